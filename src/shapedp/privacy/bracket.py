@@ -1,0 +1,43 @@
+"""An interval that contains a true value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """Two numbers between which the truth lies.
+
+    Guarantee: lower <= truth <= upper, rounding and truncation included.
+    """
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.lower <= self.upper:
+            raise ValueError(f"a bracket needs 0 <= lower <= upper, got [{self.lower!r}, {self.upper!r}]")
+
+    @property
+    def gap(self) -> float:
+        """upper - lower."""
+        return self.upper - self.lower
+
+    @property
+    def relative_gap(self) -> float:
+        """(upper - lower)/upper; 0 where both ends are 0."""
+        if math.isinf(self.upper):
+            return 0.0 if math.isinf(self.lower) else math.inf
+        return self.gap / self.upper if self.upper else 0.0
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+    def max(self, other: Bracket) -> Bracket:
+        """The bracket of the larger of two bracketed values."""
+        return Bracket(max(self.lower, other.lower), max(self.upper, other.upper))
+
+    def __str__(self) -> str:
+        return f"[{self.lower:.6g}, {self.upper:.6g}]"
