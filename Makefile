@@ -1,0 +1,75 @@
+# Needs python3, make and a package index. Everything lives in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.setup-done
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+
+# Real data sets are optional: tests that read them are skipped where they are absent.
+ifneq ($(wildcard ../shared/data),)
+SHAPEDP_DATA ?= $(abspath ../shared/data)
+endif
+ifdef SHAPEDP_DATA
+export SHAPEDP_DATA
+endif
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+export NO_MKDOCS_2_WARNING = true
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format bare bench peers docs clean
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+setup: $(STAMP) ## make .venv with the library (editable), every extra and the development tools
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[all,dev]'
+	touch $@
+
+demo: setup ## release one query by every applicable mechanism; ends in a table and a picture
+	$(BIN)/shapedp demo
+
+test: setup ## run the whole test suite on two processes (PYTEST_ARGS adds options)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
+
+lint: setup ## ruff, mypy, the import direction
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: setup ## let ruff format and fix what it can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bare: ## install with numpy and scipy only, import, run the command line
+	rm -rf .venv-bare
+	$(PYTHON) -m venv .venv-bare
+	.venv-bare/bin/python -m pip install -q -c constraints.txt .
+	.venv-bare/bin/python -m pip list --format=freeze | sed 's/==.*//' | sort | tr '\n' ' '
+	@extra=$$(.venv-bare/bin/python -m pip list --format=freeze | sed 's/==.*//' \
+	  | grep -vxE 'numpy|scipy|shapedp|pip|setuptools' || true); \
+	  test -z "$$extra" || { echo "installed beyond numpy and scipy: $$extra"; exit 1; }
+	cd .venv-bare && bin/python -I -c 'import shapedp; print("import shapedp", shapedp.__version__)'
+	cd .venv-bare && bin/shapedp --version
+	rm -rf .venv-bare
+
+peers: .venv-peers/.setup-done .venv-diffprivlib/.setup-done ## make the environments of the libraries we compare with
+
+.venv-%/.setup-done: requirements/%.txt
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install -q -r $<
+	touch $@
+
+bench: setup peers ## measure against peers in one run (BENCH_ARGS: --quick, names)
+	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
+
+docs: setup ## build the documentation into site/, warnings are errors
+	$(BIN)/mkdocs build --strict --quiet
+
+clean: ## remove caches and build products (environments stay)
+	rm -rf build dist site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .venv-bare
+	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
