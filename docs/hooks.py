@@ -1,0 +1,102 @@
+"""What the documentation builds by itself: page order, packages of the reference, benchmark tables."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+FIRST = (
+    "index.md",
+    "tutorial.md",
+    "families.md",
+    "threat-model.md",
+    "benchmarks.md",
+    "api.md",
+    "decisions.md",
+)
+PACKAGES = [
+    "sensitivity",
+    "noise",
+    "sampling",
+    "privacy",
+    "mechanisms",
+    "recipes",
+    "accounting",
+    "audit",
+    "claims",
+    "datasets",
+    "learn",
+    "torch",
+    "scale",
+    "report",
+    "numerics",
+]
+NO_BENCHMARKS = "No results are stored yet; `make bench` writes them."
+
+
+def on_config(config: Any) -> Any:
+    """Order the pages: those named in FIRST, then the rest by name."""
+    docs = Path(config.docs_dir)
+    found = {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")}
+    config.nav = [name for name in FIRST if name in found] + sorted(found.difference(FIRST))
+    return config
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Fill in the places that are marked in the pages."""
+    if page.file.src_uri == "benchmarks.md":
+        return markdown.replace(
+            "<!-- benchmark tables -->", benchmark_tables(ROOT / "benchmarks" / "results")
+        )
+    if page.file.src_uri == "api.md":
+        return markdown.replace("<!-- packages -->", package_sections(ROOT / "src" / "shapedp"))
+    return markdown
+
+
+def package_sections(source: Path) -> str:
+    """One section for each package that has a docstring or exports."""
+    sections = []
+    for name in PACKAGES:
+        init = source / name / "__init__.py"
+        if init.exists() and ast.parse(init.read_text(encoding="utf-8")).body:
+            sections.append(f"## shapedp.{name}\n\n::: shapedp.{name}\n")
+    return "\n".join(sections)
+
+
+def benchmark_tables(folder: Path) -> str:
+    """The stored results: one section each, ratios first."""
+    results = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    return "\n".join(benchmark_section(result) for result in results) or NO_BENCHMARKS
+
+
+def benchmark_section(result: dict[str, Any]) -> str:
+    lines = [f"## {result['name']}", "", result["what"], ""]
+    entries = result["ratios"] + result["figures"]
+    if entries:
+        lines += ["| ratio or figure | measured | required |", "|---|---:|---|"]
+        lines += [f"| {cell(e['what'])} | {e['value']:,.4g} | {required(e)} |" for e in entries]
+        lines.append("")
+    if result["timings"]:
+        lines += ["| case | median, s | best, s |", "|---|---:|---:|"]
+        for name, timing in result["timings"].items():
+            lines.append(f"| {cell(name)} | {timing['median_s']:.3g} | {timing['best_s']:.3g} |")
+        lines.append("")
+    lines += [f"- {note}" for note in result["notes"]]
+    machine = result["machine"]
+    peers = ", ".join(f"{name} {version}" for name, version in result["peers"].items())
+    lines += ["", f"Python {machine['python']}, {machine['cpus']} cores; {peers or 'no peers'}.", ""]
+    return "\n".join(lines)
+
+
+def required(entry: dict[str, Any]) -> str:
+    bounds = [f"{s} {entry[k]:,g}" for k, s in (("at_least", ">="), ("at_most", "<=")) if k in entry]
+    if not bounds:
+        return ""
+    return f"{' and '.join(bounds)}: {'met' if entry['met'] else 'NOT MET'}"
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|")
