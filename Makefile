@@ -49,7 +49,7 @@ bare: ## install with numpy and scipy only, import, run the command line
 	rm -rf .venv-bare
 	$(PYTHON) -m venv .venv-bare
 	.venv-bare/bin/python -m pip install -q -c constraints.txt .
-	.venv-bare/bin/python -m pip list --format=freeze | sed 's/==.*//' | sort | tr '\n' ' '
+	.venv-bare/bin/python -m pip list --format=freeze | sed 's/==.*//' | sort | xargs
 	@extra=$$(.venv-bare/bin/python -m pip list --format=freeze | sed 's/==.*//' \
 	  | grep -vxE 'numpy|scipy|shapedp|pip|setuptools' || true); \
 	  test -z "$$extra" || { echo "installed beyond numpy and scipy: $$extra"; exit 1; }

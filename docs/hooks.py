@@ -17,7 +17,7 @@ FIRST = (
     "api.md",
     "decisions.md",
 )
-PACKAGES = [
+PACKAGES = (
     "sensitivity",
     "noise",
     "sampling",
@@ -33,7 +33,7 @@ PACKAGES = [
     "scale",
     "report",
     "numerics",
-]
+)
 NO_BENCHMARKS = "No results are stored yet; `make bench` writes them."
 
 
