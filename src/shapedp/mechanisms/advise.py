@@ -1,0 +1,55 @@
+"""Every family that can serve a query, ranked by the error it costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from numpy.typing import ArrayLike
+
+from shapedp.mechanisms.additive import Additive
+from shapedp.mechanisms.calibrate import _calibrated, _request
+from shapedp.mechanisms.families import FAMILIES
+from shapedp.privacy import NotCertifiedError
+from shapedp.sensitivity import Sensitivity
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """One family's answer: a calibrated mechanism and its expected error, or the reason it does not apply."""
+
+    family: str
+    mechanism: Additive | None
+    expected_error: float
+    reason: str
+
+    def __str__(self) -> str:
+        error = "-" if self.mechanism is None else f"{self.expected_error:.6g}"
+        return f"{self.family:<10} {error:>12}  {self.reason}"
+
+
+def advise(
+    sensitivity: Sensitivity,
+    *,
+    epsilon: float,
+    delta: float,
+    weights: ArrayLike | None = None,
+    error: str = "squared",
+    exact_zeros: bool = False,
+) -> list[Advice]:
+    """Every family, calibrated to (epsilon, delta) and ranked by expected error; those that do not apply last."""
+    request = _request(sensitivity, epsilon, delta, weights, error, exact_zeros, {})
+    served, refused = [], []
+    for family in FAMILIES.values():
+        try:
+            mechanism = _calibrated(family, request)
+        except (ValueError, NotCertifiedError) as reason:
+            refused.append(Advice(family.name, None, float("inf"), str(reason)))
+            continue
+        served.append((mechanism.law.weighted_second_moment(request.weights), family.name, mechanism))
+    served.sort(key=lambda entry: entry[0])
+    ranked = []
+    for cost, name, mechanism in served:
+        ratio = cost / served[0][0]
+        reason = "least expected error" if ratio == 1 else f"{ratio:.4g} times the least expected error"
+        ranked.append(Advice(name, mechanism, cost, reason))
+    return ranked + refused

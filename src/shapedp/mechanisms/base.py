@@ -1,0 +1,60 @@
+"""What every mechanism answers, and what a release hands back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapedp.noise import Law
+from shapedp.privacy import Certificate, Loss
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """A release with a privacy loss: the loss is the mechanism's own, nothing else computes privacy."""
+
+    @property
+    def loss(self) -> Loss:
+        """The privacy loss of one release."""
+
+    @property
+    def certificate(self) -> Certificate:
+        """The mechanism's own claim, computed."""
+
+    def release(self, x: Any, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Release:
+        """A noisy answer; raises unless the certificate is certified or `unsafe` is passed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A released value with its error bars and the certificate it was released under.
+
+    `spends` is the number of times the mechanism's budget was used; `unsafe` marks a release whose claim is not
+    certified.
+    """
+
+    value: NDArray[Any]
+    law: Law
+    certificate: Certificate
+    spends: int = 1
+    unsafe: bool = False
+
+    @property
+    def standard_error(self) -> NDArray[np.float64]:
+        """The standard deviation of the noise in each coordinate."""
+        return self.law.marginal_scales()
+
+    def interval(self, confidence: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Lower and upper ends that hold each true coordinate with the given probability, one at a time."""
+        half = self.law.half_widths(confidence)
+        centre = np.asarray(self.value, dtype=np.float64)
+        return centre - half, centre + half
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.value, dtype=dtype, copy=copy)
+
+    def __len__(self) -> int:
+        return len(self.value)

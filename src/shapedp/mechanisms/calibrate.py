@@ -1,0 +1,121 @@
+"""From a claim to the least-error mechanism that meets it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shapedp.mechanisms.additive import Additive
+from shapedp.mechanisms.families import FAMILIES, Family, Request
+from shapedp.numerics.checks import one_of, positive, probability, vector
+from shapedp.privacy import Certificate, Loss, certificate_of
+from shapedp.sensitivity import Sensitivity
+
+ERRORS = ("squared",)
+
+
+def calibrate(
+    family: str,
+    sensitivity: Sensitivity,
+    *,
+    epsilon: float,
+    delta: float,
+    weights: ArrayLike | None = None,
+    error: str = "squared",
+    exact_zeros: bool = False,
+    **options: Any,
+) -> Additive:
+    """The least-error mechanism of a family that meets (epsilon, delta) for a sensitivity set.
+
+    `weights` w_i > 0 make the error sum w_i E n_i^2. Coordinates of zero sensitivity need no noise and are
+    released as they are, but only if `exact_zeros=True` says so. `delta=0.0` asks for pure differential privacy.
+
+    Guarantee: the mechanism returned is certified; the scale lies on the private side of the root.
+    """
+    chosen = _family(family)
+    request = _request(sensitivity, epsilon, delta, weights, error, exact_zeros, _options(chosen, options))
+    return _calibrated(chosen, request)
+
+
+def certify(subject: Any, *, epsilon: float, delta: float) -> Certificate:
+    """The computed certificate of a claim about a mechanism (anything with a `loss`) or a loss."""
+    if isinstance(subject, Loss):
+        return certificate_of(subject, epsilon, delta)
+    if not isinstance(getattr(subject, "loss", None), Loss):
+        raise TypeError(f"certify takes a mechanism or a loss, got {type(subject).__name__}")
+    sensitivity = getattr(subject, "sensitivity", None)
+    description = subject.to_json() if hasattr(subject, "to_json") else None
+    adjacency = getattr(sensitivity, "adjacency", None)
+    return certificate_of(subject.loss, epsilon, delta, adjacency=adjacency, subject=description)
+
+
+def verify(certificate: Certificate) -> Certificate:
+    """The certificate computed again from the mechanism it describes.
+
+    Guarantee: raises ValueError if the two brackets do not overlap, that is if one of them is false.
+    """
+    if certificate.subject is None:
+        raise ValueError("this certificate does not describe its mechanism, so nothing can be recomputed")
+    mechanism = Additive.from_json(certificate.subject)
+    again = certify(mechanism, epsilon=certificate.epsilon, delta=certificate.delta)
+    if mechanism.sensitivity.adjacency != certificate.adjacency:
+        raise ValueError(
+            f"the certificate says {certificate.adjacency!r}, its mechanism {mechanism.sensitivity.adjacency!r}"
+        )
+    stated, computed = certificate.bracket, again.bracket
+    if stated.lower > computed.upper or computed.lower > stated.upper:
+        raise ValueError(f"the stated bracket {stated} contradicts the recomputed {computed}")
+    return again
+
+
+def _family(name: str) -> Family:
+    return FAMILIES[one_of("family", name, tuple(FAMILIES))]
+
+
+def _options(family: Family, options: dict[str, Any]) -> dict[str, Any]:
+    unknown = sorted(set(options) - set(family.options))
+    if unknown:
+        known = ", ".join(family.options) or "none"
+        raise TypeError(f"{family.name} noise takes no option {', '.join(unknown)} (its options: {known})")
+    return options
+
+
+def _request(
+    sensitivity: Sensitivity,
+    epsilon: float,
+    delta: float,
+    weights: ArrayLike | None,
+    error: str,
+    exact_zeros: bool,
+    options: dict[str, Any],
+) -> Request:
+    if not isinstance(sensitivity, Sensitivity):
+        raise TypeError(f"sensitivity must be L2, L1, Box or Blocks, got {type(sensitivity).__name__}")
+    epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
+    one_of("error", error, ERRORS)
+    if not exact_zeros and sensitivity.fixed().any():
+        raise ValueError(
+            "some coordinates have zero sensitivity and would be released without noise: pass exact_zeros=True "
+            "if nobody can change them, or give them a bound > 0"
+        )
+    return Request(sensitivity, epsilon, delta, _weights(weights, sensitivity.dim), error, options)
+
+
+def _weights(weights: ArrayLike | None, dim: int) -> NDArray[np.float64] | None:
+    if weights is None:
+        return None
+    checked = vector("weights", weights, least=0.0, strict=True)
+    if checked.size != dim:
+        raise ValueError(f"weights must have one entry per coordinate ({dim}), got {checked.size}")
+    return checked
+
+
+def _calibrated(family: Family, request: Request) -> Additive:
+    law = family.law(request)
+    if not np.isfinite(law.second_moment):
+        raise ValueError("the noise needed overflows: measure the query in larger units")
+    mechanism = Additive(law, request.sensitivity, request.epsilon, request.delta)
+    mechanism.certificate.require()
+    return mechanism

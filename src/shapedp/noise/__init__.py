@@ -1,0 +1,8 @@
+"""Noise laws."""
+
+from shapedp.noise.base import Law
+from shapedp.noise.gaussian import Gaussian
+from shapedp.noise.io import law_from_json
+from shapedp.noise.laplace import DiscreteLaplace, Laplace
+
+__all__ = ["DiscreteLaplace", "Gaussian", "Laplace", "Law", "law_from_json"]

@@ -1,0 +1,77 @@
+"""What every noise law answers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapedp.numerics.checks import count, positive, real
+from shapedp.sampling import Source
+
+Floats = NDArray[np.float64]
+
+
+class Law(ABC):
+    """A distribution of noise on R^dim, symmetric about zero."""
+
+    kind: ClassVar[str]
+    dim: int
+
+    @abstractmethod
+    def log_density(self, x: Floats) -> Floats:
+        """log p at each point of an array whose last axis has length dim."""
+
+    @property
+    @abstractmethod
+    def scales(self) -> Floats:
+        """The scale of each coordinate in the law's own parameter, or one entry where all are equal."""
+
+    @abstractmethod
+    def variances(self) -> Floats:
+        """The variance of each coordinate, or one entry where all are equal."""
+
+    @abstractmethod
+    def half_widths(self, confidence: float) -> Floats:
+        """c with P(|n_i| <= c_i) = confidence, or one entry where all are equal."""
+
+    @abstractmethod
+    def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
+        """x + noise on the law's grid; one independent draw per vector along the last axis.
+
+        Guarantee: what leaves is a function of x + noise alone, whatever the bits of x.
+        """
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object from which `law_from_json` restores an equal law."""
+
+    @property
+    def second_moment(self) -> float:
+        """E |n|_2^2."""
+        return self.weighted_second_moment(None)
+
+    def weighted_second_moment(self, weights: Floats | None) -> float:
+        """sum_i w_i E n_i^2."""
+        variances = self.variances()
+        if weights is None:
+            return float(variances.sum()) * (self.dim if variances.size == 1 else 1)
+        return float(weights.sum() * variances[0]) if variances.size == 1 else float(weights @ variances)
+
+    def marginal_scales(self) -> Floats:
+        """The standard deviation of each coordinate."""
+        return np.broadcast_to(np.sqrt(self.variances()), self.dim)
+
+    def sample(self, n: int, source: Source) -> Floats:
+        """n draws, one per row."""
+        return np.asarray(self.add_to(np.zeros((count("n", n), self.dim)), source))
+
+
+def confidence_level(value: float) -> float:
+    """A confidence in (0, 1)."""
+    level = positive("confidence", real("confidence", value))
+    if not level < 1:
+        raise ValueError(f"confidence must lie in (0, 1), got {value!r}")
+    return level

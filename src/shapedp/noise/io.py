@@ -1,0 +1,38 @@
+"""Laws from JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from shapedp.noise.base import Law
+from shapedp.noise.gaussian import Gaussian
+from shapedp.noise.laplace import DiscreteLaplace, Laplace
+from shapedp.noise.spread import Spread
+
+
+def _spread(make: Callable[..., Law]) -> Callable[[dict[str, Any]], Law]:
+    def read(data: dict[str, Any]) -> Law:
+        spread = Spread.from_json(data)
+        one = spread.sizes is None and isinstance(data["scale"], int | float)
+        return make(float(spread.values[0]) if one else spread.values, spread.dim, sizes=spread.sizes)
+
+    return read
+
+
+READERS: dict[str, Callable[[dict[str, Any]], Law]] = {
+    Gaussian.kind: _spread(Gaussian),
+    Laplace.kind: _spread(Laplace),
+    DiscreteLaplace.kind: DiscreteLaplace.from_json,
+}
+
+
+def law_from_json(data: dict[str, Any]) -> Law:
+    """The law that `to_json` wrote."""
+    kind = data.get("law") if isinstance(data, dict) else None
+    if kind not in READERS:
+        raise ValueError(f"law must be one of {', '.join(READERS)}, got {kind!r}")
+    try:
+        return READERS[kind](data)
+    except KeyError as missing:
+        raise ValueError(f"law {kind!r} lacks the field {missing}") from None

@@ -1,0 +1,63 @@
+"""How the scale of a law is laid over its coordinates: one for all, one per coordinate, or one per block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shapedp.numerics.arrays import block_sizes, decode, encode, frozen
+from shapedp.numerics.checks import count, nonnegative, vector
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """`values` has one entry (all coordinates), dim entries, or one per block of `sizes`."""
+
+    values: Floats
+    dim: int
+    sizes: NDArray[np.int64] | None = None
+
+    @classmethod
+    def of(cls, scale: ArrayLike, dim: int | None, sizes: ArrayLike | None) -> Spread:
+        """From a number and `dim`, a vector, or a vector and block `sizes`."""
+        if np.ndim(scale) == 0:
+            if dim is None or sizes is not None:
+                raise ValueError("a single scale goes with dim and without sizes")
+            return cls(frozen(np.array([nonnegative("scale", scale)])), count("dim", dim))
+        values = vector("scale", scale, least=0.0)
+        blocks = None if sizes is None else block_sizes("sizes", sizes)
+        if blocks is not None and blocks.size != values.size:
+            raise ValueError(f"sizes must have one entry per scale ({values.size}), got {blocks.size}")
+        total = int(values.size if blocks is None else blocks.sum())
+        if dim is not None and count("dim", dim) != total:
+            raise ValueError(f"dim = {dim} does not match the {total} coordinates of scale")
+        return cls(frozen(values), total, blocks)
+
+    def expanded(self) -> Floats:
+        """One entry per coordinate, or a single one where all are equal."""
+        return self.values if self.sizes is None else np.repeat(self.values, self.sizes)
+
+    def per_coordinate(self) -> Floats:
+        """One entry per coordinate, always."""
+        return np.broadcast_to(self.expanded(), self.dim)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields `scale`, `dim` and `sizes`."""
+        scalar = self.values.size == 1 and self.sizes is None
+        return {
+            "scale": float(self.values[0]) if scalar else encode(self.values),
+            "dim": self.dim,
+            "sizes": None if self.sizes is None else self.sizes.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Spread:
+        """What `to_json` wrote."""
+        scale = data["scale"]
+        values = scale if isinstance(scale, int | float) else decode("scale", scale)
+        return cls.of(values, data["dim"], data.get("sizes"))

@@ -1,0 +1,25 @@
+"""Brackets, losses, certificates and conversions."""
+
+from shapedp.privacy.bracket import Bracket
+from shapedp.privacy.certificate import (
+    Certificate,
+    NotCertifiedError,
+    RefutedError,
+    UndecidedError,
+    certificate_of,
+)
+from shapedp.privacy.losses import AdjustedLoss, GaussianLoss, LaplaceLoss, Loss, loss_of
+
+__all__ = [
+    "AdjustedLoss",
+    "Bracket",
+    "Certificate",
+    "GaussianLoss",
+    "LaplaceLoss",
+    "Loss",
+    "NotCertifiedError",
+    "RefutedError",
+    "UndecidedError",
+    "certificate_of",
+    "loss_of",
+]

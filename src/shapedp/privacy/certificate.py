@@ -1,0 +1,123 @@
+"""What a release is worth, computed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from shapedp._version import __version__
+from shapedp.numerics.checks import nonnegative, one_of, positive, probability
+from shapedp.privacy.bracket import Bracket
+from shapedp.privacy.losses import Loss
+from shapedp.sensitivity import ADJACENCIES, Adjacency
+
+SCHEMA = 1
+Verdict = Literal["certified", "refuted", "undecided"]
+
+
+class NotCertifiedError(RuntimeError):
+    """A release was refused because its claim is not certified; `certificate` says why."""
+
+    def __init__(self, certificate: Certificate) -> None:
+        super().__init__(certificate.explain())
+        self.certificate = certificate
+
+
+class RefutedError(NotCertifiedError):
+    """The claim is false: the least possible delta exceeds the claimed one."""
+
+
+class UndecidedError(NotCertifiedError):
+    """The claim lies inside the bracket: neither proven nor refuted."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A claim (epsilon, delta) under a neighbour relation, and the bracket of the true delta at that epsilon.
+
+    Guarantee: "certified" if even the upper end meets the claim, "refuted" if even the lower end breaks it.
+    `secure` says whether the release drew secure randomness; None before anything was released.
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: Adjacency | None
+    bracket: Bracket
+    method: str
+    secure: bool | None = None
+    version: str = __version__
+    subject: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon)
+        probability("delta", self.delta)
+        one_of("adjacency", self.adjacency, (*ADJACENCIES, None))
+
+    @property
+    def verdict(self) -> Verdict:
+        """certified, refuted or undecided."""
+        if self.bracket.upper <= self.delta:
+            return "certified"
+        return "refuted" if self.bracket.lower > self.delta else "undecided"
+
+    def require(self) -> Certificate:
+        """This certificate if it is certified; otherwise raises RefutedError or UndecidedError."""
+        if self.verdict == "certified":
+            return self
+        raise (RefutedError if self.verdict == "refuted" else UndecidedError)(self)
+
+    def explain(self) -> str:
+        """The claim, what was computed, and what to do, in one paragraph."""
+        claim = f"claimed delta {self.delta:.6g} at epsilon {self.epsilon:.6g}"
+        if self.verdict == "certified":
+            return f"certified: {claim}, the exact delta is at most {self.bracket.upper:.6g}"
+        if self.verdict == "refuted":
+            return (
+                f"refuted: {claim}, the exact delta is at least {self.bracket.lower:.6g} (in {self.bracket}). "
+                "Calibrate with shapedp.calibrate, or pass unsafe=True to reproduce a published experiment"
+            )
+        return (
+            f"undecided: {claim}, the exact delta lies in {self.bracket}. "
+            "Claim the upper end, or add a little more noise"
+        )
+
+    def with_randomness(self, secure: bool) -> Certificate:
+        """This certificate for a release whose randomness was secure, or was not."""
+        return replace(self, secure=secure)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object; `subject` describes the mechanism so that the bracket can be recomputed offline."""
+        data = asdict(self)
+        return {"schema": SCHEMA, "kind": "certificate", "verdict": self.verdict, **data}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Certificate:
+        """What `to_json` wrote; the verdict is computed anew, never read."""
+        if not isinstance(data, dict) or data.get("kind") != "certificate":
+            raise ValueError("not a certificate: the field kind must read 'certificate'")
+        if data.get("schema") != SCHEMA:
+            raise ValueError(f"certificate schema {data.get('schema')!r} is not the supported {SCHEMA}")
+        try:
+            bracket = Bracket(
+                nonnegative("lower", data["bracket"]["lower"]), nonnegative("upper", data["bracket"]["upper"])
+            )
+            fields = {
+                name: data[name]
+                for name in ("epsilon", "delta", "adjacency", "method", "secure", "version", "subject")
+            }
+        except (KeyError, TypeError) as missing:
+            raise ValueError(f"certificate lacks or mistypes the field {missing}") from None
+        return cls(bracket=bracket, **fields)
+
+
+def certificate_of(
+    loss: Loss,
+    epsilon: float,
+    delta: float,
+    *,
+    adjacency: Adjacency | None = None,
+    subject: dict[str, Any] | None = None,
+) -> Certificate:
+    """The certificate of a claim about a loss."""
+    epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
+    return Certificate(epsilon, delta, adjacency, loss.delta(epsilon), type(loss).__name__, subject=subject)

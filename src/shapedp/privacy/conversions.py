@@ -1,0 +1,113 @@
+"""Conversions among mu-GDP, zCDP, Renyi DP and (epsilon, delta)-DP, each towards less privacy claimed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from shapedp.numerics.checks import nonnegative, positive, probability
+from shapedp.privacy.bracket import Bracket
+from shapedp.privacy.losses.gaussian import GaussianLoss, renyi_order
+
+_UP = 1 + 2.0**-48
+ORDERS: tuple[float, ...] = tuple(1 + 2.0 ** (i / 8) for i in range(-80, 97))
+
+
+def _target(delta: float) -> float:
+    if not probability("delta", delta) > 0:
+        raise ValueError("delta must be > 0: Renyi and concentrated DP promise no pure epsilon")
+    return delta
+
+
+def gdp_to_dp(mu: float, delta: float) -> Bracket:
+    """epsilon of mu-GDP at delta, exactly. Reference: Dong, Roth and Su 2022, Corollary 2.13."""
+    return GaussianLoss(mu).epsilon(delta)
+
+
+def gdp_to_zcdp(mu: float) -> float:
+    """rho = mu^2/2 (of Gaussian noise). Reference: Bun and Steinke 2016, Proposition 1.6."""
+    return nonnegative("mu", mu) ** 2 / 2 * _UP
+
+
+def gdp_to_rdp(mu: float, alpha: float) -> float:
+    """R(alpha) = alpha mu^2/2 (of Gaussian noise). Reference: Mironov 2017, Proposition 7."""
+    return renyi_order(alpha) * nonnegative("mu", mu) ** 2 / 2 * _UP
+
+
+def zcdp_to_rdp(rho: float, alpha: float) -> float:
+    """R(alpha) = rho alpha, by definition. Reference: Bun and Steinke 2016, Definition 1.1."""
+    return nonnegative("rho", rho) * renyi_order(alpha) * _UP
+
+
+def pure_to_zcdp(epsilon: float) -> float:
+    """rho = epsilon^2/2. Reference: Bun and Steinke 2016, Proposition 1.4."""
+    return nonnegative("epsilon", epsilon) ** 2 / 2 * _UP
+
+
+def pure_to_rdp(epsilon: float, alpha: float) -> float:
+    """R(alpha) of randomised response, the worst (epsilon, 0)-DP mechanism. Reference: Mironov 2017, Proposition 5."""
+    epsilon, alpha = nonnegative("epsilon", epsilon), renyi_order(alpha)
+    log_p, log_q = -math.log1p(math.exp(-epsilon)), -math.log1p(math.exp(epsilon))
+    forward = alpha * log_p + (1 - alpha) * log_q
+    backward = alpha * log_q + (1 - alpha) * log_p
+    value = max(float(np.logaddexp(forward, backward)), 0.0) / (alpha - 1)
+    slack = 2.0**-49 * (1 + alpha * epsilon) / (alpha - 1)
+    return min(value + slack, epsilon * _UP)
+
+
+def rdp_to_epsilon(alpha: float, renyi: float, delta: float) -> float:
+    """epsilon = R + log(1 - 1/alpha) - log(alpha delta)/(alpha - 1), at least 0.
+
+    Reference: Canonne, Kamath and Steinke 2020, Proposition 12; Asoodeh et al. 2021.
+    """
+    alpha, renyi, delta = renyi_order(alpha), nonnegative("renyi", renyi), _target(delta)
+    value = renyi + math.log1p(-1 / alpha) - math.log(alpha * delta) / (alpha - 1)
+    return max(value + 2.0**-48 * (abs(value) + renyi + 1), 0.0)
+
+
+def rdp_to_delta(alpha: float, renyi: float, epsilon: float) -> float:
+    """delta = e^((alpha-1)(R - epsilon)) (1 - 1/alpha)^alpha/(alpha - 1), at most 1. Reference: as `rdp_to_epsilon`."""
+    alpha, renyi, epsilon = renyi_order(alpha), nonnegative("renyi", renyi), nonnegative("epsilon", epsilon)
+    log_delta = (alpha - 1) * (renyi - epsilon) + alpha * math.log1p(-1 / alpha) - math.log(alpha - 1)
+    log_delta += 2.0**-48 * (1 + abs(log_delta) + alpha * (renyi + epsilon))
+    return math.exp(min(log_delta, 0.0))
+
+
+def rdp_curve_to_epsilon(
+    curve: Callable[[float], float], delta: float, orders: Iterable[float] = ORDERS
+) -> float:
+    """The least epsilon over the orders at which the curve is finite; infinite if there is none."""
+    best = math.inf
+    for alpha in orders:
+        renyi = curve(alpha)
+        if math.isfinite(renyi):
+            best = min(best, rdp_to_epsilon(alpha, renyi, delta))
+    return best
+
+
+def zcdp_to_dp(rho: float, delta: float) -> float:
+    """epsilon of rho-zCDP at delta: the best order of the Renyi conversion.
+
+    The optimum of rho a + log(1 - 1/a) - log(a delta)/(a - 1) is unimodal in a: golden-section search; any order
+    gives a valid epsilon. Reference: Canonne, Kamath and Steinke 2020, Corollary 13.
+    """
+    rho, delta = nonnegative("rho", rho), _target(delta)
+    if rho == 0:
+        return 0.0
+    low, high = math.log(1e-9), math.log(1e12)
+    inside = (math.sqrt(5) - 1) / 2
+    value = lambda t: rdp_to_epsilon(1 + math.exp(t), rho * (1 + math.exp(t)), delta)  # noqa: E731
+    for _ in range(90):
+        left, right = high - inside * (high - low), low + inside * (high - low)
+        if value(left) <= value(right):
+            high = right
+        else:
+            low = left
+    return value((low + high) / 2)
+
+
+def mu_for(epsilon: float, delta: float) -> float:
+    """The largest mu whose mu-GDP implies (epsilon, delta)-DP. Reference: Balle and Wang 2018, Theorem 8."""
+    return GaussianLoss.calibrate(positive("epsilon", epsilon), delta).mu

@@ -1,0 +1,8 @@
+"""What one person can change, and the clips that enforce it."""
+
+from shapedp.sensitivity.balls import L1, L2
+from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Sensitivity
+from shapedp.sensitivity.boxes import Blocks, Box
+from shapedp.sensitivity.io import sensitivity_from_json
+
+__all__ = ["ADJACENCIES", "L1", "L2", "Adjacency", "Blocks", "Box", "Sensitivity", "sensitivity_from_json"]

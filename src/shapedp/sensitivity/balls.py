@@ -1,0 +1,150 @@
+"""Balls: L2 (with `scales` an ellipsoid) and L1."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shapedp.numerics import sum_bounds
+from shapedp.numerics.arrays import encode, frozen
+from shapedp.numerics.checks import count, one_of, positive, vector
+from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity
+from shapedp.sensitivity.rows import Rows
+
+UP = 1 + 2.0**-50
+DOWN = 1 - 2.0**-50
+
+
+def quotient(numerator: Floats, scales: Floats) -> Floats:
+    """numerator/scales with 0/0 = 0 and x/0 = inf."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.divide(numerator, scales)
+    if np.isnan(ratio).any():
+        ratio = np.where(numerator == 0, 0.0, ratio)
+    return ratio
+
+
+def both(value: float) -> tuple[float, float]:
+    """Bounds on a value that carries a few roundings."""
+    return value * DOWN, value * UP
+
+
+def root_sum_squares(terms: Floats, repeat: int = 1) -> tuple[float, float]:
+    """Bounds on |terms|_2, each term standing `repeat` times; inf where a term is."""
+    top = float(np.abs(terms).max())
+    if math.isinf(top):
+        return math.inf, math.inf
+    if top == 0:
+        return 0.0, 0.0
+    lower, upper = sum_bounds(np.square(terms / top), 2.0**-50)
+    return top * math.sqrt(lower * repeat) * DOWN, top * math.sqrt(upper * repeat) * UP
+
+
+def shrink(norm: Floats, terms: int) -> Floats:
+    """Factors that bring norms computed from `terms` summands down to 1, whatever their rounding."""
+    slack = (terms + 8) * 2.0**-52
+    with np.errstate(divide="ignore"):
+        return np.where(norm * (1 + slack) <= 1, 1.0, (1 - 2 * slack) / norm)
+
+
+@dataclass(frozen=True, eq=False)
+class L2(Sensitivity):
+    """Differences with |v/scales|_2 <= radius; without `scales` a ball."""
+
+    kind: ClassVar[str] = "l2"
+    radius: float
+    dim: int
+    scales: Floats | None = None
+    adjacency: Adjacency | None = None
+
+    def __init__(
+        self, radius: float, dim: int, *, scales: ArrayLike | None = None, adjacency: Adjacency | None = None
+    ) -> None:
+        object.__setattr__(self, "radius", positive("radius", radius))
+        object.__setattr__(self, "dim", count("dim", dim))
+        object.__setattr__(self, "adjacency", one_of("adjacency", adjacency, (*ADJACENCIES, None)))
+        shape = None if scales is None else frozen(vector("scales", scales, least=0.0, strict=True))
+        if shape is not None and shape.size != self.dim:
+            raise ValueError(f"scales must have dim = {self.dim} entries, got {shape.size}")
+        object.__setattr__(self, "scales", shape)
+
+    def _axes(self) -> Floats:
+        return np.ones(1) if self.scales is None else self.scales
+
+    def l2_reach(self, scales: Floats) -> tuple[float, float]:
+        return both(self.radius * float(quotient(self._axes(), scales).max()))
+
+    def l1_reach(self, scales: Floats) -> tuple[float, float]:
+        ratio = quotient(self._axes(), scales)
+        lower, upper = root_sum_squares(ratio, self.dim if ratio.size == 1 else 1)
+        return self.radius * lower * DOWN, self.radius * upper * UP
+
+    def extreme(self) -> Floats:
+        return self.radius * np.broadcast_to(self._axes(), self.dim) / math.sqrt(self.dim)
+
+    def scaled(self, factor: float, adjacency: Adjacency | None) -> L2:
+        return L2(self.radius * factor, self.dim, scales=self.scales, adjacency=adjacency)
+
+    def fixed(self) -> NDArray[np.bool_]:
+        return np.zeros(self.dim, dtype=np.bool_)
+
+    def to_json(self) -> dict[str, Any]:
+        scales = None if self.scales is None else encode(self.scales)
+        return {
+            "set": self.kind,
+            "radius": self.radius,
+            "dim": self.dim,
+            "scales": scales,
+            "adjacency": self.adjacency,
+        }
+
+    def _clip(self, rows: Rows) -> Rows:
+        bounds = self.radius * self._axes()
+        inner, factors = rows.relative_to(bounds)
+        norm = np.sqrt(rows.row_sums(np.square(inner))) * factors
+        return rows.scale_rows(shrink(norm, self.dim)).truncated(bounds)
+
+
+@dataclass(frozen=True, eq=False)
+class L1(Sensitivity):
+    """Differences with |v|_1 <= radius."""
+
+    kind: ClassVar[str] = "l1"
+    radius: float
+    dim: int
+    adjacency: Adjacency | None = None
+
+    def __init__(self, radius: float, dim: int, *, adjacency: Adjacency | None = None) -> None:
+        object.__setattr__(self, "radius", positive("radius", radius))
+        object.__setattr__(self, "dim", count("dim", dim))
+        object.__setattr__(self, "adjacency", one_of("adjacency", adjacency, (*ADJACENCIES, None)))
+
+    def l2_reach(self, scales: Floats) -> tuple[float, float]:
+        return self.l1_reach(scales)
+
+    def l1_reach(self, scales: Floats) -> tuple[float, float]:
+        return both(self.radius * float(quotient(np.ones(1), scales).max()))
+
+    def extreme(self) -> Floats:
+        corner = np.zeros(self.dim)
+        corner[0] = self.radius
+        return corner
+
+    def scaled(self, factor: float, adjacency: Adjacency | None) -> L1:
+        return L1(self.radius * factor, self.dim, adjacency=adjacency)
+
+    def fixed(self) -> NDArray[np.bool_]:
+        return np.zeros(self.dim, dtype=np.bool_)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"set": self.kind, "radius": self.radius, "dim": self.dim, "adjacency": self.adjacency}
+
+    def _clip(self, rows: Rows) -> Rows:
+        bounds = np.array([self.radius])
+        inner, factors = rows.relative_to(bounds)
+        norm = rows.row_sums(np.abs(inner)) * factors
+        return rows.scale_rows(shrink(norm, self.dim)).truncated(bounds)

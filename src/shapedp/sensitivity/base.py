@@ -1,0 +1,82 @@
+"""What one person can change: a set of difference vectors, and the clip that enforces it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shapedp.numerics.checks import one_of
+from shapedp.sensitivity.rows import Rows, owner_mask
+
+Floats = NDArray[np.float64]
+Adjacency = Literal["add-remove", "replace", "zero-out"]
+ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace", "zero-out")
+
+
+class Sensitivity(ABC):
+    """A symmetric convex set of differences v = f(D) - f(D') over neighbours D, D'.
+
+    `adjacency` is the neighbour relation under which it was derived, or None where the user vouches for it.
+    """
+
+    kind: ClassVar[str]
+    dim: int
+    adjacency: Adjacency | None
+
+    @abstractmethod
+    def l2_reach(self, scales: Floats) -> tuple[float, float]:
+        """Bounds on the largest |v/scales|_2 over the set; scales has one entry, or one per coordinate."""
+
+    @abstractmethod
+    def l1_reach(self, scales: Floats) -> tuple[float, float]:
+        """Bounds on the largest |v/scales|_1 over the set."""
+
+    @abstractmethod
+    def extreme(self) -> Floats:
+        """One difference vector on the boundary of the set, worst for noise that treats coordinates alike."""
+
+    @abstractmethod
+    def scaled(self, factor: float, adjacency: Adjacency | None) -> Sensitivity:
+        """The set times a factor, under another neighbour relation."""
+
+    @abstractmethod
+    def fixed(self) -> NDArray[np.bool_]:
+        """The coordinates no person can change."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object from which `from_json` restores an equal set."""
+
+    @abstractmethod
+    def _clip(self, rows: Rows) -> Rows:
+        """The rows moved into the set."""
+
+    def clip(
+        self,
+        rows: Any,
+        *,
+        adjacency: Adjacency,
+        owner: ArrayLike | None = None,
+        max_rows: int | None = None,
+    ) -> tuple[Any, Sensitivity]:
+        """Rows moved into this set, and the sensitivity of their sum.
+
+        Dense (n, dim) arrays and scipy sparse matrices; float64 out. With `owner=` (an id per row) a person may
+        own several rows: the first `max_rows` of each person are kept, the others become zero, and the
+        sensitivity counts all that a person owns. A neighbour adds or removes a person ("add-remove"), turns
+        their rows into zeros ("zero-out"), or exchanges them ("replace": twice the set).
+
+        Guarantee: each clipped row lies in the set exactly, not up to rounding; entries are multiples of a
+        power of two near 2^-30 of their bound, so that float64 sums of up to 2^23 rows are exact in any order.
+        """
+        one_of("adjacency", adjacency, ADJACENCIES)
+        table = Rows.read("rows", rows, self.dim)
+        keep = owner_mask(owner, max_rows, table.count)
+        factor = (2.0 if adjacency == "replace" else 1.0) * (1 if max_rows is None else max_rows)
+        clipped = self._clip(table)
+        if keep is not None:
+            clipped = clipped.scale_rows(keep.astype(np.float64))
+        return clipped.value(), self.scaled(factor, adjacency)

@@ -1,0 +1,133 @@
+"""A box (a bound per coordinate) and blocks (an L2 bound per group of coordinates)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shapedp.numerics import sum_bounds
+from shapedp.numerics.arrays import block_index, block_sizes, encode, frozen
+from shapedp.numerics.checks import one_of, vector
+from shapedp.sensitivity.balls import quotient, root_sum_squares, shrink
+from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity
+from shapedp.sensitivity.rows import Rows
+
+
+def _total(terms: Floats) -> tuple[float, float]:
+    if np.isinf(terms.max()):
+        return math.inf, math.inf
+    lower, upper = sum_bounds(terms, 2.0**-51)
+    return max(lower, 0.0), upper
+
+
+@dataclass(frozen=True, eq=False)
+class Box(Sensitivity):
+    """Differences with |v_i| <= profile_i."""
+
+    kind: ClassVar[str] = "box"
+    profile: Floats
+    adjacency: Adjacency | None = None
+
+    def __init__(self, profile: ArrayLike, *, adjacency: Adjacency | None = None) -> None:
+        bounds = vector("profile", profile, least=0.0)
+        if not bounds.max() > 0:
+            raise ValueError("profile must have an entry > 0: a query nobody can change needs no noise")
+        object.__setattr__(self, "profile", frozen(bounds))
+        object.__setattr__(self, "adjacency", one_of("adjacency", adjacency, (*ADJACENCIES, None)))
+
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        return int(self.profile.size)
+
+    def l2_reach(self, scales: Floats) -> tuple[float, float]:
+        return root_sum_squares(quotient(self.profile, scales))
+
+    def l1_reach(self, scales: Floats) -> tuple[float, float]:
+        return _total(quotient(self.profile, scales))
+
+    def extreme(self) -> Floats:
+        return self.profile
+
+    def scaled(self, factor: float, adjacency: Adjacency | None) -> Box:
+        return Box(self.profile * factor, adjacency=adjacency)
+
+    def fixed(self) -> NDArray[np.bool_]:
+        return np.asarray(self.profile == 0)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"set": self.kind, "profile": encode(self.profile), "adjacency": self.adjacency}
+
+    def _clip(self, rows: Rows) -> Rows:
+        bound = rows.per_column(self.profile)
+        return rows.replaced(np.clip(rows.data, -bound, bound)).truncated(self.profile)
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks(Sensitivity):
+    """Differences whose m-th block of sizes_m coordinates has |v_m|_2 <= radii_m."""
+
+    kind: ClassVar[str] = "blocks"
+    radii: Floats
+    sizes: NDArray[np.int64]
+    adjacency: Adjacency | None = None
+
+    def __init__(self, radii: ArrayLike, sizes: ArrayLike, *, adjacency: Adjacency | None = None) -> None:
+        bounds = vector("radii", radii, least=0.0)
+        if not bounds.max() > 0:
+            raise ValueError("radii must have an entry > 0: a query nobody can change needs no noise")
+        object.__setattr__(self, "radii", frozen(bounds))
+        object.__setattr__(self, "sizes", block_sizes("sizes", sizes))
+        if self.sizes.size != bounds.size:
+            raise ValueError(f"sizes must have one entry per radius ({bounds.size}), got {self.sizes.size}")
+        object.__setattr__(self, "adjacency", one_of("adjacency", adjacency, (*ADJACENCIES, None)))
+
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        return int(self.sizes.sum())
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each block begins."""
+        return block_index(self.sizes)
+
+    def l2_reach(self, scales: Floats) -> tuple[float, float]:
+        least = scales if scales.size == 1 else np.minimum.reduceat(scales, self.starts)
+        return root_sum_squares(quotient(self.radii, least))
+
+    def l1_reach(self, scales: Floats) -> tuple[float, float]:
+        if scales.size == 1:
+            inner = np.sqrt(self.sizes) * quotient(np.ones(1), scales)
+        else:
+            inner = np.sqrt(np.add.reduceat(np.square(quotient(np.ones(1), scales)), self.starts))
+        with np.errstate(invalid="ignore"):
+            lower, upper = _total(np.where(self.radii > 0, self.radii * inner, 0.0))
+        slack = (int(self.sizes.max()) + 8) * 2.0**-53
+        return lower * (1 - slack), upper * (1 + slack)
+
+    def extreme(self) -> Floats:
+        return np.repeat(self.radii / np.sqrt(self.sizes), self.sizes)
+
+    def scaled(self, factor: float, adjacency: Adjacency | None) -> Blocks:
+        return Blocks(self.radii * factor, self.sizes, adjacency=adjacency)
+
+    def fixed(self) -> NDArray[np.bool_]:
+        return np.repeat(self.radii == 0, self.sizes)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "set": self.kind,
+            "radii": encode(self.radii),
+            "sizes": self.sizes.tolist(),
+            "adjacency": self.adjacency,
+        }
+
+    def _clip(self, rows: Rows) -> Rows:
+        bounds = np.repeat(self.radii, self.sizes)
+        inner, factors = rows.relative_to(bounds)
+        norm = np.sqrt(rows.block_sums(np.square(inner), self.starts)) * factors[:, None]
+        shrunk = np.where(self.radii > 0, shrink(norm, int(self.sizes.max())), 0.0)
+        return rows.replaced(rows.data * rows.spread_blocks(shrunk, self.starts)).truncated(bounds)

@@ -1,0 +1,35 @@
+"""Sensitivity sets from JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from shapedp.numerics.arrays import decode
+from shapedp.sensitivity.balls import L1, L2
+from shapedp.sensitivity.base import Sensitivity
+from shapedp.sensitivity.boxes import Blocks, Box
+
+
+def _l2(data: dict[str, Any]) -> L2:
+    scales = None if data.get("scales") is None else decode("scales", data["scales"])
+    return L2(data["radius"], data["dim"], scales=scales, adjacency=data.get("adjacency"))
+
+
+_READERS: dict[str, Callable[[dict[str, Any]], Sensitivity]] = {
+    "l2": _l2,
+    "l1": lambda d: L1(d["radius"], d["dim"], adjacency=d.get("adjacency")),
+    "box": lambda d: Box(decode("profile", d["profile"]), adjacency=d.get("adjacency")),
+    "blocks": lambda d: Blocks(decode("radii", d["radii"]), d["sizes"], adjacency=d.get("adjacency")),
+}
+
+
+def sensitivity_from_json(data: dict[str, Any]) -> Sensitivity:
+    """The set that `to_json` wrote."""
+    kind = data.get("set") if isinstance(data, dict) else None
+    if kind not in _READERS:
+        raise ValueError(f"sensitivity must name one of the sets {', '.join(_READERS)}, got {kind!r}")
+    try:
+        return _READERS[kind](data)
+    except KeyError as missing:
+        raise ValueError(f"sensitivity of set {kind!r} lacks the field {missing}") from None
