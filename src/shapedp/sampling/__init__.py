@@ -1,0 +1,19 @@
+"""Secure randomness and float-safe draws."""
+
+from .discrete import discrete_laplace
+from .quantile import GAUSSIAN, LAPLACE, Quantile
+from .rounding import grid_for, rounded_sum
+from .source import SecureSource, SimulatedSource, Source, source
+
+__all__ = [
+    "GAUSSIAN",
+    "LAPLACE",
+    "Quantile",
+    "SecureSource",
+    "SimulatedSource",
+    "Source",
+    "discrete_laplace",
+    "grid_for",
+    "rounded_sum",
+    "source",
+]

@@ -1,0 +1,122 @@
+"""Exact discrete Laplace noise in integer arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .source import Source, Words
+
+Integers = NDArray[np.int64]
+
+_LANES = 1 << 15
+_MAX_STEPS = 1 << 50
+_TOP = np.uint64(2**64 - 1)
+
+
+def discrete_laplace(steps: int | NDArray[Any], shape: int | Sequence[int], source: Source) -> Integers:
+    """Return draws of P(k) proportional to exp(-|k| / steps), k any integer.
+
+    `steps` is a positive integer up to 2^50, or an array of them that broadcasts to `shape`.
+
+    Guarantee: exact given uniform bits: only integers are computed, no float and no truncation
+    (64-bit integers suffice unless an event of probability below exp(-8000) happens, which raises).
+    Reference: Canonne, Kamath, Steinke (2020), Algorithms 1 and 2.
+    """
+    size = _shape(shape)
+    scale = _steps(steps)
+    try:
+        lanes = np.broadcast_to(scale, size)
+    except ValueError:
+        raise ValueError(f"steps must broadcast to shape {size}, got shape {scale.shape}") from None
+    out = np.empty(size, dtype=np.int64)
+    flat, each = out.reshape(-1), lanes.reshape(-1) if scale.size > 1 else None
+    for start in range(0, flat.size, _LANES):
+        stop = min(start + _LANES, flat.size)
+        here = np.full(stop - start, scale.reshape(-1)[0]) if each is None else each[start:stop]
+        flat[start:stop] = _draw(here, source)
+    return out
+
+
+def _draw(steps: Words, source: Source) -> Integers:
+    """Return one draw per lane, retrying the lanes that Algorithm 2 rejects."""
+    out = np.empty(steps.size, dtype=np.int64)
+    todo = np.arange(steps.size)
+    while todo.size:
+        t = steps[todo]
+        remainder = _below(t, source)
+        kept = np.flatnonzero(_accept_exponential(remainder, t, source))
+        lanes, t, remainder = todo[kept], t[kept], remainder[kept]
+        value = (remainder + t * _geometric(t.size, source)).view(np.int64)
+        negative = (source.words(t.size) & np.uint64(1)).astype(np.bool_)
+        value = np.where(negative, -value, value)
+        good = (value != 0) | ~negative
+        out[lanes[good]] = value[good]
+        done = np.zeros(todo.size, dtype=np.bool_)
+        done[kept[good]] = True
+        todo = todo[~done]
+    return out
+
+
+def _below(bound: Words, source: Source) -> Words:
+    """Return one uniform integer of [0, bound) per lane: a word modulo bound, short of the last multiple."""
+    words = source.words(bound.size)
+    value = words % bound
+    again = np.flatnonzero(words - value > _TOP - bound + np.uint64(1))
+    while again.size:
+        words = source.words(again.size)
+        part = words % bound[again]
+        value[again] = part
+        again = again[words - part > _TOP - bound[again] + np.uint64(1)]
+    return value
+
+
+def _accept_exponential(numerator: Words, denominator: Words, source: Source) -> NDArray[np.bool_]:
+    """Return one Bernoulli(exp(-numerator/denominator)) per lane, the ratio in [0, 1] (Algorithm 1)."""
+    accepted = np.empty(numerator.size, dtype=np.bool_)
+    active = np.arange(numerator.size)
+    k = 1
+    while active.size:
+        if k > 4096:
+            raise OverflowError("source repeated an event of probability below exp(-8000): it is not random")
+        hit = _below(denominator[active] * np.uint64(k), source) < numerator[active]
+        accepted[active[~hit]] = k % 2 == 1
+        active = active[hit]
+        k += 1
+    return accepted
+
+
+def _geometric(n: int, source: Source) -> Words:
+    """Return n counts of successes of Bernoulli(exp(-1)) before the first failure."""
+    count = np.zeros(n, dtype=np.uint64)
+    active = np.arange(n)
+    while active.size:
+        one = np.ones(active.size, dtype=np.uint64)
+        active = active[_accept_exponential(one, one, source)]
+        count[active] += np.uint64(1)
+        if active.size and count[active[0]] > 8000:
+            raise OverflowError("source repeated an event of probability below exp(-8000): it is not random")
+    return count
+
+
+def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
+    try:
+        sizes = tuple(map(index, shape)) if isinstance(shape, Sequence) else (index(shape),)
+    except TypeError:
+        raise TypeError(f"shape must be an integer or a sequence of integers, got {shape!r}") from None
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"shape must hold integers >= 0, got {shape!r}")
+    return sizes
+
+
+def _steps(steps: int | NDArray[Any]) -> Words:
+    array = np.asarray(steps)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"steps must be an integer or an array of integers, got {array.dtype}")
+    if array.size and not (array.min() >= 1 and array.max() <= _MAX_STEPS):
+        raise ValueError(f"steps must lie in [1, 2^50], got values in [{array.min()}, {array.max()}]")
+    return array.astype(np.uint64)
