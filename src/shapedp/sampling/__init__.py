@@ -3,7 +3,7 @@
 from .discrete import discrete_laplace
 from .quantile import GAUSSIAN, LAPLACE, Quantile
 from .rounding import grid_for, rounded_sum
-from .source import SecureSource, SimulatedSource, Source, source
+from .sources import SecureSource, SimulatedSource, Source, source
 
 __all__ = [
     "GAUSSIAN",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .source import Source, Words
+from .sources import Source, Words
 
 Integers = NDArray[np.int64]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from .quantile import Quantile
-from .source import Source
+from .sources import Source
 
 
 @dataclass

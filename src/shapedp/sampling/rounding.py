@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .exact import nearest
 from .quantile import QUANTILES, Floats, Quantile
-from .source import Source
+from .sources import Source
 
 Block = tuple[slice, slice]
 

@@ -12,21 +12,20 @@ import numpy as np
 import pytest
 from tests.sampling.helpers import band
 
-from shapedp.sampling import SecureSource, SimulatedSource, source
+from shapedp.sampling import SecureSource, SimulatedSource, source, sources
 
 SIZES = (1, 7, 512, 513, 1 << 16, (1 << 16) + 1, 200_000)  # both sides of each internal threshold
 
 
 @pytest.fixture(params=["cipher", "system"])
 def secure(request, monkeypatch):
-    module = sys.modules["shapedp.sampling.source"]
-    module._cipher.cache_clear()
+    sources._cipher.cache_clear()
     if request.param == "system":
         monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers", None)
     else:
         pytest.importorskip("cryptography")
     yield SecureSource()
-    module._cipher.cache_clear()
+    sources._cipher.cache_clear()
 
 
 @pytest.mark.parametrize("n", SIZES)
@@ -39,8 +38,7 @@ def test_words_are_distinct_and_writable(secure, n):
 
 
 def test_fallback_is_used(secure, request):
-    module = sys.modules["shapedp.sampling.source"]
-    assert (module._cipher() is None) == ("system" in request.node.name)
+    assert (sources._cipher() is None) == ("system" in request.node.name)
 
 
 def test_each_bit_is_fair(secure):
