@@ -1,0 +1,300 @@
+"""Privacy filters: rules that stop adaptively chosen spends in time. A dataset keeps one, frozen."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Protocol
+
+from shapedp.accounting.ledger.charges import gaussian_mu, pure_epsilon, renyi_curve, split
+from shapedp.accounting.ledger.errors import SpendRefusedError
+from shapedp.accounting.ledger.fixed import Charge, as_float, units_down, units_up
+from shapedp.numerics.checks import one_of, positive, probability
+from shapedp.privacy.certificate import Certificate
+from shapedp.privacy.losses import GaussianLoss, Loss
+
+_EXP_LIMIT = 700.0
+_ORDER_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+
+
+class Certified(Protocol):
+    """What a filter reads of a mechanism."""
+
+    @property
+    def loss(self) -> Loss: ...
+
+    @property
+    def certificate(self) -> Certificate: ...
+
+    def release(self, x: Any, **options: Any) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Filter(ABC):
+    """A cap (epsilon, delta) and the totals that may not pass it.
+
+    Guarantee: whatever an analyst chooses from earlier answers, as long as every spend was admitted the whole
+    interaction is (epsilon, delta)-DP. Concurrent spends included: a mechanism is fixed when it is reserved,
+    so the order of the reservations is an adaptive sequence (Haney et al. 2023 prove the interactive case).
+    """
+
+    rule: ClassVar[str]
+    epsilon: float
+    delta: float
+    failure_share: float
+    capacities: tuple[int, ...]
+    failure_capacity: int
+    orders: tuple[float, ...] = ()
+
+    @classmethod
+    @abstractmethod
+    def build(
+        cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None
+    ) -> Filter:
+        """The filter of a cap, its capacities rounded down."""
+
+    @abstractmethod
+    def charge(self, mechanism: Certified) -> Charge:
+        """What one release costs, rounded up. Raises SpendRefusedError where it has no price here."""
+
+    def admits(self, totals: Charge) -> bool:
+        """Whether these totals are within the cap: some line is, and the failure probability is."""
+        lines = zip(totals.amounts, self.capacities, strict=True)
+        return totals.failure <= self.failure_capacity and any(total <= cap for total, cap in lines)
+
+    def affords(self, totals: Charge, charge: Charge) -> int | None:
+        """How many more such charges are admitted; None where they cost nothing."""
+
+        def room(total: int, cap: int, cost: int) -> float:
+            if total > cap:
+                return 0
+            return (cap - total) // cost if cost else math.inf
+
+        lines = zip(totals.amounts, self.capacities, charge.amounts, strict=True)
+        most = min(
+            max(room(*line) for line in lines), room(totals.failure, self.failure_capacity, charge.failure)
+        )
+        return None if most == math.inf else int(most)
+
+    def spent(self, totals: Charge) -> float:
+        """The share of the cap that is used, rounded for showing."""
+        lines = [
+            as_float(t) / as_float(c) for t, c in zip(totals.amounts, self.capacities, strict=True) if c > 0
+        ]
+        failure = as_float(totals.failure) / as_float(self.failure_capacity) if self.failure_capacity else 0.0
+        return max(min(lines), failure)
+
+    @abstractmethod
+    def describe(self, totals: Charge) -> dict[str, Any]:
+        """Totals and capacities in the filter's own currency, as floats."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The frozen filter; `filter_from_json` restores an equal one, whatever the defaults are by then."""
+        return {
+            "rule": self.rule,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "failure_share": self.failure_share,
+            "orders": list(self.orders),
+            "capacities": [str(c) for c in self.capacities],
+            "failure_capacity": str(self.failure_capacity),
+        }
+
+    def _failure(self, failure: Fraction, variation: Fraction) -> int:
+        """A sampler's total variation costs 1 + e^epsilon times its size at the cap's epsilon: the whole
+        interaction with the true law is within the sum of the variations of the one that was accounted."""
+        if (failure or variation) and not self.failure_capacity:
+            raise SpendRefusedError(
+                "this mechanism promises nothing on an event of positive probability, the dataset keeps no "
+                "part of its delta for such events: create it with failure_share="
+            )
+        if variation and self.epsilon > _EXP_LIMIT:
+            return units_up(math.inf)
+        factor = Fraction(math.exp(self.epsilon)) * (1 + Fraction(1, 2**50)) + 1 if variation else 0
+        return units_up(failure + factor * variation)
+
+
+def _positive_delta(rule: str, delta: float) -> None:
+    if delta == 0:
+        raise ValueError(f"delta must be > 0 for rule={rule!r}; a pure cap (delta=0.0) needs rule='basic'")
+
+
+@dataclass(frozen=True)
+class GaussianFilter(Filter):
+    """The sum of mu^2 stays at most that of the cap.
+
+    Guarantee: mu_i-GDP spends with sum mu_i^2 <= mu^2 are together mu-GDP, mu_i chosen adaptively; mu is the
+    largest that meets (epsilon, (1 - failure_share) delta).
+    Reference: Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023 (fully adaptive Gaussian DP).
+    """
+
+    rule: ClassVar[str] = "gaussian"
+
+    @classmethod
+    def build(
+        cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None
+    ) -> Filter:
+        _no_orders(cls.rule, orders)
+        _positive_delta(cls.rule, delta)
+        kept, failure = _shares(delta, failure_share)
+        mu = GaussianLoss.calibrate(epsilon, kept).mu
+        return cls(epsilon, delta, failure_share, (units_down(Fraction(mu) ** 2),), failure)
+
+    def charge(self, mechanism: Certified) -> Charge:
+        core, failure, variation = split(mechanism.loss)
+        return Charge((units_up(Fraction(gaussian_mu(core)) ** 2),), self._failure(failure, variation))
+
+    def describe(self, totals: Charge) -> dict[str, Any]:
+        return {
+            "mu": math.sqrt(as_float(totals.amounts[0])),
+            "mu_cap": math.sqrt(as_float(self.capacities[0])),
+            "failure": as_float(totals.failure),
+            "failure_cap": as_float(self.failure_capacity),
+        }
+
+
+@dataclass(frozen=True)
+class RenyiFilter(Filter):
+    """At one order at least, the sum of Renyi divergences stays at most what that order allows.
+
+    Guarantee: orders a_1..a_m are fixed at creation; spends are admitted while total(a) <= B(a) at some a,
+    B(a) = epsilon + log(a delta/m)/(a - 1) - log(1 - 1/a). For one order this is the Renyi filter followed by
+    the improved conversion. For several, the order left at the end depends on the answers, so "some order" is
+    not a valid filter at the full delta of each; every order is given delta/m: exp((a-1)(L - total(a))) is a
+    supermartingale under P, and (1 - e^(epsilon-L))_+ <= c(a) e^((a-1)(L-epsilon)) with
+    c(a) = (1 - 1/a)^(a-1)/a, so the transcripts that end at order a contribute at most delta/m.
+    Reference: Feldman and Zrnic 2021, Theorem 3.1; Lecuyer 2021; Canonne, Kamath and Steinke 2020,
+    Proposition 12 (conversion).
+    """
+
+    rule: ClassVar[str] = "renyi"
+
+    @classmethod
+    def build(
+        cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None
+    ) -> Filter:
+        _positive_delta(cls.rule, delta)
+        kept, failure = _shares(delta, failure_share)
+        grid = _default_orders(epsilon, kept) if orders is None else _checked_orders(orders)
+        caps = tuple(_renyi_capacity(order, epsilon, kept / len(grid) * (1 - 2.0**-50)) for order in grid)
+        if max(caps) <= 0:
+            raise ValueError(
+                f"orders must leave room for a spend at (epsilon={epsilon!r}, delta={delta!r}), got {grid!r}"
+            )
+        return cls(epsilon, delta, failure_share, tuple(units_down(c) for c in caps), failure, grid)
+
+    def charge(self, mechanism: Certified) -> Charge:
+        core, failure, variation = split(mechanism.loss)
+        curve = renyi_curve(core, self.orders)
+        return Charge(tuple(units_up(value) for value in curve), self._failure(failure, variation))
+
+    def describe(self, totals: Charge) -> dict[str, Any]:
+        return {
+            "orders": list(self.orders),
+            "renyi": [as_float(t) for t in totals.amounts],
+            "renyi_cap": [as_float(c) for c in self.capacities],
+            "failure": as_float(totals.failure),
+            "failure_cap": as_float(self.failure_capacity),
+        }
+
+
+@dataclass(frozen=True)
+class BasicFilter(Filter):
+    """The sums of epsilon and of delta stay at most the cap's.
+
+    A pure loss costs its epsilon; any other costs the (epsilon, delta) its certificate proves.
+    Guarantee: basic composition holds when the parameters are chosen adaptively.
+    Reference: Rogers, Roth, Ullman and Vadhan 2016, section 3; Whitehouse et al. 2023.
+    """
+
+    rule: ClassVar[str] = "basic"
+
+    @classmethod
+    def build(
+        cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None
+    ) -> Filter:
+        _no_orders(cls.rule, orders)
+        return cls(epsilon, delta, failure_share, (units_down(epsilon),), units_down(delta))
+
+    def charge(self, mechanism: Certified) -> Charge:
+        claim = mechanism.certificate
+        pure = pure_epsilon(mechanism.loss)
+        if pure <= claim.epsilon or (self.delta == 0 and pure < math.inf):
+            return Charge((units_up(pure),))
+        if self.delta == 0:
+            raise SpendRefusedError(
+                f"the cap is pure (delta=0): {type(mechanism.loss).__name__} has no finite epsilon at delta=0"
+            )
+        return Charge((units_up(float(claim.epsilon)),), units_up(float(claim.delta)))
+
+    def describe(self, totals: Charge) -> dict[str, Any]:
+        return {
+            "epsilon": as_float(totals.amounts[0]),
+            "epsilon_cap": self.epsilon,
+            "delta": as_float(totals.failure),
+            "delta_cap": self.delta,
+        }
+
+
+FILTERS: dict[str, type[Filter]] = {f.rule: f for f in (GaussianFilter, RenyiFilter, BasicFilter)}
+
+
+def make_filter(
+    *,
+    epsilon: float,
+    delta: float,
+    rule: str | None = None,
+    orders: Iterable[float] | None = None,
+    failure_share: float = 0.0,
+) -> Filter:
+    """The filter of a cap; without a rule, "gaussian", and "basic" for a pure cap (delta = 0)."""
+    epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
+    failure_share = probability("failure_share", failure_share)
+    chosen = one_of("rule", rule, (*FILTERS, None)) or ("gaussian" if delta else "basic")
+    return FILTERS[chosen].build(epsilon, delta, failure_share, orders)
+
+
+def filter_from_json(data: dict[str, Any]) -> Filter:
+    """The filter that `to_json` wrote."""
+    return FILTERS[data["rule"]](
+        float(data["epsilon"]),
+        float(data["delta"]),
+        float(data["failure_share"]),
+        tuple(int(c) for c in data["capacities"]),
+        int(data["failure_capacity"]),
+        tuple(float(a) for a in data["orders"]),
+    )
+
+
+def _shares(delta: float, failure_share: float) -> tuple[float, int]:
+    """What the currency may use of delta, and what failures may, together at most delta."""
+    kept = delta * (1 - failure_share)
+    if failure_share:
+        kept = math.nextafter(kept, 0.0)
+    return kept, max(units_down(Fraction(delta) - Fraction(kept)), 0)
+
+
+def _renyi_capacity(order: float, epsilon: float, delta: float) -> float:
+    first, second = math.log(order * delta) / (order - 1), math.log1p(-1 / order)
+    return epsilon + first - second - 2.0**-46 * (epsilon + abs(first) + abs(second))
+
+
+def _default_orders(epsilon: float, delta: float) -> tuple[float, ...]:
+    """Five orders around 1 + 2 log(1/delta)/epsilon, the best one for many small Gaussian spends."""
+    centre = 2 * math.log(1 / delta) / epsilon
+    return tuple(1 + float(f"{factor * centre:.3g}") for factor in _ORDER_FACTORS)
+
+
+def _checked_orders(orders: Iterable[float]) -> tuple[float, ...]:
+    grid = tuple(sorted({positive("orders", order) for order in orders}))
+    if not grid or not grid[0] > 1:
+        raise ValueError(f"orders must be one or more numbers > 1, got {orders!r}")
+    return grid
+
+
+def _no_orders(rule: str, orders: Iterable[float] | None) -> None:
+    if orders is not None:
+        raise ValueError(f"orders belong to rule='renyi', not to rule={rule!r}")

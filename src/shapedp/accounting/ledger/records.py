@@ -1,0 +1,114 @@
+"""What a ledger answers with, and how its rows are read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from shapedp.accounting.ledger import schema
+from shapedp.accounting.ledger.errors import LedgerCorruptedError
+from shapedp.accounting.ledger.filters import Filter, filter_from_json
+from shapedp.accounting.ledger.fixed import Charge
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What never changes about a dataset."""
+
+    adjacency: str
+    text: str
+    filter: Filter
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a dataset stands. `spent` is the used share of the cap, `currency` the totals behind it."""
+
+    dataset: str
+    adjacency: str
+    filter: Filter
+    totals: Charge
+    entries: int
+    states: dict[str, int]
+
+    @property
+    def spent(self) -> float:
+        return self.filter.spent(self.totals)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "dataset": self.dataset,
+            "epsilon": self.filter.epsilon,
+            "delta": self.filter.delta,
+            "adjacency": self.adjacency,
+            "rule": self.filter.rule,
+            "spent": self.spent,
+            "currency": self.filter.describe(self.totals),
+            "entries": self.entries,
+            "states": self.states,
+        }
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One reservation. It counts whatever its state: reserved, released or abandoned."""
+
+    id: int
+    dataset: str
+    sequence: int
+    time: str
+    count: int
+    mechanism: dict[str, Any]
+    certificate: dict[str, Any]
+    cost: Charge
+    state: str
+    ended: str | None
+    release: dict[str, Any] | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {**{k: v for k, v in vars(self).items() if k != "cost"}, "cost": self.cost.to_json()}
+
+
+def entry_of(dataset: str, raw: dict[str, Any], texts: dict[str, str]) -> Entry:
+    def document(digest: str | None) -> Any:
+        if digest is None:
+            return None
+        text = texts.get(digest)
+        if text is None or schema.document_digest(text) != digest:
+            raise LedgerCorruptedError(
+                f"a certificate of entry {raw['sequence']} of {dataset!r} is missing or was changed"
+            )
+        return json.loads(text)
+
+    try:
+        return Entry(
+            **{name: raw[name] for name in ("id", "sequence", "time", "count", "state", "ended")},
+            dataset=dataset,
+            mechanism=json.loads(raw["mechanism"]),
+            certificate=document(raw["certificate"]),
+            cost=Charge.from_json(json.loads(raw["cost"])),
+            release=document(raw["release"]),
+        )
+    except (KeyError, ValueError, TypeError) as error:
+        raise LedgerCorruptedError(
+            f"entry {raw['sequence']} of {dataset!r} cannot be read: {error}"
+        ) from error
+
+
+def filter_of(row: dict[str, Any]) -> Filter:
+    try:
+        return filter_from_json(json.loads(row["filter"]))
+    except (KeyError, ValueError, TypeError) as error:
+        raise LedgerCorruptedError(
+            f"the filter of dataset {row['name']!r} cannot be read: {error}"
+        ) from error
+
+
+def totals_of(row: dict[str, Any]) -> Charge:
+    try:
+        return Charge.from_json(json.loads(row["totals"]))
+    except (KeyError, ValueError, TypeError) as error:
+        raise LedgerCorruptedError(
+            f"the totals of dataset {row['name']!r} cannot be read: {error}"
+        ) from error

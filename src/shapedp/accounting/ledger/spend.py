@@ -1,0 +1,149 @@
+"""One reservation and the releases made under it."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from shapedp.accounting.ledger import schema
+from shapedp.accounting.ledger.errors import LedgerError, SpendRefusedError
+from shapedp.accounting.ledger.filters import Certified
+from shapedp.accounting.ledger.fixed import Charge
+from shapedp.accounting.ledger.records import Terms
+from shapedp.numerics.checks import count as checked_count
+from shapedp.privacy.certificate import Certificate
+
+if TYPE_CHECKING:
+    from shapedp.accounting.ledger.ledger import Ledger
+
+_DESCRIPTION_LIMIT = 4000
+
+
+class Spend:
+    """A block in which a mechanism may be released; entering reserves, leaving marks the entry.
+
+    Guarantee: inside the block the reservation is on disk. Leaving it normally marks the entry "released",
+    leaving by an exception "abandoned", a crash leaves it "reserved"; all three count.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        dataset: str,
+        mechanism: Certified,
+        count: int,
+        charge: Charge,
+        certificate: str,
+        terms: Terms,
+    ) -> None:
+        self.ledger, self.dataset, self.mechanism = ledger, dataset, mechanism
+        self.count, self.charge, self.certificate, self.terms = count, charge, certificate, terms
+        self.entry: int | None = None
+        self._open = False
+        self._left = count
+        self._recorded: str | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def remaining(self) -> int:
+        """How many of the reserved releases have not been recorded."""
+        return self._left
+
+    def __enter__(self) -> Spend:
+        if self.entry is not None:
+            raise LedgerError("a spend is used once; ask the ledger for another")
+        self.entry = self.ledger._reserve(self)
+        self._open = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open = False
+        if self.entry is None:
+            return
+        try:
+            self.ledger._finish(self.entry, "released" if kind is None else "abandoned", self._recorded)
+        except LedgerError as failed:
+            note = f"entry {self.entry} of {self.dataset!r} stays reserved and counted; the block itself ran"
+            if error is None:
+                failed.add_note(note)
+                raise
+            error.add_note(f"{failed}: {note}")
+
+    def release(self, x: Any, **options: Any) -> Any:
+        """`mechanism.release(x, ...)`, recorded; `batch=n` uses n of the reserved releases.
+
+        Refuses `unsafe=True` and `rng=`: neither makes a private release.
+        """
+        if options.get("unsafe"):
+            raise SpendRefusedError(
+                "a ledger never accepts unsafe=True: no certificate would cover the release"
+            )
+        if options.get("rng") is not None:
+            raise SpendRefusedError(
+                "a ledger never accepts rng=: seeded noise can be subtracted again; leave it out"
+            )
+        batch = options.get("batch")
+        self._take(1 if batch is None else checked_count("batch", batch))
+        release = self.mechanism.release(x, **options)
+        self._inspect(release)
+        return release
+
+    def record(self, release: Any) -> None:
+        """Hands over a release made by the mechanism itself; an unsafe, seeded or foreign one is refused."""
+        self._inspect(release)
+        self._take(checked_count("spends", release.spends))
+
+    def _take(self, number: int) -> None:
+        if not self._open:
+            raise LedgerError("a release belongs inside `with ledger.spend(...)`; this spend is not open")
+        with self._lock:
+            if number > self._left:
+                raise SpendRefusedError(
+                    f"{number} releases were asked for, {self._left} of the {self.count} reserved are left: "
+                    "reserve them with count="
+                )
+            self._left -= number
+
+    def _inspect(self, release: Any) -> None:
+        certificate = getattr(release, "certificate", None)
+        if certificate is None or not hasattr(release, "unsafe"):
+            raise TypeError(f"a ledger records releases, got {type(release).__name__}")
+        if release.unsafe or certificate.verdict != "certified":
+            raise SpendRefusedError("an unsafe release was handed to the ledger: it must not be published")
+        if certificate.secure is False:
+            raise SpendRefusedError("a release with rng= was handed to the ledger: it must not be published")
+        if schema.to_text(replace(certificate, secure=None).to_json()) != self.certificate:
+            raise SpendRefusedError(
+                "the release was made by another mechanism than the one this spend reserved"
+            )
+        self._recorded = schema.to_text(certificate.to_json())
+
+
+def accepted(mechanism: Any, adjacency: str) -> str:
+    """The mechanism's certificate as JSON text, once it is one this ledger accepts."""
+    missing = [name for name in ("loss", "certificate", "release") if not hasattr(mechanism, name)]
+    if missing:
+        raise TypeError(f"a ledger spends mechanisms; {type(mechanism).__name__} has no {', '.join(missing)}")
+    certificate = mechanism.certificate
+    if not isinstance(certificate, Certificate):
+        raise TypeError(
+            f"the mechanism's certificate must be a Certificate, got {type(certificate).__name__}"
+        )
+    if certificate.verdict != "certified":
+        raise SpendRefusedError(f"a ledger spends certified mechanisms only; {certificate.explain()}")
+    if certificate.adjacency != adjacency:
+        raise SpendRefusedError(
+            f"the dataset counts {adjacency!r} neighbours, the mechanism was certified for "
+            f"{certificate.adjacency!r}: build its sensitivity with adjacency={adjacency!r}"
+        )
+    return schema.to_text(replace(certificate, secure=None).to_json())
+
+
+def describe(mechanism: Any) -> dict[str, Any]:
+    """What the ledger keeps of a mechanism: its type and how it prints."""
+    kind = type(mechanism)
+    return {"type": f"{kind.__module__}.{kind.__qualname__}", "text": repr(mechanism)[:_DESCRIPTION_LIMIT]}

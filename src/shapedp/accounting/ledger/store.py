@@ -1,0 +1,237 @@
+"""The database behind a ledger: durable, serialised transactions on SQLite or PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from shapedp.accounting.ledger import schema
+from shapedp.accounting.ledger.errors import (
+    LedgerCorruptedError,
+    LedgerError,
+    LedgerFullError,
+    LedgerLockedError,
+    LedgerReadOnlyError,
+    LedgerUnavailableError,
+)
+from shapedp.numerics.checks import positive
+
+import sqlalchemy as sa  # isort: skip
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+_SETUP_LOCK = 0x5348444C
+_RELEASED_AT_FORK: list[Any] = []
+
+# First match decides: SQLite's error names, PostgreSQL's SQLSTATE (prefixes).
+_CAUSES: tuple[tuple[tuple[str, ...], type[LedgerError], str], ...] = (
+    (("SQLITE_BUSY", "SQLITE_LOCKED", "55P03", "57014"), LedgerLockedError,
+     "is locked by another process; wait, or raise timeout="),
+    (("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH", "25006", "42501"), LedgerReadOnlyError,
+     "cannot be written to; check the permissions of the file and of its folder, or of the database user"),
+    (("SQLITE_FULL", "SQLITE_IOERR_WRITE", "53100"), LedgerFullError,
+     "has no room left on its disk; make room"),
+    (("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT", "XX001", "XX002"), LedgerCorruptedError,
+     "is damaged or not a ledger; restore it from a backup and treat what is missing as spent"),
+    (("SQLITE_CANTOPEN", "08", "28", "3D", "57P"), LedgerUnavailableError,
+     "cannot be opened; check the path or address, and that the server is up"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where a ledger lives: a SQLite file, or a PostgreSQL database.
+
+    Guarantee: a write transaction sees every committed one before it, and when it returns its effect survives
+    a crash of the process or the machine (SQLite: BEGIN IMMEDIATE, rollback journal, synchronous=FULL;
+    PostgreSQL: row locks, synchronous_commit=on). Safe in threads and after a fork.
+    """
+
+    url: sa.URL
+    timeout: float
+
+    @classmethod
+    def at(cls, where: str | os.PathLike[str], *, timeout: float) -> Store:
+        """The store at a path (SQLite) or a URL (sqlite:///..., postgresql://...). Touches nothing."""
+        timeout = positive("timeout", timeout)
+        text = _text(where)
+        if "://" not in text:
+            url = sa.URL.create("sqlite", database=text)
+        else:
+            try:
+                url = sa.make_url(text.replace("postgres://", "postgresql://", 1))
+            except ArgumentError:
+                raise ValueError(
+                    "the ledger's address is not a database URL such as postgresql://user@host/name"
+                ) from None
+        backend = url.get_backend_name()
+        if backend == "postgresql":
+            return cls(url.set(drivername="postgresql+psycopg"), timeout)
+        if backend != "sqlite":
+            raise ValueError(f"a ledger is kept in sqlite or postgresql, got {backend!r}")
+        path = url.database or ""
+        if path in ("", ":memory:") or "\0" in path or url.query:
+            raise ValueError(
+                f"a SQLite ledger must be a plain file, got {path!r}: a budget in memory would be forgotten"
+            )
+        return cls(sa.URL.create("sqlite", database=os.path.abspath(path)), timeout)
+
+    @property
+    def name(self) -> str:
+        """The address without a password."""
+        return self.url.database or "" if self.is_sqlite else self.url.render_as_string(hide_password=True)
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.url.get_backend_name() == "sqlite"
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """A transaction that only reads: one consistent view."""
+        with self._transaction(write=False) as connection:
+            yield connection
+
+    @contextmanager
+    def write(self, *, create: bool = False) -> Iterator[sa.Connection]:
+        """A transaction that is durable when the block has ended; any error rolls it back."""
+        with self._transaction(write=True, create=create) as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, *, write: bool, create: bool = False) -> Iterator[sa.Connection]:
+        try:
+            with _engine(self, create).connect() as plain:
+                connection = plain.execution_options(ledger_write=write)
+                with connection.begin():
+                    yield connection
+        except (DBAPIError, sqlite3.Error) as error:
+            raise self._explained(error) from error
+        except ModuleNotFoundError as error:
+            raise LedgerError(
+                f"the ledger {self.name} needs {error.name}: pip install 'shapedp[ledger]'"
+            ) from error
+        except SQLAlchemyError as error:
+            raise LedgerError(f"the ledger {self.name} failed: {error}") from error
+
+    def _explained(self, error: DBAPIError | sqlite3.Error) -> LedgerError:
+        """The ledger's error for a driver's."""
+        cause: Any = error.orig if isinstance(error, DBAPIError) else error
+        code = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or ""
+        if not code and not isinstance(cause, sqlite3.Error):
+            code = "08"
+        for codes, kind, remedy in _CAUSES:
+            if any(code.startswith(known) for known in codes):
+                return kind(f"the ledger {self.name} {remedy} ({_first_line(cause)})")
+        return LedgerError(f"the ledger {self.name} failed: {_first_line(cause)}")
+
+
+def set_up(store: Store) -> None:
+    """Creates the tables where they are missing. A SQLite file that holds something else is refused."""
+    with store.write(create=True) as connection:
+        if not store.is_sqlite:
+            connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _SETUP_LOCK})
+        present = set(sa.inspect(connection).get_table_names())
+        if store.is_sqlite and present and schema.meta.name not in present:
+            raise LedgerError(
+                f"{store.name} is a database of something else; choose a file of its own for the ledger"
+            )
+        schema.metadata.create_all(connection)
+        version = connection.execute(sa.select(schema.meta.c.schema_version)).scalar()
+        if version is None:
+            connection.execute(schema.meta.insert().values(id=1, schema_version=schema.SCHEMA_VERSION))
+        else:
+            schema.check_version(version)
+
+
+def check_is_ledger(store: Store) -> None:
+    """Raises a clear error where the database is missing, damaged or something else."""
+    with store.read() as connection:
+        if schema.meta.name not in sa.inspect(connection).get_table_names():
+            raise LedgerError(f"{store.name} holds no ledger; create one first")
+        schema.check_version(connection.execute(sa.select(schema.meta.c.schema_version)).scalar())
+
+
+_engines: dict[tuple[Store, bool, int], sa.Engine] = {}
+_engines_lock = threading.Lock()
+
+
+def _engine(store: Store, create: bool) -> sa.Engine:
+    """One engine per store and process: a child process never touches its parent's connections."""
+    key = (store, create and store.is_sqlite, os.getpid())
+    with _engines_lock:
+        if key not in _engines:
+            _engines[key] = _sqlite(store, create) if store.is_sqlite else _postgresql(store)
+        return _engines[key]
+
+
+def _after_fork() -> None:
+    """In a child: keeps the parent's engines alive, unused, so that nothing closes its connections."""
+    global _engines, _engines_lock
+    _RELEASED_AT_FORK.append(_engines)
+    _engines, _engines_lock = {}, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _sqlite(store: Store, create: bool) -> sa.Engine:
+    path, mode = store.url.database or "", "rwc" if create else "rw"
+    address = f"file:{urllib.parse.quote(path)}?mode={mode}"
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(address, uri=True, timeout=store.timeout, isolation_level=None)
+        try:
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("PRAGMA foreign_keys=ON")
+            connection.execute("PRAGMA cell_size_check=ON")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    engine = sa.create_engine("sqlite://", creator=connect, poolclass=NullPool)
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        write = connection.get_execution_options().get("ledger_write")
+        if write:
+            connection.exec_driver_sql("PRAGMA journal_mode=PERSIST")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    return engine
+
+
+def _postgresql(store: Store) -> sa.Engine:
+    milliseconds = max(1, int(store.timeout * 1000))
+    engine = sa.create_engine(
+        store.url,
+        pool_pre_ping=True,
+        pool_timeout=store.timeout,
+        connect_args={"connect_timeout": max(2, int(store.timeout))},
+    )
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        if connection.get_execution_options().get("ledger_write"):
+            connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds}")
+
+    return engine
+
+
+def _text(where: object) -> str:
+    text = os.fspath(where) if isinstance(where, str | os.PathLike) else where
+    if not isinstance(text, str) or not text:
+        raise TypeError(f"the ledger must be a path or a database URL, got {where!r}")
+    return text
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
