@@ -80,7 +80,7 @@ def test_the_contract_accepts_a_downward_import(tmp_path: Path) -> None:
         ("numerics", "noise"),
         ("noise", "sensitivity"),
         ("sampling", "sensitivity"),
-        ("privacy", "sampling"),
+        ("sampling", "noise"),
         ("privacy", "mechanisms"),
         ("mechanisms", "cli"),
         ("recipes", "accounting"),

@@ -1,0 +1,7 @@
+"""python -m shapedp."""
+
+import sys
+
+from shapedp.cli import main
+
+sys.exit(main())

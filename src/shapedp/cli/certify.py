@@ -1,0 +1,66 @@
+"""shapedp certify: what a published calibration or a mechanism is worth."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from shapedp.cli.files import read_json
+from shapedp.cli.options import add_claim, add_json
+from shapedp.cli.output import exit_code, print_certificate, print_json
+from shapedp.mechanisms import Additive, certify
+from shapedp.privacy import Certificate
+from shapedp.recipes import RECIPES
+
+
+def register(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "certify",
+        help="compute what a recipe or a mechanism file is worth",
+        description="Compute the exact delta of a published calibration, or of a mechanism file, and judge a claim. "
+        f"Recipes: {', '.join(RECIPES)}.",
+        epilog="example: shapedp certify classic-gaussian --dim 3 --epsilon 10 --delta 1e-5 (refused: exit code 3)",
+    )
+    parser.add_argument(
+        "subject", metavar="RECIPE|FILE", help="a recipe's name, or a mechanism written by calibrate"
+    )
+    parser.add_argument("--dim", type=int, help="dimension of the query (recipes)")
+    parser.add_argument(
+        "--sensitivity", type=float, default=1.0, help="radius of the recipe's ball (default 1)"
+    )
+    add_claim(parser, required=False)
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the certificate."""
+    certificate = _certificate(options)
+    if options.json:
+        print_json(certificate.to_json())
+    else:
+        print_certificate(certificate)
+    return exit_code(certificate)
+
+
+def _certificate(options: argparse.Namespace) -> Certificate:
+    claimed = options.epsilon is not None and options.delta is not None
+    if options.subject in RECIPES:
+        if not claimed or options.dim is None:
+            raise ValueError("a recipe needs --dim, --epsilon and --delta")
+        recipe = RECIPES[options.subject]
+        mechanism = recipe(
+            dim=options.dim, sensitivity=options.sensitivity, epsilon=options.epsilon, delta=options.delta
+        )
+        return mechanism.certificate
+    path = Path(options.subject)
+    if not path.exists():
+        raise ValueError(f"{options.subject!r} is neither a file nor a recipe ({', '.join(RECIPES)})")
+    mechanism = Additive.from_json(read_json(path))
+    if claimed:
+        return certify(mechanism, epsilon=options.epsilon, delta=options.delta)
+    if options.epsilon is not None or options.delta is not None:
+        raise ValueError("give both --epsilon and --delta, or neither to judge the mechanism's own claim")
+    return mechanism.certificate

@@ -1,0 +1,148 @@
+"""Vectors in npy, csv and parquet files; JSON; everything written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+SUFFIXES = (".npy", ".csv", ".parquet")
+
+
+@dataclass(frozen=True, eq=False)
+class Vector:
+    """Values read from a file, with the name of their column where the file had one."""
+
+    values: NDArray[Any]
+    name: str | None = None
+
+
+@contextlib.contextmanager
+def atomic(path: Path) -> Iterator[IO[bytes]]:
+    """A file that appears under its name only once it is complete."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a directory")
+    handle, temporary = tempfile.mkstemp(dir=path.parent or Path("."), prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def suffix(path: Path) -> str:
+    """The format of a file, by its ending."""
+    if path.suffix not in SUFFIXES:
+        raise ValueError(f"{path}: the format must be one of {', '.join(SUFFIXES)}")
+    return path.suffix
+
+
+def read_vector(path: Path, column: str | None = None) -> Vector:
+    """One column of numbers; `column` chooses where the file has several."""
+    kind = suffix(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file")
+    if kind == ".npy":
+        if column is not None:
+            raise ValueError("--column does not apply to npy files")
+        return Vector(np.load(path, allow_pickle=False))
+    if kind == ".csv":
+        return _read_csv(path, column)
+    table = _parquet().read_table(path)
+    name = _choose(path, table.column_names, column)
+    return Vector(table.column(name).to_numpy(), name)
+
+
+def _read_csv(path: Path, column: str | None) -> Vector:
+    with path.open(newline="", encoding="utf-8-sig") as stream:
+        rows = [row for row in csv.reader(stream) if row]
+    if not rows:
+        raise ValueError(f"{path}: the file is empty")
+    try:
+        [float(cell) for cell in rows[0]]
+        header = None
+    except ValueError:
+        header = [cell.strip() for cell in rows.pop(0)]
+    if header is None and column is None and len(rows) == 1:
+        return Vector(np.array([float(cell) for cell in rows[0]]))
+    width = len(header or rows[0])
+    names = header or [str(i) for i in range(width)]
+    index = names.index(_choose(path, names, column))
+    try:
+        values = np.array([float(row[index]) for row in rows])
+    except (ValueError, IndexError):
+        raise ValueError(f"{path}: column {names[index]!r} holds something that is not a number") from None
+    return Vector(values, header[index] if header else None)
+
+
+def _choose(path: Path, names: list[str], column: str | None) -> str:
+    if column is not None:
+        if column not in names:
+            raise ValueError(f"{path}: no column {column!r}; it has {', '.join(names)}")
+        return column
+    if len(names) != 1:
+        raise ValueError(f"{path}: has the columns {', '.join(names)}; choose one with --column")
+    return names[0]
+
+
+def write_vector(path: Path, vector: Vector) -> None:
+    """The values, in the format of the path's ending, exactly."""
+    kind = suffix(path)
+    arrow = _parquet() if kind == ".parquet" else None
+    with atomic(path) as stream:
+        if kind == ".npy":
+            np.save(stream, vector.values, allow_pickle=False)
+        elif kind == ".csv":
+            lines = ([vector.name] if vector.name else []) + [repr(float(v)) for v in vector.values]
+            stream.write(("\n".join(lines) + "\n").encode())
+        else:
+            import pyarrow
+
+            arrow.write_table(pyarrow.table({vector.name or "value": vector.values}), stream)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}: not JSON ({error})") from None
+    if not isinstance(data, dict):
+        raise ValueError(f"{path}: not a JSON object")
+    return data
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Indented JSON."""
+    text = json.dumps(data, indent=2, allow_nan=False) + "\n"
+    with atomic(path) as stream:
+        stream.write(text.encode())
+
+
+def _parquet() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise ImportError("parquet files need pyarrow: pip install 'shapedp[learn]'") from None
+    return pyarrow.parquet

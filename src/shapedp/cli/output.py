@@ -1,0 +1,41 @@
+"""Tables and JSON on standard output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from shapedp.privacy import Certificate
+
+DONE, WRONG_INPUT, REFUSED = 0, 2, 3
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns padded to their widest entry; the numbers' columns are the caller's to format."""
+    widths = [max(len(str(row[i])) for row in (headers, *rows)) for i in range(len(headers))]
+    lines = [
+        "  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in (headers, *rows)
+    ]
+    rule = "  ".join("-" * width for width in widths)
+    return "\n".join(line.rstrip() for line in (lines[0], rule, *lines[1:]))
+
+
+def print_json(data: Any) -> None:
+    """Indented JSON."""
+    print(json.dumps(data, indent=2, allow_nan=False))
+
+
+def print_certificate(certificate: Certificate) -> None:
+    """The claim, the bracket and the verdict, a line each."""
+    print(f"verdict    {certificate.verdict}")
+    print(f"claim      epsilon {certificate.epsilon:.6g}, delta {certificate.delta:.6g}")
+    print(f"neighbours {certificate.adjacency or 'as the user vouches'}")
+    print(f"delta      in {certificate.bracket}, by {certificate.method}")
+    print(certificate.explain())
+
+
+def exit_code(certificate: Certificate) -> int:
+    """0 if certified, otherwise 3."""
+    return DONE if certificate.verdict == "certified" else REFUSED

@@ -1,0 +1,41 @@
+"""shapedp verify: recompute a certificate offline."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from shapedp.cli.files import read_json
+from shapedp.cli.options import add_json
+from shapedp.cli.output import exit_code, print_certificate, print_json
+from shapedp.mechanisms import Additive, verify
+from shapedp.privacy import Certificate
+
+
+def register(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "verify",
+        help="recompute a certificate from the mechanism it describes",
+        description="Recompute the bracket of a certificate (or of a mechanism's own claim). A certificate whose "
+        "numbers do not follow from its mechanism is an error.",
+        epilog="example: shapedp verify noisy.certificate.json",
+    )
+    parser.add_argument("file", type=Path, help="a certificate or a mechanism, as JSON")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Recompute and print."""
+    data = read_json(options.file)
+    if data.get("kind") == "certificate":
+        certificate = verify(Certificate.from_json(data))
+    else:
+        certificate = Additive.from_json(data).certificate
+    if options.json:
+        print_json(certificate.to_json())
+    else:
+        print_certificate(certificate)
+    return exit_code(certificate)

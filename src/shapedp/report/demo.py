@@ -1,0 +1,142 @@
+"""The demonstration: totals of a real table whose columns differ by four orders of magnitude."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapedp.mechanisms import Additive, calibrate
+from shapedp.recipes import RECIPES
+from shapedp.sensitivity import L1, L2, Box
+
+EPSILON, DELTA = 1.0, 1e-6
+
+# What a radiologist would allow for, chosen without looking at the data: mean, standard error and worst value of
+# radius, texture, perimeter, area, smoothness, compactness, concavity, concave points, symmetry, fractal dimension.
+BOUNDS = (
+    *(40, 50, 300, 5000, 0.3, 0.5, 0.6, 0.3, 0.5, 0.15),
+    *(5, 8, 40, 800, 0.05, 0.2, 0.5, 0.1, 0.1, 0.05),
+    *(50, 60, 400, 6000, 0.4, 1.5, 1.5, 0.4, 0.8, 0.3),
+)
+REFUSED = ("classic-gaussian", 10.0, 1e-5)
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One mechanism of the demonstration."""
+
+    name: str
+    mechanism: Additive
+    expected: float
+    measured: float | None
+    note: str
+
+    @property
+    def verdict(self) -> str:
+        """The certificate's verdict."""
+        return self.mechanism.certificate.verdict
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures, without the mechanism."""
+        bracket = self.mechanism.certificate.bracket
+        return {
+            "mechanism": self.name,
+            "expected_rms_error": self.expected,
+            "measured_rms_error": self.measured,
+            "verdict": self.verdict,
+            "delta": [bracket.lower, bracket.upper],
+            "note": self.note,
+        }
+
+
+def table_of_patients() -> NDArray[np.float64]:
+    """Wisconsin diagnostic breast cancer data (Wolberg et al. 1995, UCI), as scikit-learn ships it."""
+    try:
+        from sklearn.datasets import load_breast_cancer
+    except ImportError:
+        raise ImportError(
+            "the demonstration reads a table from scikit-learn: pip install 'shapedp[learn]'"
+        ) from None
+    return np.asarray(load_breast_cancer().data, dtype=np.float64)
+
+
+def records() -> list[Entry]:
+    """Every applicable mechanism on the same query, then what is refused."""
+    rows, box = Box(BOUNDS).clip(table_of_patients(), adjacency="add-remove")
+    truth = rows.sum(axis=0)
+    bounds = np.asarray(BOUNDS)
+    ball = L2(float(np.linalg.norm(bounds)) * (1 + 1e-12), bounds.size, adjacency="add-remove")
+    cross = L1(float(bounds.sum()) * (1 + 1e-12), bounds.size, adjacency="add-remove")
+    served = [
+        ("Gaussian, shaped", calibrate("gaussian", box, epsilon=EPSILON, delta=DELTA)),
+        ("Gaussian, one scale", calibrate("gaussian", ball, epsilon=EPSILON, delta=DELTA)),
+        ("Laplace, shaped, pure DP", calibrate("laplace", box, epsilon=EPSILON, delta=0.0)),
+        ("Laplace, one scale, pure DP", calibrate("laplace", cross, epsilon=EPSILON, delta=0.0)),
+    ]
+    entries = []
+    for name, mechanism in served:
+        error = np.asarray(mechanism.release(truth)) - truth
+        measured = math.sqrt(float(np.square(error).mean()))
+        entries.append(Entry(name, mechanism, _rms(mechanism), measured, ""))
+    entries.sort(key=lambda entry: entry.expected)
+    best = entries[0].expected
+    entries = [Entry(e.name, e.mechanism, e.expected, e.measured, _note(e, best)) for e in entries]
+    name, epsilon, delta = REFUSED
+    mechanism = RECIPES[name](dim=bounds.size, sensitivity=ball.radius, epsilon=epsilon, delta=delta)
+    exact = mechanism.certificate.bracket
+    note = f"published claim ({epsilon:g}, {delta:g}) refused: exact delta {exact.lower:.4g}"
+    return [*entries, Entry("Gaussian, classic formula", mechanism, _rms(mechanism), None, note)]
+
+
+def _rms(mechanism: Additive) -> float:
+    return math.sqrt(mechanism.expected_squared_error / mechanism.law.dim)
+
+
+def _note(entry: Entry, best: float) -> str:
+    if entry.expected == best:
+        return "least noise"
+    return f"{(entry.expected / best) ** 2:.3g} times the noise energy"
+
+
+def draw(entries: list[Entry], path: Path) -> None:
+    """The errors, the noise of each coordinate, and claimed against computed delta, in one picture."""
+    try:
+        import matplotlib as mpl
+
+        mpl.use("Agg")
+        from matplotlib import pyplot
+    except ImportError:
+        raise ImportError("pictures need matplotlib: pip install 'shapedp[plots]'") from None
+    figure, (left, middle, right) = pyplot.subplots(1, 3, figsize=(15, 4.8), layout="constrained")
+    colours = ["#1b7f5c" if e.verdict == "certified" else "#c0392b" for e in entries]
+    places = np.arange(len(entries))[::-1]
+    left.barh(places, [e.expected for e in entries], color=colours)
+    left.set_yticks(places, [e.name for e in entries])
+    left.set_xscale("log")
+    left.set_xlabel("expected error per total (rms)")
+    left.set_title("The same query, released")
+    order = np.argsort(BOUNDS)[::-1]
+    for entry in (e for e in entries if e.verdict == "certified"):
+        middle.plot(entry.mechanism.law.marginal_scales()[order], label=entry.name, drawstyle="steps-mid")
+    middle.plot(np.asarray(BOUNDS)[order], "k:", label="what one patient can change")
+    middle.set_yscale("log")
+    middle.set_xlabel("the 30 totals, most sensitive first")
+    middle.set_ylabel("noise (standard deviation)")
+    middle.set_title("Noise shaped to the query")
+    middle.legend(fontsize=8)
+    for place, entry, colour in zip(places, entries, colours, strict=True):
+        certificate = entry.mechanism.certificate
+        floor = 1e-8
+        right.plot([max(certificate.delta, floor)], [place], "|", color="black", markersize=16)
+        right.plot([max(certificate.bracket.upper, floor)], [place], "o", color=colour)
+    right.set_xscale("log")
+    right.set_yticks(places, [f"{e.verdict}" for e in entries])
+    right.set_xlabel("delta: claimed |, computed o (1e-8 stands for 0)")
+    right.set_title("A guarantee is computed, never declared")
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
