@@ -23,13 +23,9 @@ def register(commands: Any) -> None:
         f"Recipes: {', '.join(RECIPES)}.",
         epilog="example: shapedp certify classic-gaussian --dim 3 --epsilon 10 --delta 1e-5 (refused: exit code 3)",
     )
-    parser.add_argument(
-        "subject", metavar="RECIPE|FILE", help="a recipe's name, or a mechanism written by calibrate"
-    )
+    parser.add_argument("subject", metavar="RECIPE|FILE", help="a recipe's name, or a mechanism written by calibrate")
     parser.add_argument("--dim", type=int, help="dimension of the query (recipes)")
-    parser.add_argument(
-        "--sensitivity", type=float, default=1.0, help="radius of the recipe's ball (default 1)"
-    )
+    parser.add_argument("--sensitivity", type=float, default=1.0, help="radius of the recipe's ball (default 1)")
     add_claim(parser, required=False)
     add_json(parser)
     parser.set_defaults(run=run)

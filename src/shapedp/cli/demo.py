@@ -18,9 +18,7 @@ def register(commands: Any) -> None:
         description="Release the totals of 30 measurements over 569 patients by every applicable mechanism, compare "
         "their errors and certificates, and see published claims refused.",
     )
-    parser.add_argument(
-        "-o", "--output", type=Path, default=Path("shapedp-demo.png"), help="where the picture goes"
-    )
+    parser.add_argument("-o", "--output", type=Path, default=Path("shapedp-demo.png"), help="where the picture goes")
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -45,9 +43,7 @@ def run(options: argparse.Namespace) -> int:
             for e in entries
         ]
         print(table(("mechanism", "expected error", "measured", "certificate", "note"), rows))
-        print(
-            "\nerror: root mean square over the 30 totals; measured: one secure release against the true totals"
-        )
+        print("\nerror: root mean square over the 30 totals; measured: one secure release against the true totals")
     draw(entries, options.output)
     if not options.json:
         print(f"picture: {options.output}")

@@ -31,7 +31,7 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
     """A file that appears under its name only once it is complete."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a directory")
-    handle, temporary = tempfile.mkstemp(dir=path.parent or Path("."), prefix=f".{path.name}.")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:
             yield stream
@@ -109,7 +109,8 @@ def _choose(path: Path, names: list[str], column: str | None) -> str:
 def write_vector(path: Path, vector: Vector) -> None:
     """The values, in the format of the path's ending, exactly."""
     kind = suffix(path)
-    arrow = _parquet() if kind == ".parquet" else None
+    if kind == ".parquet":
+        _parquet()
     with atomic(path) as stream:
         if kind == ".npy":
             np.save(stream, vector.values, allow_pickle=False)
@@ -117,9 +118,13 @@ def write_vector(path: Path, vector: Vector) -> None:
             lines = ([vector.name] if vector.name else []) + [repr(float(v)) for v in vector.values]
             stream.write(("\n".join(lines) + "\n").encode())
         else:
-            import pyarrow
+            _write_parquet(stream, vector)
 
-            arrow.write_table(pyarrow.table({vector.name or "value": vector.values}), stream)
+
+def _write_parquet(stream: IO[bytes], vector: Vector) -> None:
+    import pyarrow
+
+    _parquet().write_table(pyarrow.table({vector.name or "value": vector.values}), stream)
 
 
 def read_json(path: Path) -> dict[str, Any]:

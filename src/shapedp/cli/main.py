@@ -28,7 +28,7 @@ def parser() -> argparse.ArgumentParser:
     """The whole command line."""
     top = argparse.ArgumentParser(
         prog="shapedp",
-        description="Differential privacy in high dimension: noise shaped to your query, with a guarantee you can check.",
+        description="Differential privacy in high dimension: noise shaped to your query, a guarantee you can check.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -14,9 +14,7 @@ from shapedp.sensitivity import ADJACENCIES, L1, L2, Blocks, Box, Sensitivity
 def add_claim(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """--epsilon and --delta; never with a default."""
     parser.add_argument("--epsilon", type=float, required=required, help="the epsilon to meet, > 0")
-    parser.add_argument(
-        "--delta", type=float, required=required, help="the delta to meet, in [0, 1); 0 is pure DP"
-    )
+    parser.add_argument("--delta", type=float, required=required, help="the delta to meet, in [0, 1); 0 is pure DP")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -30,9 +28,7 @@ def add_sensitivity(parser: argparse.ArgumentParser) -> None:
     sets = group.add_mutually_exclusive_group(required=True)
     sets.add_argument("--l2", type=float, metavar="RADIUS", help="L2 ball; with --dim")
     sets.add_argument("--l1", type=float, metavar="RADIUS", help="L1 ball; with --dim")
-    sets.add_argument(
-        "--box", metavar="BOUNDS", help="a bound per coordinate: 1,0.5,0.1 or a csv/npy/parquet file"
-    )
+    sets.add_argument("--box", metavar="BOUNDS", help="a bound per coordinate: 1,0.5,0.1 or a csv/npy/parquet file")
     sets.add_argument("--blocks", metavar="RADII", help="an L2 bound per block, as for --box; with --sizes")
     group.add_argument("--dim", type=int, help="number of coordinates of the answer")
     group.add_argument("--sizes", help="block sizes: 100,20,10")
@@ -67,9 +63,7 @@ def sensitivity(options: argparse.Namespace) -> Sensitivity:
         try:
             sizes = np.array([int(part) for part in options.sizes.split(",")])
         except ValueError:
-            raise ValueError(
-                f"--sizes must be whole numbers separated by commas, got {options.sizes!r}"
-            ) from None
+            raise ValueError(f"--sizes must be whole numbers separated by commas, got {options.sizes!r}") from None
         return Blocks(numbers("blocks", options.blocks), sizes, adjacency=adjacency)
     if options.dim is None:
         raise ValueError("--l2 and --l1 need --dim, the number of coordinates of the answer")

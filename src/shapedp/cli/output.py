@@ -15,8 +15,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns padded to their widest entry; the numbers' columns are the caller's to format."""
     widths = [max(len(str(row[i])) for row in (headers, *rows)) for i in range(len(headers))]
     lines = [
-        "  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True))
-        for row in (headers, *rows)
+        "  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (headers, *rows)
     ]
     rule = "  ".join("-" * width for width in widths)
     return "\n".join(line.rstrip() for line in (lines[0], rule, *lines[1:]))

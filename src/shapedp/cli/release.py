@@ -25,12 +25,8 @@ def register(commands: Any) -> None:
     parser.add_argument("input", type=Path, help="the true answer: csv, npy or parquet")
     parser.add_argument("-o", "--output", type=Path, required=True, help="where the noisy answer goes")
     parser.add_argument("--column", help="the column to release, where the file has several")
-    parser.add_argument(
-        "--certificate", type=Path, help="where the certificate goes (default: beside the output)"
-    )
-    parser.add_argument(
-        "--unsafe", action="store_true", help="release though the claim is not certified (research)"
-    )
+    parser.add_argument("--certificate", type=Path, help="where the certificate goes (default: beside the output)")
+    parser.add_argument("--unsafe", action="store_true", help="release though the claim is not certified (research)")
     add_json(parser)
     parser.set_defaults(run=run)
 

@@ -101,7 +101,7 @@ class Additive:
         }
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Additive:
+    def from_json(cls, data: Any) -> Additive:
         """What `to_json` wrote."""
         if not isinstance(data, dict) or data.get("kind") != "additive":
             raise ValueError("not a mechanism: the field kind must read 'additive'")

@@ -42,8 +42,8 @@ def advise(
     for family in FAMILIES.values():
         try:
             mechanism = _calibrated(family, request)
-        except (ValueError, NotCertifiedError) as reason:
-            refused.append(Advice(family.name, None, float("inf"), str(reason)))
+        except (ValueError, NotCertifiedError) as refusal:
+            refused.append(Advice(family.name, None, float("inf"), str(refusal)))
             continue
         served.append((mechanism.law.weighted_second_moment(request.weights), family.name, mechanism))
     served.sort(key=lambda entry: entry[0])

@@ -36,9 +36,7 @@ class Gaussian(Law):
     def log_density(self, x: Floats) -> Floats:
         scales = self.spread.per_coordinate()
         z = np.asarray(x, dtype=np.float64) / scales
-        return np.asarray(
-            -0.5 * np.square(z).sum(-1) - np.log(scales).sum() - 0.5 * self.dim * math.log(2 * math.pi)
-        )
+        return np.asarray(-0.5 * np.square(z).sum(-1) - np.log(scales).sum() - 0.5 * self.dim * math.log(2 * math.pi))
 
     def variances(self) -> Floats:
         return np.square(self.scales)

@@ -27,7 +27,7 @@ READERS: dict[str, Callable[[dict[str, Any]], Law]] = {
 }
 
 
-def law_from_json(data: dict[str, Any]) -> Law:
+def law_from_json(data: Any) -> Law:
     """The law that `to_json` wrote."""
     kind = data.get("law") if isinstance(data, dict) else None
     if kind not in READERS:

@@ -78,9 +78,7 @@ class DiscreteLaplace(Law):
         if (np.frexp(grid)[0] != 0.5).any():
             raise ValueError("grid must hold powers of two")
         if {steps.size, grid.size} - {1, count("dim", dim)} or steps.size != grid.size:
-            raise ValueError(
-                f"steps and grid must both have 1 or dim = {dim} entries, got {steps.size}, {grid.size}"
-            )
+            raise ValueError(f"steps and grid must both have 1 or dim = {dim} entries, got {steps.size}, {grid.size}")
         object.__setattr__(self, "steps", frozen(steps))
         object.__setattr__(self, "grid", frozen(grid))
         object.__setattr__(self, "dim", dim)
@@ -101,9 +99,7 @@ class DiscreteLaplace(Law):
         """grid^2 2q/(1-q)^2 with q = e^(-1/steps), that is grid^2/(2 sinh^2(1/(2 steps)))."""
         with np.errstate(divide="ignore"):
             half = 0.5 / self.steps
-        return np.where(
-            self.steps > 0, np.square(self.grid) / (2 * np.square(np.sinh(np.minimum(half, 300.0)))), 0.0
-        )
+        return np.where(self.steps > 0, np.square(self.grid) / (2 * np.square(np.sinh(np.minimum(half, 300.0)))), 0.0)
 
     def half_widths(self, confidence: float) -> Floats:
         """The smallest grid multiple c with P(|n_i| <= c) >= confidence."""

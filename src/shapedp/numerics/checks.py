@@ -77,9 +77,7 @@ def finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def vector(
-    name: str, values: ArrayLike, *, least: float = -math.inf, strict: bool = False
-) -> NDArray[np.float64]:
+def vector(name: str, values: ArrayLike, *, least: float = -math.inf, strict: bool = False) -> NDArray[np.float64]:
     """A non-empty finite 1-d float64 array, every entry >= least (> least if strict)."""
     array = finite(name, values)
     if array.ndim != 1 or not array.size:

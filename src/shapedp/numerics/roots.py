@@ -16,9 +16,7 @@ def _middle(low: float, high: float) -> float:
     return low + (high - low) / 2
 
 
-def last_true(
-    holds: Callable[[float], bool], low: float, high: float, *, relative: float = 2.0**-50
-) -> float:
+def last_true(holds: Callable[[float], bool], low: float, high: float, *, relative: float = 2.0**-50) -> float:
     """The largest argument found in [low, high] at which a condition, true below some point, holds.
 
     Guarantee: `holds` returned True at the returned value, and no true point exceeds it by more than the
@@ -39,9 +37,7 @@ def last_true(
     return low
 
 
-def first_true(
-    holds: Callable[[float], bool], low: float, high: float, *, relative: float = 2.0**-50
-) -> float:
+def first_true(holds: Callable[[float], bool], low: float, high: float, *, relative: float = 2.0**-50) -> float:
     """The smallest argument found in [low, high] at which a condition, true above some point, holds.
 
     Guarantee: `holds` returned True at the returned value. Raises SearchError if it fails at `high`.

@@ -91,7 +91,7 @@ class Certificate:
         return {"schema": SCHEMA, "kind": "certificate", "verdict": self.verdict, **data}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Certificate:
+    def from_json(cls, data: Any) -> Certificate:
         """What `to_json` wrote; the verdict is computed anew, never read."""
         if not isinstance(data, dict) or data.get("kind") != "certificate":
             raise ValueError("not a certificate: the field kind must read 'certificate'")
@@ -102,8 +102,7 @@ class Certificate:
                 nonnegative("lower", data["bracket"]["lower"]), nonnegative("upper", data["bracket"]["upper"])
             )
             fields = {
-                name: data[name]
-                for name in ("epsilon", "delta", "adjacency", "method", "secure", "version", "subject")
+                name: data[name] for name in ("epsilon", "delta", "adjacency", "method", "secure", "version", "subject")
             }
         except (KeyError, TypeError) as missing:
             raise ValueError(f"certificate lacks or mistypes the field {missing}") from None

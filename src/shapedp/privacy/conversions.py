@@ -75,9 +75,7 @@ def rdp_to_delta(alpha: float, renyi: float, epsilon: float) -> float:
     return math.exp(min(log_delta, 0.0))
 
 
-def rdp_curve_to_epsilon(
-    curve: Callable[[float], float], delta: float, orders: Iterable[float] = ORDERS
-) -> float:
+def rdp_curve_to_epsilon(curve: Callable[[float], float], delta: float, orders: Iterable[float] = ORDERS) -> float:
     """The least epsilon over the orders at which the curve is finite; infinite if there is none."""
     best = math.inf
     for alpha in orders:
@@ -98,7 +96,11 @@ def zcdp_to_dp(rho: float, delta: float) -> float:
         return 0.0
     low, high = math.log(1e-9), math.log(1e12)
     inside = (math.sqrt(5) - 1) / 2
-    value = lambda t: rdp_to_epsilon(1 + math.exp(t), rho * (1 + math.exp(t)), delta)  # noqa: E731
+
+    def value(t: float) -> float:
+        alpha = 1 + math.exp(t)
+        return rdp_to_epsilon(alpha, rho * alpha, delta)
+
     for _ in range(90):
         left, right = high - inside * (high - low), low + inside * (high - low)
         if value(left) <= value(right):

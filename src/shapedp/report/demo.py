@@ -59,9 +59,7 @@ def table_of_patients() -> NDArray[np.float64]:
     try:
         from sklearn.datasets import load_breast_cancer
     except ImportError:
-        raise ImportError(
-            "the demonstration reads a table from scikit-learn: pip install 'shapedp[learn]'"
-        ) from None
+        raise ImportError("the demonstration reads a table from scikit-learn: pip install 'shapedp[learn]'") from None
     return np.asarray(load_breast_cancer().data, dtype=np.float64)
 
 

@@ -24,7 +24,7 @@ _READERS: dict[str, Callable[[dict[str, Any]], Sensitivity]] = {
 }
 
 
-def sensitivity_from_json(data: dict[str, Any]) -> Sensitivity:
+def sensitivity_from_json(data: Any) -> Sensitivity:
     """The set that `to_json` wrote."""
     kind = data.get("set") if isinstance(data, dict) else None
     if kind not in _READERS:

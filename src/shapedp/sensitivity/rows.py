@@ -19,7 +19,7 @@ _HUGE = 1e100
 def grid_below(bound: Floats) -> Floats:
     """A power of two about 2^-30 of each bound; 1 where the bound is 0."""
     _, exponent = np.frexp(np.where(bound > 0, bound, 1.0))
-    return np.maximum(np.ldexp(1.0, exponent - _SUM_BITS), 2.0**-1021)
+    return np.asarray(np.maximum(np.ldexp(1.0, exponent - _SUM_BITS), 2.0**-1021))
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class Rows:
     def read(cls, name: str, rows: Any, dim: int) -> Rows:
         """Checked rows; NaN and infinity are refused before anything else."""
         if sparse.issparse(rows):
-            matrix = rows.tocsr()
+            matrix: Any = rows.tocsr()  # type: ignore[attr-defined]
             if matrix.ndim != 2 or matrix.shape[1] != dim:
                 raise ValueError(f"{name} must have {dim} columns, got shape {matrix.shape}")
             data = finite(name, matrix.data)
@@ -66,7 +66,7 @@ class Rows:
         """Sums over each row of an array laid out like `data`."""
         if self.matrix is None:
             return np.asarray(terms.sum(axis=1))
-        return np.bincount(self._row_numbers(), weights=terms, minlength=self.count)
+        return np.bincount(self._row_numbers(), weights=terms, minlength=self.count).astype(np.float64)
 
     def block_sums(self, terms: Floats, starts: NDArray[np.int64]) -> Floats:
         """Sums over each block of columns of each row: shape (n, blocks)."""
@@ -76,9 +76,7 @@ class Rows:
             return np.asarray(np.add.reduceat(terms, starts, axis=1))
         block = np.searchsorted(starts, self.matrix.indices, side="right") - 1
         cell = self._row_numbers() * starts.size + block
-        return np.bincount(cell, weights=terms, minlength=self.count * starts.size).reshape(
-            self.count, starts.size
-        )
+        return np.bincount(cell, weights=terms, minlength=self.count * starts.size).reshape(self.count, starts.size)
 
     def row_tops(self, terms: Floats) -> Floats:
         """The largest entry of each row of a non-negative array laid out like `data`; 0 for an empty row."""
@@ -131,9 +129,7 @@ class Rows:
         if self.matrix is None:
             return self.data
         kind = type(self.matrix)
-        return kind(
-            (self.data, self.matrix.indices.copy(), self.matrix.indptr.copy()), shape=self.matrix.shape
-        )
+        return kind((self.data, self.matrix.indices.copy(), self.matrix.indptr.copy()), shape=self.matrix.shape)
 
 
 def owner_mask(owner: ArrayLike | None, max_rows: int | None, rows: int) -> NDArray[np.bool_] | None:

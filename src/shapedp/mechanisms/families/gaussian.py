@@ -16,9 +16,7 @@ _UP = 1 + 2.0**-44
 
 def _law(request: Request) -> Gaussian:
     if request.delta == 0:
-        raise DoesNotApplyError(
-            "Gaussian noise cannot meet delta = 0: use Laplace noise, or allow a delta > 0"
-        )
+        raise DoesNotApplyError("Gaussian noise cannot meet delta = 0: use Laplace noise, or allow a delta > 0")
     mu = GaussianLoss.calibrate(request.epsilon, request.delta).mu
     return _shape(request.sensitivity, mu, request)
 

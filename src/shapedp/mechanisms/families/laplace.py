@@ -77,9 +77,7 @@ def _on_grid(scales: Floats, request: Request) -> DiscreteLaplace:
     bits = min(_GRID_BITS + math.ceil(math.log2(dim / min(epsilon, 1.0))), MAX_STEPS.bit_length() - 3)
     exponent = np.frexp(np.where(scales > 0, scales, 1.0))[1]
     if int(exponent.min()) - bits < -1000:
-        raise DoesNotApplyError(
-            "the noise scale is too small for a grid of floats: measure x in smaller units"
-        )
+        raise DoesNotApplyError("the noise scale is too small for a grid of floats: measure x in smaller units")
     grid = np.ldexp(1.0, exponent - bits)
     margin = 2.0**-40
     while margin < 0.5:
@@ -88,9 +86,7 @@ def _on_grid(scales: Floats, request: Request) -> DiscreteLaplace:
         if isinstance(loss, LaplaceLoss) and loss.pure <= epsilon:
             return law
         margin *= 2
-    raise DoesNotApplyError(
-        f"epsilon = {epsilon:g} is too small for exact noise on a grid in dimension {dim}"
-    )
+    raise DoesNotApplyError(f"epsilon = {epsilon:g} is too small for exact noise on a grid in dimension {dim}")
 
 
 FAMILY = Family("laplace", _law)

@@ -46,6 +46,4 @@ class AdjustedLoss(Loss):
         if self.failure or self.total_variation:
             raise ValueError("a loss with a failure probability has no finite Renyi divergence")
         base = self.base.renyi(alpha)
-        return Bracket(
-            0.0 if self.log_ratio else base.lower, base.upper + self.log_ratio * alpha / (alpha - 1)
-        )
+        return Bracket(0.0 if self.log_ratio else base.lower, base.upper + self.log_ratio * alpha / (alpha - 1))

@@ -27,8 +27,7 @@ def _log_delta(epsilon: float, mu: float) -> float:
     b = epsilon / mu + mu / 2
     if a < 0:
         return math.log(
-            0.5 * math.erfc(a * math.sqrt(0.5))
-            - math.exp(-a * a / 2) * 0.5 * special.erfcx(b * math.sqrt(0.5))
+            0.5 * math.erfc(a * math.sqrt(0.5)) - math.exp(-a * a / 2) * 0.5 * special.erfcx(b * math.sqrt(0.5))
         )
     gap = 0.5 * (special.erfcx(a * math.sqrt(0.5)) - special.erfcx(b * math.sqrt(0.5)))
     return -a * a / 2 + math.log(gap) if gap > 0 else -math.inf
@@ -71,7 +70,7 @@ class GaussianLoss(Loss):
     least: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.mu == math.inf:
+        if self.mu != math.inf:
             object.__setattr__(self, "mu", nonnegative("mu", self.mu))
         if self.least is not None and not 0 <= self.least <= self.mu:
             raise ValueError(f"least must lie in [0, mu = {self.mu!r}], got {self.least!r}")
@@ -108,9 +107,7 @@ class GaussianLoss(Loss):
         """
         epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
         if delta == 0:
-            raise ValueError(
-                "delta must be > 0 for Gaussian noise: no Gaussian meets pure differential privacy"
-            )
+            raise ValueError("delta must be > 0 for Gaussian noise: no Gaussian meets pure differential privacy")
         at = np.array([epsilon])
 
         def holds(mu: float) -> bool:
@@ -156,9 +153,7 @@ def _newton(epsilon: float, delta: float) -> float | None:
         step = (target - value) / slope if slope > 0 else math.inf
         following = mu + step
         if not low < following < high:
-            following = (
-                (low + high) / 2 if low > 0 and high < MU_LIMIT else (mu * 2 if high == MU_LIMIT else mu / 2)
-            )
+            following = (low + high) / 2 if low > 0 and high < MU_LIMIT else (mu * 2 if high == MU_LIMIT else mu / 2)
         if abs(following - mu) <= 2.0**-52 * mu:
             return following
         mu = following

@@ -32,7 +32,7 @@ class LaplaceLoss(Loss):
     continuous: bool = True
 
     def __post_init__(self) -> None:
-        if not self.pure == math.inf:
+        if self.pure != math.inf:
             object.__setattr__(self, "pure", nonnegative("pure", self.pure))
         if not np.isinf(self.ratios).any():
             object.__setattr__(self, "ratios", vector("ratios", self.ratios, least=0.0))
@@ -73,9 +73,7 @@ def _discrete(law: DiscreteLaplace, sensitivity: Sensitivity) -> LaplaceLoss:
     """Rounding the input moves each coordinate by at most one more grid step: sum 1/steps on top."""
     moving = ~sensitivity.fixed() if law.steps.size > 1 else np.ones(1, dtype=np.bool_)
     with np.errstate(divide="ignore"):
-        extra = (
-            float((1 / law.steps[moving]).sum()) * (law.dim if law.steps.size == 1 else 1) * (1 + 2.0**-40)
-        )
+        extra = float((1 / law.steps[moving]).sum()) * (law.dim if law.steps.size == 1 else 1) * (1 + 2.0**-40)
     whole = np.floor(sensitivity.extreme() / law.grid) * law.grid
     reach = sensitivity.l1_reach(law.scales)[1]
     return LaplaceLoss((reach + extra) * (1 + 2.0**-50), _over(whole, law.scales), continuous=False)
