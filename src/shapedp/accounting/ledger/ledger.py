@@ -261,9 +261,8 @@ class Ledger:
                     digest for found in page for digest in (found["certificate"], found["release"]) if digest
                 }
                 kept = schema.documents
-                texts: dict[str, str] = dict(
-                    connection.execute(sa.select(kept).where(kept.c.digest.in_(wanted))).tuples().all()
-                )
+                documents = connection.execute(sa.select(kept).where(kept.c.digest.in_(wanted)))
+                texts = {document.digest: document.text for document in documents}
             if not page:
                 return
             for found in page:

@@ -1,0 +1,246 @@
+"""shapedp ledger: a privacy budget kept in a database."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shapedp.cli.files import Vector, read_json, read_vector, suffix, write_json, write_vector
+from shapedp.cli.options import add_claim, add_json
+from shapedp.cli.output import DONE, REFUSED, WRONG_INPUT, print_json, table
+from shapedp.mechanisms import Additive
+from shapedp.numerics.checks import vector as checked_vector
+from shapedp.sensitivity import ADJACENCIES
+
+if TYPE_CHECKING:
+    from shapedp.accounting.ledger import Entry, Ledger, Spend, Status
+
+_WHERE = "the ledger: a SQLite file, or a URL such as postgresql://user@host/name"
+
+
+def register(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "ledger",
+        help="keep a privacy budget in a database, and never overspend it",
+        description="A privacy budget per dataset. A spend is counted before its release; one that would pass "
+        "the cap is refused (exit code 3) and nothing is released.",
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _init(actions)
+    _status(actions)
+    _spend(actions)
+    _history(actions)
+    _export(actions)
+
+
+def _action(actions: Any, name: str, work: Callable[[argparse.Namespace], int], text: str) -> Any:
+    parser = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    parser.add_argument("ledger", help=_WHERE)
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds to wait for others (default 60)")
+    add_json(parser)
+    parser.set_defaults(run=lambda options: _guarded(work, options))
+    return parser
+
+
+def _guarded(work: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    """A ledger's errors as one line and an exit code."""
+    from shapedp.accounting.ledger import BudgetExceededError, LedgerError, SpendRefusedError
+
+    try:
+        return work(options)
+    except (BudgetExceededError, SpendRefusedError) as refusal:
+        print(f"shapedp: refused: {refusal}", file=sys.stderr)
+        return REFUSED
+    except LedgerError as error:
+        print("\n".join([f"shapedp: error: {error}", *getattr(error, "__notes__", [])]), file=sys.stderr)
+        return WRONG_INPUT
+
+
+def _open(options: argparse.Namespace) -> Ledger:
+    from shapedp.accounting.ledger import Ledger
+
+    return Ledger.open(options.ledger, timeout=options.timeout)
+
+
+def _init(actions: Any) -> None:
+    parser = _action(actions, "init", _run_init, "add a dataset and its cap, in a new or an existing ledger")
+    parser.add_argument("--dataset", required=True, help="the name of the dataset")
+    add_claim(parser)
+    parser.add_argument("--adjacency", choices=ADJACENCIES, required=True, help="what neighbours are")
+    parser.add_argument(
+        "--rule",
+        choices=("gaussian", "renyi", "basic"),
+        help="the filter (default: gaussian, and basic where delta is 0)",
+    )
+    parser.add_argument("--orders", help="Renyi orders, separated by commas (rule renyi)")
+    parser.add_argument(
+        "--failure-share", type=float, default=0.0, help="part of delta kept for failure events (default 0)"
+    )
+
+
+def _run_init(options: argparse.Namespace) -> int:
+    from shapedp.accounting.ledger import Ledger
+
+    ledger = Ledger.create(
+        options.ledger,
+        dataset=options.dataset,
+        epsilon=options.epsilon,
+        delta=options.delta,
+        adjacency=options.adjacency,
+        rule=options.rule,
+        orders=_orders(options.orders),
+        failure_share=options.failure_share,
+        timeout=options.timeout,
+    )
+    return _print_status([ledger.status(options.dataset)], options)
+
+
+def _orders(text: str | None) -> list[float] | None:
+    try:
+        return None if text is None else [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--orders must be numbers separated by commas, got {text!r}") from None
+
+
+def _status(actions: Any) -> None:
+    parser = _action(actions, "status", _run_status, "show what is spent of each cap")
+    parser.add_argument("--dataset", help="one dataset (default: all)")
+    parser.add_argument("--check", action="store_true", help="also read every entry and compare with the totals")
+
+
+def _run_status(options: argparse.Namespace) -> int:
+    ledger = _open(options)
+    names = ledger.datasets() if options.dataset is None else (options.dataset,)
+    read = ledger.check if options.check else ledger.status
+    return _print_status([read(name) for name in names], options)
+
+
+def _print_status(statuses: list[Status], options: argparse.Namespace) -> int:
+    if options.json:
+        print_json([status.to_json() for status in statuses])
+        return DONE
+    headers = ("dataset", "epsilon", "delta", "neighbours", "rule", "spent", "entries", *statuses[0].states)
+    rows = [
+        (
+            status.dataset,
+            f"{status.filter.epsilon:g}",
+            f"{status.filter.delta:g}",
+            status.adjacency,
+            status.filter.rule,
+            f"{status.spent:.4%}",
+            str(status.entries),
+            *(str(number) for number in status.states.values()),
+        )
+        for status in statuses
+    ]
+    print(table(headers, rows))
+    return DONE
+
+
+def _spend(actions: Any) -> None:
+    parser = _action(
+        actions,
+        "spend",
+        _run_spend,
+        "reserve budget and release a vector under it; without an input the spend is only counted, "
+        "for a release made elsewhere",
+    )
+    parser.add_argument("mechanism", type=Path, help="a mechanism written by calibrate")
+    parser.add_argument("input", type=Path, nargs="?", help="the true answer: csv, npy or parquet")
+    parser.add_argument("-o", "--output", type=Path, help="where the noisy answer goes")
+    parser.add_argument("--dataset", required=True, help="whose budget")
+    parser.add_argument("--column", help="the column to release, where the file has several")
+    parser.add_argument("--count", type=int, default=1, help="number of releases, without an input (default 1)")
+
+
+def _run_spend(options: argparse.Namespace) -> int:
+    mechanism = Additive.from_json(read_json(options.mechanism))
+    if (options.input is None) != (options.output is None):
+        raise ValueError("give an input and --output, or neither to count a release made elsewhere")
+    if options.input is None:
+        with _open(options).spend(options.dataset, mechanism, options.count) as spend:
+            pass
+        return _print_spend(spend, {}, options)
+    if options.count != 1:
+        raise ValueError("--count belongs to a spend without an input: one input is one release")
+    beside = options.output.with_suffix(".certificate.json")
+    suffix(options.output)
+    if not options.output.parent.is_dir():
+        raise FileNotFoundError(f"{options.output.parent}: no such folder")
+    vector = read_vector(options.input, options.column)
+    if checked_vector("input", vector.values).size != mechanism.law.dim:
+        raise ValueError(f"the input must have {mechanism.law.dim} entries, got {vector.values.size}")
+    with _open(options).spend(options.dataset, mechanism) as spend:
+        release = spend.release(vector.values)
+        write_json(beside, release.certificate.to_json())
+        write_vector(options.output, Vector(release.value, vector.name))
+    return _print_spend(spend, {"output": str(options.output), "certificate": str(beside)}, options)
+
+
+def _print_spend(spend: Spend, written: dict[str, str], options: argparse.Namespace) -> int:
+    if options.json:
+        print_json({"dataset": spend.dataset, "entry": spend.entry, "count": spend.count, **written})
+    else:
+        print(f"spent      entry {spend.entry} of {spend.dataset!r}, {spend.count} release(s)")
+        for name, path in written.items():
+            print(f"{name:<10} {path}")
+    return DONE
+
+
+def _history(actions: Any) -> None:
+    parser = _action(actions, "history", _run_history, "list the entries of a dataset")
+    parser.add_argument("--dataset", required=True, help="whose entries")
+    parser.add_argument("--last", type=int, help="only so many of the latest")
+
+
+def _run_history(options: argparse.Namespace) -> int:
+    entries: list[Entry] = list(_open(options).history(options.dataset, last=options.last))
+    if options.json:
+        print_json([entry.to_json() for entry in entries])
+        return DONE
+    rows = [
+        (
+            str(entry.sequence),
+            entry.time,
+            entry.state,
+            str(entry.count),
+            f"({entry.certificate['epsilon']:g}, {entry.certificate['delta']:g})",
+            entry.certificate["method"],
+        )
+        for entry in entries
+    ]
+    print(table(("entry", "time", "state", "count", "claim", "loss"), rows))
+    return DONE
+
+
+def _export(actions: Any) -> None:
+    parser = _action(actions, "export", _run_export, "write datasets, entries and certificates as JSON")
+    parser.add_argument("--dataset", help="one dataset (default: all)")
+    parser.add_argument("-o", "--output", type=Path, help="where to (default: standard output)")
+
+
+def _run_export(options: argparse.Namespace) -> int:
+    ledger = _open(options)
+    names = ledger.datasets() if options.dataset is None else (options.dataset,)
+    data = {
+        "kind": "ledger",
+        "schema": 1,
+        "datasets": [
+            {
+                **ledger.check(name).to_json(),
+                "filter": ledger.status(name).filter.to_json(),
+                "history": [entry.to_json() for entry in ledger.history(name)],
+            }
+            for name in names
+        ],
+    }
+    if options.output is None:
+        print_json(data)
+    else:
+        write_json(options.output, data)
+        print(f"written    {options.output}")
+    return DONE
