@@ -213,15 +213,11 @@ class Result:
     figures: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def ratio(
-        self, what: str, value: float, *, at_least: float | None = None, at_most: float | None = None
-    ) -> None:
+    def ratio(self, what: str, value: float, *, at_least: float | None = None, at_most: float | None = None) -> None:
         """Record a quotient of two times measured in this run."""
         self.ratios.append(_entry(what, value, at_least, at_most))
 
-    def figure(
-        self, what: str, value: float, *, at_least: float | None = None, at_most: float | None = None
-    ) -> None:
+    def figure(self, what: str, value: float, *, at_least: float | None = None, at_most: float | None = None) -> None:
         """Record a number with its unit in `what`."""
         self.figures.append(_entry(what, value, at_least, at_most))
 

@@ -32,9 +32,7 @@ def table(result: Result) -> str:
     for name, timing in result.timings.items():
         lines.append(f"  {name:<40} {timing.median:>12.3e} s  (best {timing.best:.3e})")
     for entry in result.ratios + result.figures:
-        bounds = [
-            f"{word} {entry[key]:g}" for key, word in (("at_least", ">="), ("at_most", "<=")) if key in entry
-        ]
+        bounds = [f"{word} {entry[key]:g}" for key, word in (("at_least", ">="), ("at_most", "<=")) if key in entry]
         verdict = {True: "met", False: "NOT MET", None: ""}[entry.get("met")]
         lines.append(f"  {entry['what']:<40} {entry['value']:>12.4g}  {' '.join(bounds)} {verdict}".rstrip())
     lines += [f"  {note}" for note in result.notes]
@@ -42,9 +40,7 @@ def table(result: Result) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="benchmarks to run (default: all)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller sizes, nothing written")
     parser.add_argument("--list", action="store_true", help="list the benchmarks and stop")

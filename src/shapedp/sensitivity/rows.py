@@ -12,19 +12,22 @@ from scipy import sparse
 from shapedp.numerics.checks import count, finite
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+WHOLE: Integers = np.zeros(1, dtype=np.int64)  # one block: the row
 _SUM_BITS = 30
 _HUGE = 1e100
+_NOTHING = -5000  # below the exponent of any ratio of floats
 
 
 def grid_below(bound: Floats) -> Floats:
     """A power of two about 2^-30 of each bound; 1 where the bound is 0."""
     _, exponent = np.frexp(np.where(bound > 0, bound, 1.0))
-    return np.asarray(np.maximum(np.ldexp(1.0, exponent - _SUM_BITS), 2.0**-1021))
+    return np.maximum(np.ldexp(1.0, exponent - _SUM_BITS), 2.0**-1021)
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """`data` is the dense (n, dim) array, or the stored entries of a CSR matrix `matrix`."""
+    """`data` is the dense (n, dim) array, or the stored entries of a canonical CSR matrix `matrix`."""
 
     data: Floats
     dim: int
@@ -34,15 +37,14 @@ class Rows:
     def read(cls, name: str, rows: Any, dim: int) -> Rows:
         """Checked rows; NaN and infinity are refused before anything else."""
         if sparse.issparse(rows):
-            matrix: Any = rows.tocsr()  # type: ignore[attr-defined]
+            matrix = rows.tocsr()
+            finite(name, matrix.data)
             if matrix.ndim != 2 or matrix.shape[1] != dim:
                 raise ValueError(f"{name} must have {dim} columns, got shape {matrix.shape}")
-            data = finite(name, matrix.data)
             if not matrix.has_canonical_format:
                 matrix = matrix.astype(np.float64)
                 matrix.sum_duplicates()
-                data = finite(name, matrix.data)
-            return cls(data, dim, matrix)
+            return cls(finite(name, matrix.data), dim, matrix)
         array = finite(name, rows)
         if array.ndim != 2 or array.shape[1] != dim:
             raise ValueError(f"{name} must be a 2-d array with {dim} columns, got shape {array.shape}")
@@ -53,83 +55,117 @@ class Rows:
         """The number of rows."""
         return int(self.data.shape[0] if self.matrix is None else self.matrix.shape[0])
 
-    def per_column(self, values: Floats) -> Floats:
+    def clamped(self, bounds: Floats) -> Rows:
+        """Entries clamped to [-bound, bound] of their column, on the grid."""
+        bound = self._per_column(bounds)
+        return self._replaced(np.clip(self.data, -bound, bound))._truncated(bounds)
+
+    def pulled_into(self, bounds: Floats, order: int, starts: Integers = WHOLE) -> Rows:
+        """Each block of a row scaled down until |entries/bounds|_order <= 1, on the grid.
+
+        Guarantee: exact, whatever the magnitudes: a ratio is kept as a float times a power of two per block,
+        and the scaling allows for the rounding of the norm.
+        """
+        cells = _Cells.of(self, starts)
+        entries = self if bounds.all() else self._replaced(np.where(self._per_column(bounds) > 0, self.data, 0.0))
+        ratio, shift = entries._relative_to(entries._per_column(np.where(bounds > 0, bounds, 1.0)), cells)
+        norm = cells.sums(np.abs(ratio)) if order == 1 else np.sqrt(cells.sums(np.square(ratio)))
+        slack = (cells.longest + 8) * 2.0**-52
+        with np.errstate(divide="ignore", over="ignore"):
+            inside = np.ldexp(norm, shift) * (1 + slack) <= 1
+            factor = np.where(inside, 1.0, (1 - 2 * slack) / norm)
+        moved = entries.data
+        if shift.any():
+            moved = np.ldexp(moved, -cells.spread(np.where(inside, 0, shift)))
+        return self._replaced(moved * cells.spread(factor))._truncated(bounds)
+
+    def kept(self, keep: NDArray[np.bool_]) -> Rows:
+        """The rows of the mask; the others become zero."""
+        mask = keep[:, None] if self.matrix is None else keep[self._row_numbers()]
+        return self._replaced(np.where(mask, self.data, 0.0))
+
+    def value(self) -> Any:
+        """The array, or a CSR matrix."""
+        if self.matrix is None:
+            return self.data
+        kind = type(self.matrix)
+        return kind((self.data, self.matrix.indices.copy(), self.matrix.indptr.copy()), shape=self.matrix.shape)
+
+    def _relative_to(self, bound: Floats, cells: _Cells) -> tuple[Floats, Integers]:
+        """Entries over their bound as a float times 2^shift per cell, so that squares do not overflow."""
+        with np.errstate(over="ignore"):
+            ratio = self.data / bound
+        if not ratio.size or max(float(ratio.max()), -float(ratio.min())) < _HUGE:
+            return ratio, np.zeros(cells.shape, dtype=np.int64)
+        above, exponent = np.frexp(self.data)
+        below, offset = np.frexp(bound)
+        exponent = np.where(above == 0, _NOTHING, exponent.astype(np.int64) - offset)
+        shift = np.maximum(cells.tops(exponent), 0)
+        return np.ldexp(above / below, exponent - cells.spread(shift)), shift
+
+    def _per_column(self, values: Floats) -> Floats:
         """One value per column (or a single one), laid beside `data`."""
         if values.size == 1 or self.matrix is None:
             return values
         return np.asarray(values[self.matrix.indices])
 
-    def _row_numbers(self) -> NDArray[np.int64]:
+    def _row_numbers(self) -> Integers:
         return np.repeat(np.arange(self.count), np.diff(self.matrix.indptr))
 
-    def row_sums(self, terms: Floats) -> Floats:
-        """Sums over each row of an array laid out like `data`."""
-        if self.matrix is None:
-            return np.asarray(terms.sum(axis=1))
-        return np.bincount(self._row_numbers(), weights=terms, minlength=self.count).astype(np.float64)
-
-    def block_sums(self, terms: Floats, starts: NDArray[np.int64]) -> Floats:
-        """Sums over each block of columns of each row: shape (n, blocks)."""
-        if self.matrix is None:
-            if not self.count:
-                return np.zeros((0, starts.size))
-            return np.asarray(np.add.reduceat(terms, starts, axis=1))
-        block = np.searchsorted(starts, self.matrix.indices, side="right") - 1
-        cell = self._row_numbers() * starts.size + block
-        return np.bincount(cell, weights=terms, minlength=self.count * starts.size).reshape(self.count, starts.size)
-
-    def row_tops(self, terms: Floats) -> Floats:
-        """The largest entry of each row of a non-negative array laid out like `data`; 0 for an empty row."""
-        if self.matrix is None:
-            return np.asarray(terms.max(axis=1, initial=0.0))
-        tops = np.zeros(self.count)
-        np.maximum.at(tops, self._row_numbers(), terms)
-        return tops
-
-    def relative_to(self, bounds: Floats) -> tuple[Floats, Floats]:
-        """Entries over their column's bound as `inner` times a factor per row, so that squares do not overflow."""
-        bound = self.per_column(np.where(bounds > 0, bounds, 1.0))
-        with np.errstate(over="ignore"):
-            inner = self.data / bound
-        tops = self.row_tops(np.abs(inner))
-        huge = tops > _HUGE
-        if not huge.any():
-            return inner, np.ones(self.count)
-        factors = np.where(huge, self.row_tops(np.abs(self.data)), 1.0)
-        with np.errstate(over="ignore"):
-            return self.data / self.spread_rows(factors) / bound, factors
-
-    def spread_rows(self, factors: Floats) -> Floats:
-        """A factor per row, laid beside `data`."""
-        return factors[:, None] if self.matrix is None else factors[self._row_numbers()]
-
-    def spread_blocks(self, factors: Floats, starts: NDArray[np.int64]) -> Floats:
-        """A factor per row and block, laid beside `data`."""
-        if self.matrix is None:
-            sizes = np.diff(np.append(starts, self.dim))
-            return np.repeat(factors, sizes, axis=1)
-        block = np.searchsorted(starts, self.matrix.indices, side="right") - 1
-        return np.asarray(factors[self._row_numbers(), block])
-
-    def replaced(self, data: Floats) -> Rows:
+    def _replaced(self, data: Floats) -> Rows:
         """The same layout with other entries."""
         return Rows(data, self.dim, self.matrix)
 
-    def scale_rows(self, factors: Floats) -> Rows:
-        """Each row times its factor."""
-        return self.replaced(self.data * self.spread_rows(factors))
-
-    def truncated(self, bounds: Floats) -> Rows:
+    def _truncated(self, bounds: Floats) -> Rows:
         """Entries moved towards zero to the grid that belongs to each column's bound."""
-        grid = self.per_column(grid_below(bounds))
-        return self.replaced(np.trunc(self.data / grid) * grid)
+        grid = self._per_column(grid_below(bounds))
+        steps = self.data / grid
+        np.trunc(steps, out=steps)
+        np.multiply(steps, grid, out=steps)
+        return self._replaced(steps)
 
-    def value(self) -> Any:
-        """The array, or a matrix of the kind that was read."""
-        if self.matrix is None:
-            return self.data
-        kind = type(self.matrix)
-        return kind((self.data, self.matrix.indices.copy(), self.matrix.indptr.copy()), shape=self.matrix.shape)
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Rows cut into blocks of columns: cells form an (n, blocks) array, or the list of those a sparse row stores."""
+
+    shape: tuple[int, ...]
+    starts: Integers
+    sizes: Integers
+    axis: int
+
+    @classmethod
+    def of(cls, rows: Rows, starts: Integers) -> _Cells:
+        """The cells of rows whose blocks begin at the columns `starts`."""
+        if rows.matrix is None:
+            return cls((rows.count, starts.size), starts, np.diff(np.append(starts, rows.dim)), 1)
+        block = np.searchsorted(starts, rows.matrix.indices, side="right") - 1
+        cell = rows._row_numbers() * starts.size + block
+        first = np.flatnonzero(np.diff(cell, prepend=-1))
+        return cls((first.size,), first, np.diff(np.append(first, cell.size)), 0)
+
+    @property
+    def longest(self) -> int:
+        """The most entries in a cell."""
+        return int(self.sizes.max(initial=0))
+
+    def sums(self, terms: Floats) -> Floats:
+        """Sums over each cell of an array laid out like the data."""
+        if not terms.size:
+            return np.zeros(self.shape)
+        if self.axis == 1 and self.starts.size == 1:
+            return np.asarray(terms.sum(axis=1, keepdims=True))
+        return np.asarray(np.add.reduceat(terms, self.starts, axis=self.axis))
+
+    def tops(self, terms: Integers) -> Integers:
+        """The largest entry of each cell."""
+        return np.asarray(np.maximum.reduceat(terms, self.starts, axis=self.axis))
+
+    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
+        """One value per cell, laid beside the data."""
+        if self.axis == 1 and self.starts.size == 1:
+            return values
+        return np.repeat(values, self.sizes, axis=self.axis)
 
 
 def owner_mask(owner: ArrayLike | None, max_rows: int | None, rows: int) -> NDArray[np.bool_] | None:
@@ -142,12 +178,20 @@ def owner_mask(owner: ArrayLike | None, max_rows: int | None, rows: int) -> NDAr
     ids = np.asarray(owner)
     if ids.shape != (rows,):
         raise ValueError(f"owner must hold one id per row ({rows}), got shape {ids.shape}")
-    if ids.dtype.kind not in "iuUS":
-        raise TypeError(f"owner must hold integers or strings, got dtype {ids.dtype}")
-    _, number = np.unique(ids, return_inverse=True)
+    number = _numbered(ids)
     order = np.argsort(number, kind="stable")
     ordered = number[order]
     first = np.searchsorted(ordered, ordered, side="left")
     keep = np.empty(rows, dtype=np.bool_)
     keep[order] = np.arange(rows) - first < limit
     return keep
+
+
+def _numbered(ids: NDArray[Any]) -> Integers:
+    """A number per distinct id: integers, or strings (also as objects, the way data frames hold them)."""
+    if ids.dtype.kind in "iuUS":
+        return np.asarray(np.unique(ids, return_inverse=True)[1])
+    if ids.dtype.kind == "O" and all(isinstance(one, str) for one in ids):
+        seen: dict[str, int] = {}
+        return np.array([seen.setdefault(one, len(seen)) for one in ids], dtype=np.int64)
+    raise TypeError(f"owner must hold integers or strings, got dtype {ids.dtype}")
