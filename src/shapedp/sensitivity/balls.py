@@ -28,27 +28,20 @@ def quotient(numerator: Floats, scales: Floats) -> Floats:
     return ratio
 
 
-def both(value: float) -> tuple[float, float]:
-    """Bounds on a value that carries a few roundings."""
-    return value * DOWN, value * UP
+def outward(lower: float, upper: float) -> tuple[float, float]:
+    """Bounds moved apart by more than the few roundings they carry, subnormal numbers included."""
+    return max(math.nextafter(lower * DOWN, -math.inf), 0.0), math.nextafter(upper * UP, math.inf)
 
 
 def root_sum_squares(terms: Floats, repeat: int = 1) -> tuple[float, float]:
     """Bounds on |terms|_2, each term standing `repeat` times; inf where a term is."""
-    top = float(np.abs(terms).max())
+    top = float(terms.max())
     if math.isinf(top):
         return math.inf, math.inf
     if top == 0:
-        return 0.0, 0.0
+        return outward(0.0, 0.0)
     lower, upper = sum_bounds(np.square(terms / top), 2.0**-50)
-    return top * math.sqrt(lower * repeat) * DOWN, top * math.sqrt(upper * repeat) * UP
-
-
-def shrink(norm: Floats, terms: int) -> Floats:
-    """Factors that bring norms computed from `terms` summands down to 1, whatever their rounding."""
-    slack = (terms + 8) * 2.0**-52
-    with np.errstate(divide="ignore"):
-        return np.where(norm * (1 + slack) <= 1, 1.0, (1 - 2 * slack) / norm)
+    return outward(top * math.sqrt(lower * repeat), top * math.sqrt(upper * repeat))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,17 +64,25 @@ class L2(Sensitivity):
         if shape is not None and shape.size != self.dim:
             raise ValueError(f"scales must have dim = {self.dim} entries, got {shape.size}")
         object.__setattr__(self, "scales", shape)
+        bounds = self._bounds()
+        if not 0 < bounds.min() <= bounds.max() < math.inf:
+            raise ValueError("radius times scales must be finite and > 0: measure the query in other units")
 
     def _axes(self) -> Floats:
         return np.ones(1) if self.scales is None else self.scales
 
+    def _bounds(self) -> Floats:
+        with np.errstate(over="ignore", under="ignore"):
+            return self.radius * self._axes()
+
     def l2_reach(self, scales: Floats) -> tuple[float, float]:
-        return both(self.radius * float(quotient(self._axes(), scales).max()))
+        reach = self.radius * float(quotient(self._axes(), scales).max())
+        return outward(reach, reach)
 
     def l1_reach(self, scales: Floats) -> tuple[float, float]:
         ratio = quotient(self._axes(), scales)
         lower, upper = root_sum_squares(ratio, self.dim if ratio.size == 1 else 1)
-        return self.radius * lower * DOWN, self.radius * upper * UP
+        return outward(self.radius * lower, self.radius * upper)
 
     def extreme(self) -> Floats:
         return self.radius * np.broadcast_to(self._axes(), self.dim) / math.sqrt(self.dim)
@@ -103,10 +104,7 @@ class L2(Sensitivity):
         }
 
     def _clip(self, rows: Rows) -> Rows:
-        bounds = self.radius * self._axes()
-        inner, factors = rows.relative_to(bounds)
-        norm = np.sqrt(rows.row_sums(np.square(inner))) * factors
-        return rows.scale_rows(shrink(norm, self.dim)).truncated(bounds)
+        return rows.pulled_into(self._bounds(), 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +125,8 @@ class L1(Sensitivity):
         return self.l1_reach(scales)
 
     def l1_reach(self, scales: Floats) -> tuple[float, float]:
-        return both(self.radius * float(quotient(np.ones(1), scales).max()))
+        reach = self.radius * float(quotient(np.ones(1), scales).max())
+        return outward(reach, reach)
 
     def extreme(self) -> Floats:
         corner = np.zeros(self.dim)
@@ -144,7 +143,4 @@ class L1(Sensitivity):
         return {"set": self.kind, "radius": self.radius, "dim": self.dim, "adjacency": self.adjacency}
 
     def _clip(self, rows: Rows) -> Rows:
-        bounds = np.array([self.radius])
-        inner, factors = rows.relative_to(bounds)
-        norm = rows.row_sums(np.abs(inner)) * factors
-        return rows.scale_rows(shrink(norm, self.dim)).truncated(bounds)
+        return rows.pulled_into(np.array([self.radius]), 1)

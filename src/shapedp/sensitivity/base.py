@@ -64,9 +64,9 @@ class Sensitivity(ABC):
     ) -> tuple[Any, Sensitivity]:
         """Rows moved into this set, and the sensitivity of their sum.
 
-        Dense (n, dim) arrays and scipy sparse matrices; float64 out. With `owner=` (an id per row) a person may
-        own several rows: the first `max_rows` of each person are kept, the others become zero, and the
-        sensitivity counts all that a person owns. A neighbour adds or removes a person ("add-remove"), turns
+        Dense (n, dim) arrays, and scipy sparse matrices (CSR out); float64 out. With `owner=` (an id per row) a
+        person may own several rows: the first `max_rows` of each person are kept, the others become zero, and
+        the sensitivity counts all that a person owns. A neighbour adds or removes a person ("add-remove"), turns
         their rows into zeros ("zero-out"), or exchanges them ("replace": twice the set).
 
         Guarantee: each clipped row lies in the set exactly, not up to rounding; entries are multiples of a
@@ -78,5 +78,5 @@ class Sensitivity(ABC):
         factor = (2.0 if adjacency == "replace" else 1.0) * (1 if max_rows is None else max_rows)
         clipped = self._clip(table)
         if keep is not None:
-            clipped = clipped.scale_rows(keep.astype(np.float64))
+            clipped = clipped.kept(keep)
         return clipped.value(), self.scaled(factor, adjacency)

@@ -12,16 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 from shapedp.numerics import sum_bounds
 from shapedp.numerics.arrays import block_index, block_sizes, encode, frozen
 from shapedp.numerics.checks import one_of, vector
-from shapedp.sensitivity.balls import quotient, root_sum_squares, shrink
+from shapedp.sensitivity.balls import outward, quotient, root_sum_squares
 from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity
 from shapedp.sensitivity.rows import Rows
 
+_HUGE = 1e290  # sums of larger terms may overflow
+
 
 def _total(terms: Floats) -> tuple[float, float]:
-    if np.isinf(terms.max()):
-        return math.inf, math.inf
+    top = float(terms.max())
+    if top > _HUGE:
+        return top, math.inf
     lower, upper = sum_bounds(terms, 2.0**-51)
-    return max(lower, 0.0), upper
+    return outward(max(lower, 0.0), upper)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +65,7 @@ class Box(Sensitivity):
         return {"set": self.kind, "profile": encode(self.profile), "adjacency": self.adjacency}
 
     def _clip(self, rows: Rows) -> Rows:
-        bound = rows.per_column(self.profile)
-        return rows.replaced(np.clip(rows.data, -bound, bound)).truncated(self.profile)
+        return rows.clamped(self.profile)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,14 +101,17 @@ class Blocks(Sensitivity):
         return root_sum_squares(quotient(self.radii, least))
 
     def l1_reach(self, scales: Floats) -> tuple[float, float]:
+        """sum_m radii_m |1/scales|_2 over block m, its smallest scale taken out so that squares do not overflow."""
         if scales.size == 1:
-            inner = np.sqrt(self.sizes) * quotient(np.ones(1), scales)
+            least, inner = scales, np.sqrt(self.sizes)
         else:
-            inner = np.sqrt(np.add.reduceat(np.square(quotient(np.ones(1), scales)), self.starts))
-        with np.errstate(invalid="ignore"):
-            lower, upper = _total(np.where(self.radii > 0, self.radii * inner, 0.0))
-        slack = (int(self.sizes.max()) + 8) * 2.0**-53
-        return lower * (1 - slack), upper * (1 + slack)
+            least = np.minimum.reduceat(scales, self.starts)
+            shrunk = quotient(np.repeat(least, self.sizes), scales)
+            inner = np.sqrt(np.maximum(np.add.reduceat(np.square(shrunk), self.starts), 1.0))
+        with np.errstate(over="ignore"):
+            lower, upper = _total(quotient(self.radii, least) * inner)
+        slack = (int(self.sizes.max()) + 8) * 2.0**-52
+        return outward(lower * (1 - slack), upper * (1 + slack))
 
     def extreme(self) -> Floats:
         return np.repeat(self.radii / np.sqrt(self.sizes), self.sizes)
@@ -126,8 +131,4 @@ class Blocks(Sensitivity):
         }
 
     def _clip(self, rows: Rows) -> Rows:
-        bounds = np.repeat(self.radii, self.sizes)
-        inner, factors = rows.relative_to(bounds)
-        norm = np.sqrt(rows.block_sums(np.square(inner), self.starts)) * factors[:, None]
-        shrunk = np.where(self.radii > 0, shrink(norm, int(self.sizes.max())), 0.0)
-        return rows.replaced(rows.data * rows.spread_blocks(shrunk, self.starts)).truncated(bounds)
+        return rows.pulled_into(np.repeat(self.radii, self.sizes), 2, self.starts)

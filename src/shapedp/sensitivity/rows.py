@@ -22,7 +22,7 @@ _NOTHING = -5000  # below the exponent of any ratio of floats
 def grid_below(bound: Floats) -> Floats:
     """A power of two about 2^-30 of each bound; 1 where the bound is 0."""
     _, exponent = np.frexp(np.where(bound > 0, bound, 1.0))
-    return np.maximum(np.ldexp(1.0, exponent - _SUM_BITS), 2.0**-1021)
+    return np.asarray(np.maximum(np.ldexp(1.0, exponent - _SUM_BITS), 2.0**-1021))
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +36,9 @@ class Rows:
     @classmethod
     def read(cls, name: str, rows: Any, dim: int) -> Rows:
         """Checked rows; NaN and infinity are refused before anything else."""
+        given: Any = rows
         if sparse.issparse(rows):
-            matrix = rows.tocsr()
+            matrix = given.tocsr()
             finite(name, matrix.data)
             if matrix.ndim != 2 or matrix.shape[1] != dim:
                 raise ValueError(f"{name} must have {dim} columns, got shape {matrix.shape}")
@@ -45,7 +46,7 @@ class Rows:
                 matrix = matrix.astype(np.float64)
                 matrix.sum_duplicates()
             return cls(finite(name, matrix.data), dim, matrix)
-        array = finite(name, rows)
+        array = finite(name, given)
         if array.ndim != 2 or array.shape[1] != dim:
             raise ValueError(f"{name} must be a 2-d array with {dim} columns, got shape {array.shape}")
         return cls(array, dim)
@@ -153,8 +154,6 @@ class _Cells:
         """Sums over each cell of an array laid out like the data."""
         if not terms.size:
             return np.zeros(self.shape)
-        if self.axis == 1 and self.starts.size == 1:
-            return np.asarray(terms.sum(axis=1, keepdims=True))
         return np.asarray(np.add.reduceat(terms, self.starts, axis=self.axis))
 
     def tops(self, terms: Integers) -> Integers:
