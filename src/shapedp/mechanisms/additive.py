@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shapedp.mechanisms.base import Release
 from shapedp.noise import Law, law_from_json
 from shapedp.numerics.checks import count, finite, numeric, positive, probability
-from shapedp.privacy import Certificate, Loss, certificate_of, loss_of
+from shapedp.privacy import Certificate, Deferred, Loss, certificate_of, loss_of
 from shapedp.sampling import source
 from shapedp.sensitivity import Sensitivity, sensitivity_from_json
 
@@ -48,7 +48,7 @@ class Additive:
     def certificate(self) -> Certificate:
         """The mechanism's own claim, computed."""
         return certificate_of(
-            self.loss, self.epsilon, self.delta, adjacency=self.sensitivity.adjacency, subject=self.to_json()
+            self.loss, self.epsilon, self.delta, adjacency=self.sensitivity.adjacency, subject=Deferred(self.to_json)
         )
 
     @property
@@ -76,7 +76,7 @@ class Additive:
             value=self.law.add_to(values, randomness),
             law=self.law,
             certificate=certificate.with_randomness(randomness.secure),
-            spends=1 if batch is None else batch,
+            spends=1 if batch is None else len(values),
             unsafe=certificate.verdict != "certified",
         )
 
@@ -85,7 +85,13 @@ class Additive:
         expected = (self.law.dim,) if batch is None else (count("batch", batch), self.law.dim)
         if array.shape != expected:
             raise ValueError(f"x must have shape {expected}, got {array.shape}")
+        if array.dtype.itemsize > 8:
+            raise TypeError(
+                f"x must be float64 or narrower, got {array.dtype}: rounding it would move neighbours apart"
+            )
         checked = finite("x", array)
+        if array.dtype.kind in "iu" and max(-float(checked.min()), float(checked.max())) > 2**53:
+            raise ValueError("x must be at most 2^53 in magnitude when of integer type: scale it down first")
         return array if array.dtype == np.float32 else checked
 
     def to_json(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.families import FAMILIES, Family, Request
 from shapedp.numerics.checks import one_of, positive, probability, vector
-from shapedp.privacy import Certificate, Loss, certificate_of
+from shapedp.privacy import Certificate, Deferred, Loss, certificate_of
 from shapedp.sensitivity import Sensitivity
 
 ERRORS = ("squared",)
@@ -46,7 +46,7 @@ def certify(subject: Any, *, epsilon: float, delta: float) -> Certificate:
     if not isinstance(getattr(subject, "loss", None), Loss):
         raise TypeError(f"certify takes a mechanism or a loss, got {type(subject).__name__}")
     sensitivity = getattr(subject, "sensitivity", None)
-    description = subject.to_json() if hasattr(subject, "to_json") else None
+    description = Deferred(subject.to_json) if hasattr(subject, "to_json") else None
     adjacency = getattr(sensitivity, "adjacency", None)
     return certificate_of(subject.loss, epsilon, delta, adjacency=adjacency, subject=description)
 
@@ -58,7 +58,7 @@ def verify(certificate: Certificate) -> Certificate:
     """
     if certificate.subject is None:
         raise ValueError("this certificate does not describe its mechanism, so nothing can be recomputed")
-    mechanism = Additive.from_json(certificate.subject)
+    mechanism = Additive.from_json(dict(certificate.subject))
     again = certify(mechanism, epsilon=certificate.epsilon, delta=certificate.delta)
     if mechanism.sensitivity.adjacency != certificate.adjacency:
         raise ValueError(
@@ -114,8 +114,10 @@ def _weights(weights: ArrayLike | None, dim: int) -> NDArray[np.float64] | None:
 
 def _calibrated(family: Family, request: Request) -> Additive:
     law = family.law(request)
-    if not np.isfinite(law.second_moment):
-        raise ValueError("the noise needed overflows: measure the query in larger units")
+    with np.errstate(over="ignore"):
+        moment = law.second_moment
+    if not 0 < moment < np.inf:
+        raise ValueError(f"the noise needed has variance {moment:g} in floats: measure the query in other units")
     mechanism = Additive(law, request.sensitivity, request.epsilon, request.delta)
     mechanism.certificate.require()
     return mechanism

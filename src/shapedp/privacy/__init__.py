@@ -3,6 +3,7 @@
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.certificate import (
     Certificate,
+    Deferred,
     NotCertifiedError,
     RefutedError,
     UndecidedError,
@@ -14,6 +15,7 @@ __all__ = [
     "AdjustedLoss",
     "Bracket",
     "Certificate",
+    "Deferred",
     "GaussianLoss",
     "LaplaceLoss",
     "Loss",

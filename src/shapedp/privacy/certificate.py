@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from shapedp._version import __version__
@@ -31,6 +33,26 @@ class UndecidedError(NotCertifiedError):
     """The claim lies inside the bracket: neither proven nor refuted."""
 
 
+class Deferred(Mapping[str, Any]):
+    """A JSON object that is built when first read: to describe a long profile costs more than to certify it."""
+
+    def __init__(self, build: Callable[[], dict[str, Any]]) -> None:
+        self._build = build
+
+    @cached_property
+    def _data(self) -> dict[str, Any]:
+        return self._build()
+
+    def __getitem__(self, key: str) -> Any:
+        return self._data[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+
 @dataclass(frozen=True)
 class Certificate:
     """A claim (epsilon, delta) under a neighbour relation, and the bracket of the true delta at that epsilon.
@@ -46,7 +68,7 @@ class Certificate:
     method: str
     secure: bool | None = None
     version: str = __version__
-    subject: dict[str, Any] | None = None
+    subject: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
@@ -87,7 +109,9 @@ class Certificate:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object; `subject` describes the mechanism so that the bracket can be recomputed offline."""
-        data = asdict(self)
+        data = {field.name: getattr(self, field.name) for field in fields(self)}
+        data["bracket"] = asdict(self.bracket)
+        data["subject"] = None if self.subject is None else dict(self.subject)
         return {"schema": SCHEMA, "kind": "certificate", "verdict": self.verdict, **data}
 
     @classmethod
@@ -115,7 +139,7 @@ def certificate_of(
     delta: float,
     *,
     adjacency: Adjacency | None = None,
-    subject: dict[str, Any] | None = None,
+    subject: Mapping[str, Any] | None = None,
 ) -> Certificate:
     """The certificate of a claim about a loss."""
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)

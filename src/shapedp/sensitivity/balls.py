@@ -23,7 +23,7 @@ def quotient(numerator: Floats, scales: Floats) -> Floats:
     """numerator/scales with 0/0 = 0 and x/0 = inf."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.divide(numerator, scales)
-    if np.isnan(ratio).any():
+    if np.isnan(ratio.max()):
         ratio = np.where(numerator == 0, 0.0, ratio)
     return ratio
 
@@ -40,7 +40,8 @@ def root_sum_squares(terms: Floats, repeat: int = 1) -> tuple[float, float]:
         return math.inf, math.inf
     if top == 0:
         return outward(0.0, 0.0)
-    lower, upper = sum_bounds(np.square(terms / top), 2.0**-50)
+    relative = terms / top
+    lower, upper = sum_bounds(np.square(relative, out=relative), 2.0**-50)
     return outward(top * math.sqrt(lower * repeat), top * math.sqrt(upper * repeat))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import singledispatch
 
 import numpy as np
@@ -66,10 +67,12 @@ def _optimal(bounds: Floats, roots: Floats, mu: float) -> Floats:
     Bounds are divided by their largest entry first, so that products neither overflow nor vanish.
     """
     top = float(bounds.max())
-    relative = bounds / top
-    total = float((relative * roots).sum())
-    scales: Floats = np.sqrt(relative * total if roots.size == 1 else relative / roots * total)
-    scales *= top / mu * _UP
+    scales: Floats = bounds / top
+    total = float(scales.sum() if roots.size == 1 else scales @ roots)
+    if roots.size > 1:
+        scales /= roots
+    np.sqrt(scales, out=scales)
+    scales *= math.sqrt(total) * (top / mu) * _UP
     return scales
 
 

@@ -39,20 +39,24 @@ def _cross(sensitivity: L1, request: Request) -> Floats:
 def _box(sensitivity: Box, request: Request) -> Floats:
     """b_i = (l_i/w_i)^(1/3) sum_j (l_j^2 w_j)^(1/3)/epsilon. Reference: i.n.i.d. noise paper, Theorem 4."""
     top = float(sensitivity.profile.max())
-    relative = sensitivity.profile / top
-    weights = np.ones(1) if request.weights is None else request.weights
-    total = float(np.cbrt(np.square(relative) * weights).sum())
-    return np.asarray(np.cbrt(relative / weights) * (total * top / request.epsilon * _UP))
+    roots: Floats = sensitivity.profile / top
+    if request.weights is not None:
+        roots /= request.weights
+    np.cbrt(roots, out=roots)
+    total = float(roots @ roots if request.weights is None else np.square(roots) @ request.weights)
+    roots *= total * top / request.epsilon * _UP
+    return roots
 
 
 @_shape.register(L2)
 def _ball(sensitivity: L2, request: Request) -> Floats:
     """|c/b|_2 radius <= epsilon for axes c: b_i^2 = (c_i/sqrt(w_i)) sum_j c_j sqrt(w_j) radius^2/epsilon^2."""
     axes = np.ones(1) if sensitivity.scales is None else sensitivity.scales
-    roots = request.root_weights()
+    top = float(axes.max())
+    axes, roots = axes / top, request.root_weights()
     products = axes * roots
     total = float(products.sum()) * (sensitivity.dim if products.size == 1 else 1)
-    return np.asarray(np.sqrt(axes / roots * total) * (sensitivity.radius / request.epsilon * _UP))
+    return np.asarray(np.sqrt(axes / roots * total) * (sensitivity.radius * top / request.epsilon * _UP))
 
 
 @_shape.register(Blocks)
@@ -64,11 +68,11 @@ def _blocks(sensitivity: Blocks, request: Request) -> Floats:
     """
     roots = np.broadcast_to(request.root_weights(), sensitivity.dim)
     sums = np.add.reduceat(roots, sensitivity.starts)
-    total = float(np.cbrt(np.square(sums * sensitivity.radii)).sum())
-    with np.errstate(divide="ignore"):
-        inner = np.cbrt(np.square(sums) / sensitivity.radii) * (request.epsilon / total)
-    sizes = sensitivity.sizes
-    return np.asarray(np.sqrt(np.repeat(sums, sizes) / roots) / np.repeat(inner, sizes) * _UP)
+    top = float(sensitivity.radii.max())
+    relative, sizes = sensitivity.radii / top, sensitivity.sizes
+    total = float(np.cbrt(np.square(sums * relative)).sum())
+    outer = np.cbrt(relative / np.square(sums)) * (total * top / request.epsilon * _UP)
+    return np.asarray(np.sqrt(np.repeat(sums, sizes) / roots) * np.repeat(outer, sizes))
 
 
 def _on_grid(scales: Floats, request: Request) -> DiscreteLaplace:
@@ -79,7 +83,8 @@ def _on_grid(scales: Floats, request: Request) -> DiscreteLaplace:
     if int(exponent.min()) - bits < -1000:
         raise DoesNotApplyError("the noise scale is too small for a grid of floats: measure x in smaller units")
     grid = np.ldexp(1.0, exponent - bits)
-    margin = 2.0**-40
+    cost = float(np.where(scales > 0, grid / np.where(scales > 0, scales, 1.0), 0.0).sum())
+    margin = 2.0**-40 + cost * (dim if scales.size == 1 else 1) / epsilon
     while margin < 0.5:
         law = DiscreteLaplace(np.ceil(scales * (1 + margin) / grid), grid, dim)
         loss = loss_of(law, request.sensitivity)
