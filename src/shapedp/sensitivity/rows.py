@@ -71,7 +71,7 @@ class Rows:
         entries = self if bounds.all() else self._replaced(np.where(self._per_column(bounds) > 0, self.data, 0.0))
         ratio, shift = entries._relative_to(entries._per_column(np.where(bounds > 0, bounds, 1.0)), cells)
         norm = cells.sums(np.abs(ratio)) if order == 1 else np.sqrt(cells.sums(np.square(ratio)))
-        slack = (cells.longest + 8) * 2.0**-52
+        slack = (cells.widest + 8) * 2.0**-52
         with np.errstate(divide="ignore", over="ignore"):
             inside = np.ldexp(norm, shift) * (1 + slack) <= 1
             factor = np.where(inside, 1.0, (1 - 2 * slack) / norm)
@@ -134,21 +134,19 @@ class _Cells:
     starts: Integers
     sizes: Integers
     axis: int
+    widest: int  # columns of the widest block: never what the rows hold, so that no row depends on another
 
     @classmethod
     def of(cls, rows: Rows, starts: Integers) -> _Cells:
         """The cells of rows whose blocks begin at the columns `starts`."""
+        widths = np.diff(np.append(starts, rows.dim))
+        widest = int(widths.max())
         if rows.matrix is None:
-            return cls((rows.count, starts.size), starts, np.diff(np.append(starts, rows.dim)), 1)
+            return cls((rows.count, starts.size), starts, widths, 1, widest)
         block = np.searchsorted(starts, rows.matrix.indices, side="right") - 1
         cell = rows._row_numbers() * starts.size + block
         first = np.flatnonzero(np.diff(cell, prepend=-1))
-        return cls((first.size,), first, np.diff(np.append(first, cell.size)), 0)
-
-    @property
-    def longest(self) -> int:
-        """The most entries in a cell."""
-        return int(self.sizes.max(initial=0))
+        return cls((first.size,), first, np.diff(np.append(first, cell.size)), 0, widest)
 
     def sums(self, terms: Floats) -> Floats:
         """Sums over each cell of an array laid out like the data."""
