@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.mechanisms.base import Release
+from shapedp.mechanisms.watch import watched
 from shapedp.noise import Law, law_from_json
 from shapedp.numerics.checks import count, finite, numeric, positive, probability
 from shapedp.privacy import Certificate, Deferred, Loss, certificate_of, loss_of
@@ -73,7 +74,7 @@ class Additive:
         randomness = source(rng)
         certificate = self.certificate if unsafe else self.certificate.require()
         return Release(
-            value=self.law.add_to(values, randomness),
+            value=watched(self, values, lambda: self.law.add_to(values, randomness)),
             law=self.law,
             certificate=certificate.with_randomness(randomness.secure),
             spends=1 if batch is None else len(values),
