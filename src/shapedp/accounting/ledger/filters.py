@@ -7,29 +7,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from shapedp.accounting.ledger.charges import gaussian_mu, pure_epsilon, renyi_curve, split
 from shapedp.accounting.ledger.errors import SpendRefusedError
 from shapedp.accounting.ledger.fixed import Charge, as_float, units_down, units_up
+from shapedp.mechanisms import Mechanism
 from shapedp.numerics.checks import one_of, positive, probability
-from shapedp.privacy.certificate import Certificate
-from shapedp.privacy.losses import GaussianLoss, Loss
+from shapedp.privacy.losses import GaussianLoss
 
 _EXP_LIMIT = 700.0
 _ORDER_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
-
-
-class Certified(Protocol):
-    """What a filter reads of a mechanism."""
-
-    @property
-    def loss(self) -> Loss: ...
-
-    @property
-    def certificate(self) -> Certificate: ...
-
-    def release(self, x: Any, **options: Any) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -51,13 +39,11 @@ class Filter(ABC):
 
     @classmethod
     @abstractmethod
-    def build(
-        cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None
-    ) -> Filter:
+    def build(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:
         """The filter of a cap, its capacities rounded down."""
 
     @abstractmethod
-    def charge(self, mechanism: Certified) -> Charge:
+    def charge(self, mechanism: Mechanism) -> Charge:
         """What one release costs, rounded up. Raises SpendRefusedError where it has no price here."""
 
     def admits(self, totals: Charge) -> bool:
@@ -74,16 +60,12 @@ class Filter(ABC):
             return (cap - total) // cost if cost else math.inf
 
         lines = zip(totals.amounts, self.capacities, charge.amounts, strict=True)
-        most = min(
-            max(room(*line) for line in lines), room(totals.failure, self.failure_capacity, charge.failure)
-        )
+        most = min(max(room(*line) for line in lines), room(totals.failure, self.failure_capacity, charge.failure))
         return None if most == math.inf else int(most)
 
     def spent(self, totals: Charge) -> float:
         """The share of the cap that is used, rounded for showing."""
-        lines = [
-            as_float(t) / as_float(c) for t, c in zip(totals.amounts, self.capacities, strict=True) if c > 0
-        ]
+        lines = [as_float(t) / as_float(c) for t, c in zip(totals.amounts, self.capacities, strict=True) if c > 0]
         failure = as_float(totals.failure) / as_float(self.failure_capacity) if self.failure_capacity else 0.0
         return max(min(lines), failure)
 
@@ -134,16 +116,14 @@ class GaussianFilter(Filter):
     rule: ClassVar[str] = "gaussian"
 
     @classmethod
-    def build(
-        cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None
-    ) -> Filter:
+    def build(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:
         _no_orders(cls.rule, orders)
         _positive_delta(cls.rule, delta)
         kept, failure = _shares(delta, failure_share)
         mu = GaussianLoss.calibrate(epsilon, kept).mu
         return cls(epsilon, delta, failure_share, (units_down(Fraction(mu) ** 2),), failure)
 
-    def charge(self, mechanism: Certified) -> Charge:
+    def charge(self, mechanism: Mechanism) -> Charge:
         core, failure, variation = split(mechanism.loss)
         return Charge((units_up(Fraction(gaussian_mu(core)) ** 2),), self._failure(failure, variation))
 
@@ -173,9 +153,7 @@ class RenyiFilter(Filter):
     rule: ClassVar[str] = "renyi"
 
     @classmethod
-    def build(
-        cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None
-    ) -> Filter:
+    def build(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:
         _positive_delta(cls.rule, delta)
         kept, failure = _shares(delta, failure_share)
         grid = _default_orders(epsilon, kept) if orders is None else _checked_orders(orders)
@@ -186,7 +164,7 @@ class RenyiFilter(Filter):
             )
         return cls(epsilon, delta, failure_share, tuple(units_down(c) for c in caps), failure, grid)
 
-    def charge(self, mechanism: Certified) -> Charge:
+    def charge(self, mechanism: Mechanism) -> Charge:
         core, failure, variation = split(mechanism.loss)
         curve = renyi_curve(core, self.orders)
         return Charge(tuple(units_up(value) for value in curve), self._failure(failure, variation))
@@ -213,13 +191,11 @@ class BasicFilter(Filter):
     rule: ClassVar[str] = "basic"
 
     @classmethod
-    def build(
-        cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None
-    ) -> Filter:
+    def build(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:
         _no_orders(cls.rule, orders)
         return cls(epsilon, delta, failure_share, (units_down(epsilon),), units_down(delta))
 
-    def charge(self, mechanism: Certified) -> Charge:
+    def charge(self, mechanism: Mechanism) -> Charge:
         claim = mechanism.certificate
         pure = pure_epsilon(mechanism.loss)
         if pure <= claim.epsilon or (self.delta == 0 and pure < math.inf):

@@ -13,11 +13,12 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from shapedp.accounting.ledger import schema
 from shapedp.accounting.ledger.errors import BudgetExceededError, LedgerCorruptedError, LedgerError
-from shapedp.accounting.ledger.filters import Certified, Filter, make_filter
+from shapedp.accounting.ledger.filters import Filter, make_filter
 from shapedp.accounting.ledger.fixed import Charge
 from shapedp.accounting.ledger.records import Entry, Status, Terms, entry_of, filter_of, totals_of
 from shapedp.accounting.ledger.spend import Spend, accepted, describe
 from shapedp.accounting.ledger.store import Store, check_is_ledger, set_up
+from shapedp.mechanisms import Mechanism
 from shapedp.numerics.checks import count as checked_count
 from shapedp.numerics.checks import one_of
 from shapedp.sensitivity.base import ADJACENCIES
@@ -61,9 +62,7 @@ class Ledger:
         `failure_share` is the part of delta kept for failure events and samplers' errors, which mechanisms
         without such events do not need.
         """
-        built = make_filter(
-            epsilon=epsilon, delta=delta, rule=rule, orders=orders, failure_share=failure_share
-        )
+        built = make_filter(epsilon=epsilon, delta=delta, rule=rule, orders=orders, failure_share=failure_share)
         _name(dataset), one_of("adjacency", adjacency, ADJACENCIES)
         ledger = cls(Store.at(where, timeout=timeout))
         set_up(ledger.store)
@@ -82,7 +81,7 @@ class Ledger:
         built = make_filter(epsilon=epsilon, delta=delta, **options)
         self._insert(_name(dataset), one_of("adjacency", adjacency, ADJACENCIES), built)
 
-    def spend(self, dataset: str, mechanism: Certified, count: int = 1) -> Spend:
+    def spend(self, dataset: str, mechanism: Mechanism, count: int = 1) -> Spend:
         """A block in which `mechanism` may be released `count` times.
 
         Refuses at once what a ledger never accepts (uncertified, other adjacency, no price in this currency).
@@ -93,7 +92,7 @@ class Ledger:
         charge = terms.filter.charge(mechanism).times(count)
         return Spend(self, dataset, mechanism, count, charge, certificate, terms)
 
-    def affords(self, dataset: str, mechanism: Certified) -> int | None:
+    def affords(self, dataset: str, mechanism: Mechanism) -> int | None:
         """How many more releases of `mechanism` the cap admits; None where they cost nothing."""
         with self.store.read() as connection:
             row = self._row(connection, dataset)
@@ -189,7 +188,9 @@ class Ledger:
             }
             head = schema.digest_of(row["head"], entry)
             inserted = connection.execute(
-                schema.entries.insert().values(**entry, dataset_id=row["id"], state="reserved", digest=head)
+                schema.entries.insert().values(
+                    **entry, dataset_id=row["id"], state="reserved", ended=entry["time"], secure=0, digest=head
+                )
             ).inserted_primary_key
             changed = row | {
                 "totals": schema.to_text(after.to_json()),
@@ -204,19 +205,17 @@ class Ledger:
             raise LedgerError("the database returned no id for the entry")
         return int(inserted[0])
 
-    def _finish(self, entry: int, state: str, release: str | None) -> None:
-        """Marks a reserved entry; its cost stays."""
+    def _finish(self, entry: int, state: str, *, secure: bool) -> None:
+        """Marks a reserved entry; its cost stays. The row keeps its size, so that a full disk cannot object."""
         table = schema.entries
         with self.store.write() as connection:
             done = connection.execute(
                 table.update()
                 .where(table.c.id == entry, table.c.state == "reserved")
-                .values(state=state, ended=now(), release=release and self._keep(connection, release))
+                .values(state=state, ended=now(), secure=int(secure))
             )
             if done.rowcount != 1:
-                raise LedgerCorruptedError(
-                    f"the reserved entry {entry} is no longer in the ledger {self.store.name}"
-                )
+                raise LedgerCorruptedError(f"the reserved entry {entry} is no longer in the ledger {self.store.name}")
 
     def _keep(self, connection: sa.Connection, text: str) -> str:
         """Stores a certificate unless it is there already; its digest."""
@@ -241,7 +240,7 @@ class Ledger:
         if found is None:
             raise LedgerError(f"the ledger {self.store.name} has no dataset {dataset!r}")
         row = dict(found)
-        if schema.seal_of(row) != row["seal"]:
+        if not schema.sealed(row):
             raise LedgerCorruptedError(
                 f"the row of dataset {dataset!r} was damaged or changed by hand; restore the ledger from a "
                 "backup and treat what is missing as spent"
@@ -257,9 +256,7 @@ class Ledger:
             )
             with self.store.read() as connection:
                 page = connection.execute(query.order_by(table.c.sequence).limit(_PAGE)).mappings().all()
-                wanted = {
-                    digest for found in page for digest in (found["certificate"], found["release"]) if digest
-                }
+                wanted = {found["certificate"] for found in page}
                 kept = schema.documents
                 documents = connection.execute(sa.select(kept).where(kept.c.digest.in_(wanted)))
                 texts = {document.digest: document.text for document in documents}

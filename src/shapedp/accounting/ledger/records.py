@@ -52,7 +52,10 @@ class Status:
 
 @dataclass(frozen=True)
 class Entry:
-    """One reservation. It counts whatever its state: reserved, released or abandoned."""
+    """One reservation. It counts whatever its state: reserved, released or abandoned.
+
+    `certificate` is the mechanism's; its `secure` is True once a release was recorded, None where none was.
+    """
 
     id: int
     dataset: str
@@ -64,51 +67,38 @@ class Entry:
     cost: Charge
     state: str
     ended: str | None
-    release: dict[str, Any] | None
 
     def to_json(self) -> dict[str, Any]:
         return {**{k: v for k, v in vars(self).items() if k != "cost"}, "cost": self.cost.to_json()}
 
 
 def entry_of(dataset: str, raw: dict[str, Any], texts: dict[str, str]) -> Entry:
-    def document(digest: str | None) -> Any:
-        if digest is None:
-            return None
-        text = texts.get(digest)
-        if text is None or schema.document_digest(text) != digest:
-            raise LedgerCorruptedError(
-                f"a certificate of entry {raw['sequence']} of {dataset!r} is missing or was changed"
-            )
-        return json.loads(text)
-
+    """The entry of a row; `texts` holds the certificates by digest."""
+    name, text = f"entry {raw['sequence']} of {dataset!r}", texts.get(raw["certificate"])
+    if text is None or schema.document_digest(text) != raw["certificate"]:
+        raise LedgerCorruptedError(f"the certificate of {name} is missing or was changed")
     try:
         return Entry(
-            **{name: raw[name] for name in ("id", "sequence", "time", "count", "state", "ended")},
+            **{name: raw[name] for name in ("id", "sequence", "time", "count", "state")},
             dataset=dataset,
             mechanism=json.loads(raw["mechanism"]),
-            certificate=document(raw["certificate"]),
+            certificate=json.loads(text) | {"secure": True if raw["secure"] else None},
             cost=Charge.from_json(json.loads(raw["cost"])),
-            release=document(raw["release"]),
+            ended=None if raw["state"] == "reserved" else raw["ended"],
         )
     except (KeyError, ValueError, TypeError) as error:
-        raise LedgerCorruptedError(
-            f"entry {raw['sequence']} of {dataset!r} cannot be read: {error}"
-        ) from error
+        raise LedgerCorruptedError(f"{name} cannot be read: {error}") from error
 
 
 def filter_of(row: dict[str, Any]) -> Filter:
     try:
         return filter_from_json(json.loads(row["filter"]))
     except (KeyError, ValueError, TypeError) as error:
-        raise LedgerCorruptedError(
-            f"the filter of dataset {row['name']!r} cannot be read: {error}"
-        ) from error
+        raise LedgerCorruptedError(f"the filter of dataset {row['name']!r} cannot be read: {error}") from error
 
 
 def totals_of(row: dict[str, Any]) -> Charge:
     try:
         return Charge.from_json(json.loads(row["totals"]))
     except (KeyError, ValueError, TypeError) as error:
-        raise LedgerCorruptedError(
-            f"the totals of dataset {row['name']!r} cannot be read: {error}"
-        ) from error
+        raise LedgerCorruptedError(f"the totals of dataset {row['name']!r} cannot be read: {error}") from error

@@ -55,8 +55,8 @@ entries = Table(
     Column("certificate", Text, ForeignKey("shapedp_document.digest"), nullable=False),
     Column("cost", Text, nullable=False),
     Column("state", Text, nullable=False),
-    Column("ended", Text),
-    Column("release", Text, ForeignKey("shapedp_document.digest")),
+    Column("ended", Text, nullable=False),
+    Column("secure", Integer, nullable=False),
     Column("digest", Text, nullable=False),
     Index("shapedp_entry_order", "dataset_id", "sequence", unique=True),
 )
@@ -68,6 +68,14 @@ _CHAINED = ("sequence", "time", "count", "mechanism", "certificate", "cost")
 def to_text(data: Any) -> str:
     """One spelling of a JSON value; NaN and infinities are refused."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def sealed(row: dict[str, Any]) -> bool:
+    """Whether a dataset's row is as the ledger left it."""
+    try:
+        return bool(seal_of(row) == row["seal"])
+    except (TypeError, ValueError):
+        return False
 
 
 def seal_of(row: dict[str, Any]) -> str:

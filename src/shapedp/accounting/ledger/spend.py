@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from shapedp.accounting.ledger import schema
 from shapedp.accounting.ledger.errors import LedgerError, SpendRefusedError
-from shapedp.accounting.ledger.filters import Certified
 from shapedp.accounting.ledger.fixed import Charge
 from shapedp.accounting.ledger.records import Terms
+from shapedp.mechanisms import Mechanism
 from shapedp.numerics.checks import count as checked_count
 from shapedp.privacy.certificate import Certificate
 
@@ -32,7 +32,7 @@ class Spend:
         self,
         ledger: Ledger,
         dataset: str,
-        mechanism: Certified,
+        mechanism: Mechanism,
         count: int,
         charge: Charge,
         certificate: str,
@@ -43,7 +43,7 @@ class Spend:
         self.entry: int | None = None
         self._open = False
         self._left = count
-        self._recorded: str | None = None
+        self._recorded = False
         self._lock = threading.Lock()
 
     @property
@@ -65,7 +65,7 @@ class Spend:
         if self.entry is None:
             return
         try:
-            self.ledger._finish(self.entry, "released" if kind is None else "abandoned", self._recorded)
+            self.ledger._finish(self.entry, "released" if kind is None else "abandoned", secure=self._recorded)
         except LedgerError as failed:
             note = f"entry {self.entry} of {self.dataset!r} stays reserved and counted; the block itself ran"
             if error is None:
@@ -79,16 +79,12 @@ class Spend:
         Refuses `unsafe=True` and `rng=`: neither makes a private release.
         """
         if options.get("unsafe"):
-            raise SpendRefusedError(
-                "a ledger never accepts unsafe=True: no certificate would cover the release"
-            )
+            raise SpendRefusedError("a ledger never accepts unsafe=True: no certificate would cover the release")
         if options.get("rng") is not None:
-            raise SpendRefusedError(
-                "a ledger never accepts rng=: seeded noise can be subtracted again; leave it out"
-            )
+            raise SpendRefusedError("a ledger never accepts rng=: seeded noise can be subtracted again; leave it out")
         batch = options.get("batch")
         self._take(1 if batch is None else checked_count("batch", batch))
-        release = self.mechanism.release(x, **options)
+        release: Any = self.mechanism.release(x, **options)
         self._inspect(release)
         return release
 
@@ -117,10 +113,8 @@ class Spend:
         if certificate.secure is False:
             raise SpendRefusedError("a release with rng= was handed to the ledger: it must not be published")
         if schema.to_text(replace(certificate, secure=None).to_json()) != self.certificate:
-            raise SpendRefusedError(
-                "the release was made by another mechanism than the one this spend reserved"
-            )
-        self._recorded = schema.to_text(certificate.to_json())
+            raise SpendRefusedError("the release was made by another mechanism than the one this spend reserved")
+        self._recorded = True
 
 
 def accepted(mechanism: Any, adjacency: str) -> str:
@@ -130,9 +124,7 @@ def accepted(mechanism: Any, adjacency: str) -> str:
         raise TypeError(f"a ledger spends mechanisms; {type(mechanism).__name__} has no {', '.join(missing)}")
     certificate = mechanism.certificate
     if not isinstance(certificate, Certificate):
-        raise TypeError(
-            f"the mechanism's certificate must be a Certificate, got {type(certificate).__name__}"
-        )
+        raise TypeError(f"the mechanism's certificate must be a Certificate, got {type(certificate).__name__}")
     if certificate.verdict != "certified":
         raise SpendRefusedError(f"a ledger spends certified mechanisms only; {certificate.explain()}")
     if certificate.adjacency != adjacency:

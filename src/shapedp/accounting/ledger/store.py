@@ -112,10 +112,10 @@ class Store:
                     yield connection
         except (DBAPIError, sqlite3.Error) as error:
             raise self._explained(error) from error
+        except UnicodeDecodeError as error:
+            raise LedgerCorruptedError(f"the ledger {self.name} is damaged: it holds unreadable text") from error
         except ModuleNotFoundError as error:
-            raise LedgerError(
-                f"the ledger {self.name} needs {error.name}: pip install 'shapedp[ledger]'"
-            ) from error
+            raise LedgerError(f"the ledger {self.name} needs {error.name}: pip install 'shapedp[ledger]'") from error
         except SQLAlchemyError as error:
             raise LedgerError(f"the ledger {self.name} failed: {error}") from error
 
@@ -128,6 +128,8 @@ class Store:
         for codes, kind, remedy in _CAUSES:
             if any(code.startswith(known) for known in codes):
                 return kind(f"the ledger {self.name} {remedy} ({_first_line(cause)})")
+        if "decode" in str(cause):
+            return LedgerCorruptedError(f"the ledger {self.name} is damaged: {_first_line(cause)}")
         return LedgerError(f"the ledger {self.name} failed: {_first_line(cause)}")
 
 
@@ -138,9 +140,7 @@ def set_up(store: Store) -> None:
             connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _SETUP_LOCK})
         present = set(sa.inspect(connection).get_table_names())
         if store.is_sqlite and present and schema.meta.name not in present:
-            raise LedgerError(
-                f"{store.name} is a database of something else; choose a file of its own for the ledger"
-            )
+            raise LedgerError(f"{store.name} is a database of something else; choose a file of its own for the ledger")
         schema.metadata.create_all(connection)
         version = connection.execute(sa.select(schema.meta.c.schema_version)).scalar()
         if version is None:
@@ -190,7 +190,7 @@ def _sqlite(store: Store, create: bool) -> sa.Engine:
             connection.execute("PRAGMA synchronous=FULL")
             connection.execute("PRAGMA foreign_keys=ON")
             connection.execute("PRAGMA cell_size_check=ON")
-        except sqlite3.Error:
+        except BaseException:
             connection.close()
             raise
         return connection
@@ -221,6 +221,8 @@ def _postgresql(store: Store) -> sa.Engine:
         if connection.get_execution_options().get("ledger_write"):
             connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
             connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds}")
+        else:
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     return engine
 
