@@ -1,0 +1,197 @@
+"""The empirical audit: lower bounds on delta and epsilon that hold with stated confidence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from shapedp.audit.bounds import LOOKS, SPENDING
+from shapedp.audit.claim import Claim
+from shapedp.audit.events import Tally, choose, tally
+from shapedp.audit.learned import learn
+from shapedp.audit.runner import Hits, Runner, outputs, scores
+from shapedp.audit.subjects import CallableSubject, Score, Subject, subject_of
+from shapedp.numerics.checks import count, positive
+
+_CHOOSE = 0.2
+_LEARN = 0.2
+_LEARN_ELEMENTS = 1 << 24
+
+
+@dataclass(frozen=True)
+class Witness:
+    """The point of the profile at which the evidence against the claim is strongest.
+
+    `against` says which promise `claimed` comes from: the claim (epsilon, delta), or the computed loss.
+    """
+
+    epsilon: float
+    delta_lower: float
+    claimed: float
+    reverse: bool
+    against: str
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """What the samples show about a claim.
+
+    Guarantee: with probability at least `confidence` every lower bound here holds, whenever the audit stopped;
+    so a correct mechanism is called a violation with probability at most 1 - confidence.
+    """
+
+    epsilon: float
+    delta: float
+    confidence: float
+    delta_lower: float
+    epsilon_lower: float
+    witness: Witness
+    samples: int
+    stopped_early: bool
+    method: str
+    seed: int | None
+
+    @property
+    def violation(self) -> bool:
+        """Whether the claim is broken: at some epsilon' delta exceeds what is claimed there."""
+        return self.witness.delta_lower > self.witness.claimed
+
+    @property
+    def verdict(self) -> Literal["violation", "no violation found"]:
+        """`violation`, or that none was found (which proves nothing)."""
+        return "violation" if self.violation else "no violation found"
+
+    def explain(self) -> str:
+        """The finding in one paragraph."""
+        bounds = (
+            f"with confidence {self.confidence:g}, from {self.samples} outputs ({self.method}): delta >= "
+            f"{self.delta_lower:.4g} at epsilon {self.epsilon:g}, epsilon >= {self.epsilon_lower:.4g} at delta "
+            f"{self.delta:g}"
+        )
+        if not self.violation:
+            return f"no violation found: {bounds}"
+        at = self.witness
+        return (
+            f"violation: {bounds}. At epsilon {at.epsilon:.4g} delta is at least {at.delta_lower:.4g}, "
+            f"the {at.against} promises {at.claimed:.4g}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object."""
+        return {"kind": "audit", "verdict": self.verdict, **asdict(self)}
+
+
+def mechanism(
+    mechanism: Any,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighbours: tuple[Any, Any] | None = None,
+    samples: int = 1_000_000,
+    confidence: float = 0.99,
+    score: Score | None = None,
+    classifier: Any = None,
+    vectorized: bool = False,
+    seed: int | None = None,
+    parallel: int = 1,
+    progress: bool = False,
+) -> AuditResult:
+    """Audit a claim by sampling: a mechanism of the library, or any function f(x, rng) -> array.
+
+    A mechanism of the library brings its own claim, density, whole profile and worst neighbours. A function
+    needs (epsilon, delta) and neighbours; its score is learned unless `score` gives one number per output (the
+    log-likelihood ratio is best), or `classifier` (fit, decision_function) learns it. `samples` counts all outputs
+    drawn. `vectorized` functions are called f(x, rng, n) and return n rows. `seed` makes the audit reproducible
+    and replaces secure randomness; `parallel` processes give the same result as one.
+
+    Guarantee: as `AuditResult`. Learning, choosing events and testing use separate samples; the error probability
+    is split over at most three events, two sides and four looks (at 1/64, 1/16, 1/4 and all of the test samples),
+    at which the audit stops if the claim is broken.
+    """
+    subject = subject_of(mechanism, neighbours, score, vectorized)
+    claim = _claim(mechanism, epsilon, delta)
+    per_input = count("samples", samples, least=2000) // 2
+    level = positive("confidence", confidence)
+    if not level < 1:
+        raise ValueError(f"confidence must lie in (0, 1), got {confidence!r}")
+    with Runner(seed, count("parallel", parallel), progress, 2 * per_input) as runner:
+        if isinstance(subject, CallableSubject) and not subject.ready:
+            subject = _learned(runner, subject, int(_LEARN * per_input), classifier)
+        runner.stage()
+        chosen = int(_CHOOSE * per_input)
+        first, second = (np.concatenate(side) for side in runner.both(subject, 0, chosen, scores))
+        hits = Hits(choose(first, second, claim))
+        tallies, stopped = _test(runner, subject, hits, per_input - runner.drawn // 2, 1 - level, claim)
+        return AuditResult(
+            epsilon=claim.epsilon,
+            delta=claim.delta,
+            confidence=level,
+            delta_lower=max(t.delta(claim.epsilon) for t in tallies),
+            epsilon_lower=max(t.epsilon(claim.delta) for t in tallies),
+            witness=_worst(tallies, claim),
+            samples=runner.drawn,
+            stopped_early=stopped,
+            method=subject.method,
+            seed=seed,
+        )
+
+
+def _claim(mechanism: Any, epsilon: float | None, delta: float | None) -> Claim:
+    if (epsilon is None) != (delta is None):
+        raise ValueError("epsilon and delta go together: give both, or neither to hold a mechanism to its own claim")
+    own = getattr(mechanism, "epsilon", None), getattr(mechanism, "delta", None)
+    if epsilon is None or delta is None:
+        if not all(isinstance(part, float) for part in own):
+            raise ValueError("epsilon and delta must be given: the function carries no claim of its own")
+        epsilon, delta = own
+    assert epsilon is not None
+    assert delta is not None
+    return Claim(epsilon, delta, getattr(mechanism, "loss", None))
+
+
+def _learned(runner: Runner, subject: CallableSubject, n: int, classifier: Any) -> CallableSubject:
+    width = subject.draw(0, 1, np.random.default_rng(0)).size
+    n = max(min(n, _LEARN_ELEMENTS // max(width, 1)), 100)
+    first, second = (np.concatenate(side) for side in runner.both(subject, 0, n, outputs))
+    return subject.scored_by(learn(first, second, subject.inputs, classifier))
+
+
+def _test(
+    runner: Runner, subject: Subject, hits: Hits, n: int, alpha: float, claim: Claim
+) -> tuple[list[Tally], bool]:
+    """Bounds at the last look: each look spends its own share of alpha, so stopping at any of them is sound."""
+    runner.stage()
+    totals = np.zeros((2, len(hits.events)), dtype=np.int64)
+    seen = 0
+    tallies: list[Tally] = []
+    for share, spent in zip(LOOKS, SPENDING, strict=True):
+        upto = max(int(share * n), 1)
+        if upto > seen:
+            for side, found in enumerate(runner.both(subject, seen, upto, hits)):
+                totals[side] += np.sum(found, axis=0)
+            seen = upto
+        each = alpha * spent / len(hits.events)
+        tallies = [
+            tally(event, (int(totals[0, i]), int(totals[1, i])), seen, each) for i, event in enumerate(hits.events)
+        ]
+        witness = _worst(tallies, claim)
+        if witness.delta_lower > witness.claimed:
+            return tallies, share < 1
+    return tallies, False
+
+
+def _worst(tallies: list[Tally], claim: Claim) -> Witness:
+    """The epsilon and event with the largest excess over the claim; all bounds hold together, so any may be used."""
+    grid = claim.grid()
+    claimed = claim.delta_at(grid)
+    best = (-math.inf, 0.0, 0.0, 0.0, False)
+    for one in tallies:
+        for e, promised in zip(grid, claimed, strict=True):
+            lower = one.delta(float(e))
+            if lower - promised > best[0]:
+                best = (lower - promised, float(e), lower, float(promised), one.event.reverse)
+    _, at, lower, promised, reverse = best
+    return Witness(at, lower, promised, reverse, claim.broken(at))

@@ -1,0 +1,148 @@
+"""A score learned from samples, for mechanisms whose density is not known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_BINS = 256
+_DISTINCT = 2048
+_SQUARES, _PRODUCTS = 256, 12
+_WORK = 4e9  # rows times columns^2 of one Newton step
+_RIDGE = 1e-3
+_WIDE = 8.0
+
+
+@dataclass(frozen=True, eq=False)
+class TableScore:
+    """The log ratio of counts per value or per quantile bin: near-optimal for one-dimensional outputs."""
+
+    edges: Floats
+    ratios: Floats
+
+    def __call__(self, outputs: Floats) -> Floats:
+        return self.ratios[np.searchsorted(self.edges, np.nan_to_num(outputs[:, 0], nan=np.inf), side="right")]
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticScore:
+    """Logistic regression on coordinates, their magnitudes and squares, and distances to the two inputs."""
+
+    inputs: tuple[Floats, Floats] | None
+    centre: Floats
+    spread: Floats
+    weights: Floats
+
+    def __call__(self, outputs: Floats) -> Floats:
+        raw = (features(outputs, self.inputs) - self.centre) / self.spread
+        return np.asarray(np.clip(raw, -_WIDE, _WIDE) @ self.weights[1:] + self.weights[0])
+
+
+@dataclass(frozen=True, eq=False)
+class ClassifierScore:
+    """A fitted classifier of the scikit-learn kind."""
+
+    classifier: Any
+
+    def __call__(self, outputs: Floats) -> Floats:
+        if hasattr(self.classifier, "decision_function"):
+            return np.ravel(self.classifier.decision_function(outputs))
+        return np.asarray(self.classifier.predict_proba(outputs)[:, 1])
+
+
+def learn(first: Floats, second: Floats, inputs: tuple[Any, Any], classifier: Any = None) -> Any:
+    """A score that is large where outputs at the first input are likelier.
+
+    `classifier` is any object with fit(X, y) and decision_function or predict_proba.
+    """
+    if first.shape[1:] != second.shape[1:]:
+        raise ValueError(f"outputs at the two inputs have different shapes: {first.shape[1:]}, {second.shape[1:]}")
+    if classifier is not None:
+        labels = np.concatenate([np.ones(len(first)), np.zeros(len(second))])
+        classifier.fit(np.concatenate([first, second]), labels)
+        return ClassifierScore(classifier)
+    if first.shape[1] == 1:
+        return _table(first[:, 0], second[:, 0])
+    return _logistic(first, second, _vectors(inputs, first.shape[1]))
+
+
+def _table(first: Floats, second: Floats) -> TableScore:
+    first, second = np.nan_to_num(first, nan=np.inf), np.nan_to_num(second, nan=np.inf)
+    values = np.unique(np.concatenate([first, second]))
+    if values.size > _DISTINCT:
+        both = np.concatenate([np.quantile(side, np.linspace(0, 1, _BINS)) for side in (first, second)])
+        values = np.unique(both[np.isfinite(both)])
+    counts = [np.bincount(np.searchsorted(values, s, side="right"), minlength=values.size + 1) for s in (first, second)]
+    ratio = np.log((counts[0] + 0.5) / len(first)) - np.log((counts[1] + 0.5) / len(second))
+    return TableScore(values, ratio)
+
+
+def _vectors(inputs: tuple[Any, Any], dim: int) -> tuple[Floats, Floats] | None:
+    """The inputs as vectors where they have the outputs' shape, so that distances mean something."""
+    try:
+        first, second = (np.ravel(np.asarray(side, dtype=np.float64)) for side in inputs)
+    except (TypeError, ValueError):
+        return None
+    return (first, second) if first.size == second.size == dim else None
+
+
+def features(outputs: Floats, inputs: tuple[Floats, Floats] | None) -> Floats:
+    """Columns a linear rule can use."""
+    y = np.nan_to_num(outputs, nan=0.0, posinf=1e300, neginf=-1e300)
+    dim = y.shape[1]
+    columns = [y, np.abs(y)]
+    if dim <= _SQUARES:
+        columns.append(np.square(np.clip(y, -1e150, 1e150)))
+    if dim <= _PRODUCTS:
+        i, j = np.triu_indices(dim, 1)
+        columns.append(y[:, i] * y[:, j])
+    if inputs is not None:
+        near = [y - side for side in inputs]
+        l2 = [np.sqrt(np.square(d).sum(1)) for d in near]
+        l1 = [np.abs(d).sum(1) for d in near]
+        logs = [np.log(np.maximum(r, 1e-300)) for r in l2]
+        pairs = (l2, l1, logs, [np.square(r) for r in l2])
+        columns.append(np.stack([a - b for a, b in pairs] + [a for a, _ in pairs], axis=1))
+    if np.isnan(outputs).any():
+        columns.append(np.isnan(outputs).astype(np.float64))
+    return np.concatenate(columns, axis=1)
+
+
+def _logistic(first: Floats, second: Floats, inputs: tuple[Floats, Floats] | None) -> LogisticScore:
+    """Ridge logistic regression by damped Newton steps on standardised, clipped features."""
+    width = features(first[:1], inputs).shape[1]
+    rows = int(min(len(first), len(second), max(_WORK / width**2, 4 * width)))
+    x = np.concatenate([features(first[:rows], inputs), features(second[:rows], inputs)])
+    y = np.concatenate([np.ones(rows), np.zeros(rows)])
+    centre = np.median(x, axis=0)
+    spread = 1.4826 * np.median(np.abs(x - centre), axis=0)
+    spread = np.where(spread > 0, spread, np.where(x.std(0) > 0, x.std(0), 1.0))
+    design = np.clip((x - centre) / spread, -_WIDE, _WIDE)
+    design = np.concatenate([np.ones((len(design), 1)), design], axis=1)
+    weights = np.zeros(design.shape[1])
+    penalty = _RIDGE * len(design) * np.r_[0.0, np.ones(width)] / 10
+
+    def objective(w: Floats) -> float:
+        z = design @ w
+        return float(np.logaddexp(0, z).sum() - y @ z + 0.5 * penalty @ np.square(w))
+
+    value = objective(weights)
+    for _ in range(12):
+        p = 1 / (1 + np.exp(-np.clip(design @ weights, -500, 500)))
+        gradient = design.T @ (p - y) + penalty * weights
+        curvature = (design * (p * (1 - p))[:, None]).T @ design
+        curvature[np.diag_indices_from(curvature)] += penalty + 1e-9 * len(design)
+        step = np.linalg.solve(curvature, gradient)
+        size = 1.0
+        while size > 1e-3 and objective(weights - size * step) > value:
+            size /= 2
+        weights = weights - size * step
+        value, before = objective(weights), value
+        if before - value < 1e-7 * abs(before):
+            break
+    return LogisticScore(inputs, centre, spread, weights)

@@ -1,0 +1,188 @@
+"""What is audited: something that draws outputs at two neighbouring inputs and scores them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapedp.mechanisms import Additive
+from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law
+from shapedp.numerics.checks import finite
+
+Floats = NDArray[np.float64]
+Score = Callable[[Floats], Floats]
+Generator = np.random.Generator
+_BLOCK = 1 << 20
+_CALLS = 1 << 12
+
+
+class Subject(ABC):
+    """Two distributions of outputs and a score: large where the first input is the likelier one."""
+
+    method: str
+
+    @abstractmethod
+    def draw(self, side: int, n: int, rng: Generator | None) -> Floats:
+        """n outputs at input 0 or 1, one per row; secure randomness where rng is None and the subject has it."""
+
+    @abstractmethod
+    def score(self, outputs: Floats) -> Floats:
+        """One number per output; the best is the log-likelihood ratio."""
+
+    @property
+    @abstractmethod
+    def block(self) -> int:
+        """How many outputs to draw at once."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the score is known; otherwise it is learned from samples of its own."""
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveSubject(Subject):
+    """A mechanism of the library through its own `release`, scored by its law's density."""
+
+    mechanism: Additive
+    inputs: tuple[Floats, Floats]
+    method: str = "likelihood ratio"
+
+    def draw(self, side: int, n: int, rng: Generator | None) -> Floats:
+        x = np.broadcast_to(self.inputs[side], (n, self.mechanism.law.dim))
+        return np.asarray(self.mechanism.release(x, rng=rng, unsafe=True, batch=n).value, dtype=np.float64)
+
+    def score(self, outputs: Floats) -> Floats:
+        return log_ratio(self.mechanism.law, *self.inputs, outputs)
+
+    @property
+    def block(self) -> int:
+        return min(max(_BLOCK // self.mechanism.law.dim, 1), 1 << 16)
+
+
+@dataclass(frozen=True, eq=False)
+class CallableSubject(Subject):
+    """A user's function f(x, rng), or f(x, rng, n) with n outputs in rows where `vectorized`."""
+
+    function: Callable[..., Any]
+    inputs: tuple[Any, Any]
+    vectorized: bool = False
+    given: Score | None = None
+    method: str = "learned score"
+
+    def draw(self, side: int, n: int, rng: Generator | None) -> Floats:
+        generator = np.random.default_rng() if rng is None else rng
+        x = self.inputs[side]
+        if self.vectorized:
+            rows = np.asarray(self.function(x, generator, n), dtype=np.float64)
+            if rows.shape[:1] != (n,):
+                raise ValueError(f"a vectorized mechanism must return {n} outputs in rows, got shape {rows.shape}")
+        else:
+            rows = np.array([np.ravel(np.asarray(self.function(x, generator), dtype=np.float64)) for _ in range(n)])
+        return rows.reshape(n, -1)
+
+    def score(self, outputs: Floats) -> Floats:
+        if self.given is None:
+            raise ValueError("the score has not been learned yet")
+        values = np.asarray(self.given(outputs), dtype=np.float64)
+        if values.shape != (len(outputs),):
+            raise ValueError(f"score must return one number per output ({len(outputs)}), got shape {values.shape}")
+        return np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)
+
+    @property
+    def block(self) -> int:
+        return 1 << 15 if self.vectorized else _CALLS
+
+    @property
+    def ready(self) -> bool:
+        return self.given is not None
+
+    def scored_by(self, score: Score) -> CallableSubject:
+        """The same subject with a score."""
+        return replace(self, given=score)
+
+
+def subject_of(
+    mechanism: Any, neighbours: tuple[Any, Any] | None, score: Score | None, vectorized: bool
+) -> AdditiveSubject | CallableSubject:
+    """The subject behind what the user passed; neighbours of a mechanism default to the worst of its set."""
+    if isinstance(mechanism, Additive):
+        if score is not None:
+            raise TypeError("score goes with a function: a mechanism of the library is scored by its density")
+        if neighbours is None:
+            neighbours = (np.zeros(mechanism.law.dim), np.asarray(mechanism.sensitivity.extreme()))
+        pair = tuple(finite("neighbours", side) for side in _pair(neighbours))
+        if any(side.shape != (mechanism.law.dim,) for side in pair):
+            raise ValueError(f"neighbours must be two vectors of length {mechanism.law.dim}")
+        return AdditiveSubject(mechanism, (pair[0], pair[1]))
+    if not callable(mechanism):
+        raise TypeError(f"audit takes a mechanism or a function f(x, rng), got {type(mechanism).__name__}")
+    if neighbours is None:
+        raise ValueError("neighbours must be given for a function: two inputs that one person's data sets apart")
+    method = "learned score" if score is None else "given score"
+    return CallableSubject(mechanism, _pair(neighbours), vectorized, score, method)
+
+
+def _pair(neighbours: Any) -> tuple[Any, Any]:
+    try:
+        first, second = neighbours
+    except (TypeError, ValueError):
+        raise ValueError("neighbours must be a pair of inputs (x, x')") from None
+    return first, second
+
+
+def log_ratio(law: Law, first: Floats, second: Floats, outputs: Floats) -> Floats:
+    """log p(y - first) - log p(y - second); decisive where a coordinate without noise differs."""
+    first, second = _centre(law, first), _centre(law, second)
+    noisy = np.broadcast_to(law.variances() > 0, law.dim)
+    told: Floats | float = 0.0
+    if not noisy.all():
+        plain = ~noisy & (first != second)
+        if plain.any():
+            at = int(np.flatnonzero(plain)[0])
+            told = np.where(outputs[:, at] == first[at], np.inf, -np.inf)
+        if not noisy.any():
+            return np.zeros(len(outputs)) + told
+        law, first, second, outputs = _reduced(law, noisy), first[noisy], second[noisy], outputs[:, noisy]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = law.log_density(outputs - first) - law.log_density(outputs - second)
+    return np.nan_to_num(ratio, nan=0.0, posinf=np.inf, neginf=-np.inf) + told
+
+
+@singledispatch
+def _centre(law: Law, x: Floats) -> Floats:
+    """Where the noise is centred when x is released."""
+    return x
+
+
+@_centre.register
+def _(law: DiscreteLaplace, x: Floats) -> Floats:
+    return np.asarray(np.rint(x / law.grid) * law.grid)
+
+
+@singledispatch
+def _reduced(law: Law, keep: NDArray[np.bool_]) -> Law:
+    """The law of some of its coordinates."""
+    raise TypeError(f"{type(law).__name__} noise leaves coordinates without noise: audit the others on their own")
+
+
+@_reduced.register
+def _(law: Gaussian, keep: NDArray[np.bool_]) -> Law:
+    return Gaussian(np.broadcast_to(law.scales, law.dim)[keep])
+
+
+@_reduced.register
+def _(law: Laplace, keep: NDArray[np.bool_]) -> Law:
+    return Laplace(np.broadcast_to(law.scales, law.dim)[keep])
+
+
+@_reduced.register
+def _(law: DiscreteLaplace, keep: NDArray[np.bool_]) -> Law:
+    steps, grid = (np.broadcast_to(part, law.dim)[keep] for part in (law.steps, law.grid))
+    return DiscreteLaplace(steps, grid, int(keep.sum()))
