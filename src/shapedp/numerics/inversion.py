@@ -1,0 +1,296 @@
+"""E[(1 - e^(x - L))_+] from the moment generating function of L, along a tilted line, with every error bounded.
+
+For c > 0, psi(x) = e^(c x) E[(1 - e^(x - L))_+] is positive and its Fourier transform is M(c + i t)/((c + i t)(c + 1
++ i t)). The trapezoid rule sums psi over a period: never too little, and too much by what Chernoff bounds. Truncation
+needs a decaying transform, so a small normal Z, independent of L and with E e^-Z = 1, is added to L: by convexity in
+e^x that never lowers the expectation, and chords of the same convex function bound what it adds (see `_unsmoothed`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft, special
+
+Floats = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+
+UNIT = 2.0**-53
+NEGLIGIBLE = 1e-22
+_TAIL = 8.7  # the smoothing normal has decayed to e^-37.8 at _TAIL/deviation
+_WIDTH = 7.5  # chords reach this many deviations to either side
+_PERIOD = 30.0  # aliases are below e^-_PERIOD of the value sought
+_TILTS = 200
+_MAX_TILT = 1e7
+
+
+class Transform(Protocol):
+    """A random variable L known by its moment generating function M(theta) = E e^(theta L), M(-1) = 1."""
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of an independent normal part of L, 0 if there is none."""
+
+    def cumulants(self, theta: float) -> tuple[float, float, float]:
+        """log M and its first two derivatives, in plain floats."""
+
+    def log_mgf_error(self, theta: float) -> float:
+        """A bound on the rounding error of log M(theta) as `cumulants` returns it."""
+
+    def spectrum(self, tilt: float, frequencies: Floats) -> tuple[Complexes, Floats]:
+        """M(tilt + i t)/M(tilt) at sorted t >= 0 and a bound on its absolute error."""
+
+    def decay(self, tilt: float, low: float, high: float) -> float:
+        """A bound on |M(tilt + i t)|/M(tilt) for t in [low, high]."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Window:
+    """Bounds on the smoothed expectation at the nodes start + i step, near one tilt."""
+
+    start: float
+    step: float
+    lower: Floats
+    upper: Floats
+    sound: NDArray[np.bool_]
+
+
+def best_tilt(transform: Transform, x: float) -> float:
+    """The c > 0 that minimises log M(c) - c x - log(c (c + 1)): the saddle point of the inversion."""
+
+    def slope(c: float) -> float:
+        return transform.cumulants(c)[1] - x - 1 / c - 1 / (1 + c)
+
+    low, high = 1e-9, 1.0
+    while slope(high) < 0 and high < _MAX_TILT:
+        low, high = high, 4 * high
+    for _ in range(60):
+        middle = math.sqrt(low * high) if high > 4 * low else (low + high) / 2
+        if slope(middle) < 0:
+            low = middle
+        else:
+            high = middle
+        if high - low < 1e-3 * high:
+            break
+    return high
+
+
+def chernoff(transform: Transform, x: float, c: float) -> float:
+    """log of an upper bound on E[(1 - e^(x - L))_+]: (1 - e^-u)_+ <= e^(c u) c^c/(1 + c)^(1 + c)."""
+    value = transform.cumulants(c)[0] + transform.log_mgf_error(c)
+    return value - c * x + c * math.log(c / (1 + c)) - math.log1p(c) + 8 * UNIT * (1 + c * abs(x) + abs(value))
+
+
+def stop_loss(transform: Transform, x: Floats, *, slack: float = 0.0, nodes: int = 2**18) -> tuple[Floats, Floats]:
+    """Bounds on E[(1 - e^(y - L))_+] that hold for every y within `slack` of each x.
+
+    Guarantee: lower <= truth <= upper, truncation, aliasing, smoothing and rounding included. Where no tight bound
+    is found the bounds are wide: 0 below, Chernoff's above.
+    """
+    x = np.atleast_1d(np.asarray(x, dtype=np.float64))
+    order = np.argsort(x, kind="stable")
+    lower, upper = np.zeros_like(x), np.ones_like(x)
+    ordered = x[order]
+    done = 0
+    for _ in range(_TILTS):
+        if done == x.size:
+            break
+        point = float(ordered[done])
+        tilt = best_tilt(transform, point)
+        bound = chernoff(transform, point - slack, tilt)
+        if bound < -690 or tilt >= _MAX_TILT:
+            upper[order[done]] = math.exp(min(bound, 0.0)) + 5e-324
+            done += 1
+            continue
+        smoothing, period = _grid(transform, tilt, point, bound, nodes)
+        window = _window(transform, tilt, point, smoothing, period, nodes)
+        low, high, good = _answer(transform, tilt, window, smoothing, ordered[done:], slack, (point - slack, bound))
+        stop = 1 + int(np.argmin(good[1:])) if good.size > 1 and not good[1:].all() else good.size
+        at = order[done : done + stop]
+        lower[at], upper[at] = low[:stop], np.minimum(high[:stop], math.exp(min(bound, 0.0)))
+        done += stop
+    rest = order[done:]
+    if rest.size:
+        upper[rest] = math.exp(min(chernoff(transform, float(ordered[done]) - slack, tilt), 0.0))
+    lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
+    return np.minimum(lower, upper), upper
+
+
+def _grid(transform: Transform, tilt: float, point: float, bound: float, nodes: int) -> tuple[float, float]:
+    """The deviation of the smoothing normal and the period of the trapezoid rule."""
+    variance = transform.cumulants(tilt)[2] + 1 / tilt**2 + 1 / (1 + tilt) ** 2
+    period = max((_PERIOD - bound) / tilt, 12 * math.sqrt(variance))
+    needed = _TAIL * period / (2 * math.pi * nodes)
+    have = transform.deviation
+    return (0.0 if have >= needed else math.sqrt(needed**2 - have**2)), period
+
+
+def _window(transform: Transform, tilt: float, point: float, smoothing: float, period: float, nodes: int) -> _Window:
+    """The smoothed expectation on a period, `point` being a node a quarter of the way in."""
+    step = 2 * math.pi / period
+    frequencies = step * np.arange(nodes + 1)
+    values = np.zeros(nodes + 1, dtype=np.complex128)
+    errors = np.zeros(nodes + 1)
+    band = nodes
+    edges = [nodes + 1]
+    while band > 256:
+        band //= 2
+        edges.append(band)
+    edges.append(0)
+    for stop, begin in zip(edges[:-1], edges[1:], strict=True):
+        inside = slice(begin, stop)
+        high = float(frequencies[stop - 1])
+        bound = transform.decay(tilt, float(frequencies[begin]), high) if begin else 1.0
+        if bound < NEGLIGIBLE:
+            errors[inside] = bound
+        else:
+            values[inside], errors[inside] = transform.spectrum(tilt, frequencies[inside])
+    theta = tilt + 1j * frequencies
+    z = smoothing * smoothing / 2
+    with np.errstate(under="ignore"):
+        values *= np.exp(z * (theta * (theta + 1) - tilt * (tilt + 1)))
+        values /= theta * (theta + 1)
+        weight = 1 / np.abs(theta * (theta + 1))
+        errors = (errors + 32 * UNIT) * weight
+        errors *= np.exp(-z * np.square(frequencies))
+    error = 2 * float(errors.sum())
+    have = math.hypot(smoothing, transform.deviation)
+    last = float(frequencies[-1])
+    error += 2.1 * math.exp(max(-0.5 * (have * last) ** 2, -700.0)) / (last * step)
+    size = 2 * nodes
+    quarter = size // 4
+    start = point - quarter * (period / size)
+    phase = np.exp(-1j * np.mod(frequencies * start, 2 * math.pi))
+    error += 4 * UNIT * float((frequencies * abs(start) * np.abs(values)).sum())
+    raw = fft.irfft(np.conj(values * phase), size) * size
+    norm = math.sqrt(2 * float(np.vdot(values, values).real))
+    error += 16 * UNIT * math.log2(size) * math.sqrt(size) * norm
+    scale = step / (2 * math.pi)
+    raw, error = raw * scale, error * scale * (1 + 2.0**-20)
+    return _scaled(transform, tilt, smoothing, start, period, size, raw, error)
+
+
+def _scaled(
+    transform: Transform,
+    tilt: float,
+    smoothing: float,
+    start: float,
+    period: float,
+    size: int,
+    raw: Floats,
+    error: float,
+) -> _Window:
+    """e^(log M - c x) times the sums, the aliases of either side taken off the lower end."""
+    x = start + np.arange(size) * (period / size)
+    z = smoothing * smoothing / 2
+
+    def log_mgf(c: float) -> float:
+        return transform.cumulants(c)[0] + z * c * (c + 1)
+
+    base, slip = log_mgf(tilt), transform.log_mgf_error(tilt)
+    exponent = base - tilt * x
+    rounding = slip + 8 * UNIT * (2 + abs(base) + tilt * np.abs(x))
+    with np.errstate(over="ignore", under="ignore"):
+        below = np.exp(tilt * (x - period) - base + slip) / -math.expm1(-tilt * period)
+    above = np.full(size, np.inf)
+    variance = max(transform.cumulants(tilt)[2], 1e-300)
+    for multiple in (2.0, 4.0, 7.0, 12.0):
+        other = tilt + multiple / math.sqrt(variance)
+        gap = other - tilt
+        rise = log_mgf(other) - base + transform.log_mgf_error(other) + slip
+        with np.errstate(over="ignore", under="ignore"):
+            term = np.exp(rise - gap * (x + period)) / (1 + other) / -math.expm1(-gap * period)
+        above = np.minimum(above, term)
+    with np.errstate(over="ignore", under="ignore"):
+        scale = np.exp(exponent)
+        upper = (raw + error) * scale * (1 + 2 * rounding)
+        alias = below + above
+        lower = np.maximum(raw - error - alias, 0.0) * scale * (1 - 2 * rounding)
+        sound = (error + alias < 1e-7 * raw) & (rounding < 1e-6) & np.isfinite(upper) & (lower > 0)
+    return _Window(start, period / size, lower, upper, sound)
+
+
+def _answer(
+    transform: Transform,
+    tilt: float,
+    window: _Window,
+    smoothing: float,
+    x: Floats,
+    slack: float,
+    bound: tuple[float, float],
+) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Bounds at sorted x from the nodes around them, and where the nodes were sound enough to keep them.
+
+    Convexity in k = e^x: above the chord of two nodes, below the chord of the two nodes on one side, extended.
+    """
+    chord = 0 if smoothing == 0 else math.ceil(_WIDTH * smoothing / window.step)
+    count = window.lower.size
+    last = count - chord - 3
+    position = (x - window.start) / window.step
+    node = np.floor(position).astype(np.int64)
+    reachable = (node >= chord + 3) & (node <= last)
+    node = np.clip(node, chord + 3, last)
+
+    def below(index: NDArray[np.int64]) -> Floats:
+        if not chord:
+            return window.lower[index]
+        side = chord * window.step
+        return _unsmoothed(transform, tilt, window, smoothing, side, index, chord, bound)
+
+    up = x - slack
+    low_node = np.floor((up - window.start) / window.step).astype(np.int64)
+    low_node = np.clip(low_node, 0, count - 2)
+    t = _weight(up - (window.start + low_node * window.step), window.step)
+    upper = (1 - t) * window.upper[low_node] + t * window.upper[low_node + 1]
+    upper *= 1 + 2.0**-40
+    down = x + slack
+    base = np.clip(np.floor((down - window.start) / window.step).astype(np.int64), chord + 1, count - chord - 2)
+    t = _weight(down - (window.start + base * window.step), window.step) * math.exp(window.step)
+    left = window.upper[base - 1]
+    lower = below(base) * (1 + t) - t * left
+    reach = max(chord, 2)
+    good = reachable & window.sound[node] & window.sound[node - reach] & window.sound[node + reach]
+    return np.maximum(lower - 2.0**-40 * upper, 0.0), upper, good
+
+
+def _weight(offset: Floats, step: float) -> Floats:
+    """How far e^offset lies between 1 and e^step, with node positions good to a few units in the last place."""
+    return np.clip(np.expm1(offset) / math.expm1(step), 0.0, 1.0)
+
+
+def _unsmoothed(
+    transform: Transform,
+    tilt: float,
+    window: _Window,
+    s: float,
+    side: float,
+    index: NDArray[np.int64],
+    chord: int,
+    bound: tuple[float, float],
+) -> Floats:
+    """A lower bound on H from S(x) = E H(x - Z), Z normal with mean s^2/2 and deviation s.
+
+    `bound` is a point and Chernoff's log bound there. H <= S, and H is convex in e^x: between x and x -+ side it lies below the chord, so that S(x) <= a S(x - side) +
+    b S(x + side) + (P(|Z| < side) - a - b) H(x) + tails, with a and b the mean weights of the chords' far ends.
+    """
+    half = s / 2
+    z = side / s
+    # P(0 < Z < side), E[e^-Z; 0 < Z < side] and the same on the left; e^-Z moves the mean to -s^2/2.
+    right = special.ndtr(z - half) - special.ndtr(-half)
+    left = special.ndtr(-half) - special.ndtr(-z - half)
+    right_tilted = special.ndtr(z + half) - special.ndtr(half)
+    left_tilted = special.ndtr(half) - special.ndtr(-z + half)
+    slip = 16 * UNIT
+    a = (right - right_tilted + slip) / -math.expm1(-side)
+    b = (left_tilted - left + slip) / math.expm1(side)
+    x = window.start + index * window.step
+    far = np.exp(bound[1] - tilt * (x - bound[0]))
+    tail = far * math.exp(s * s * tilt * (tilt + 1) / 2) * special.ndtr(-(z - half - tilt * s)) * (1 + 2.0**-30)
+    outer = window.upper[index + chord]
+    tail += outer * special.ndtr(-z + half) * (1 + 2.0**-30)
+    rest = right + left - a - b + 4 * slip
+    return np.maximum(window.lower[index] - a * window.upper[index - chord] - b * outer - tail, 0.0) / rest
