@@ -1,0 +1,387 @@
+"""How much a radial density exceeds a multiple of its own translate: one integral, enclosed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from shapedp.numerics.quadrature import ellipse_axes, gauss_error, legendre
+from shapedp.numerics.sphere import CAP_ERROR, Cap
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+_UNIT = 2.0**-53
+_POINTS = 16
+_REACH = 27.0  # the radius is followed until its density has fallen by e^-729
+_STEP = 1.5
+_FLOOR = 1e-300
+_ROUNDS = 60
+_CHUNK = 512
+_MOST = 512
+
+
+def _deviance(x: Floats) -> Floats:
+    """e^x - 1 - x, relatively accurate at 0 too."""
+    x = np.asarray(x, dtype=np.float64)
+    small = np.abs(x) < 0.25
+    s = np.where(small, x, 0.0)
+    series = np.full_like(s, 1 / math.factorial(13))
+    for n in range(12, 1, -1):
+        series = series * s + 1 / math.factorial(n)
+    with np.errstate(over="ignore"):
+        return np.where(small, series * s * s, np.expm1(x) - x)
+
+
+def _log_peak(k: float) -> float:
+    """log(k^k e^-k/Gamma(k)): the density of log(Y/k) at 0, Y ~ Gamma(k)."""
+    if k < 12:
+        return k * math.log(k) - k - math.lgamma(k)
+    series = 1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - (1 / 1188 - 691 / 360360 / k**2) / k**2) / k**2) / k**2) / k**2
+    return 0.5 * math.log(k / (2 * math.pi)) - series / k
+
+
+@dataclass(frozen=True)
+class _Panels:
+    """Panels of the log-radius, each with the index of its level."""
+
+    index: Ints
+    centre: Floats
+    half: Floats
+
+    def take(self, mask: NDArray[np.bool_]) -> _Panels:
+        return _Panels(self.index[mask], self.centre[mask], self.half[mask])
+
+    def split(self) -> _Panels:
+        quarter = self.half / 2
+        return _Panels(
+            np.concatenate([self.index, self.index]),
+            np.concatenate([self.centre - quarter, self.centre + quarter]),
+            np.concatenate([quarter, quarter]),
+        )
+
+
+@dataclass(frozen=True)
+class _Triangle:
+    """Sides r, up, shift: y = r^b, eta = log(up/r), the two cosines, and the size of what they cancel."""
+
+    z: Floats
+    y: Floats
+    eta: Floats
+    c1: Floats
+    c2: Floats
+    terms: Floats
+
+
+@dataclass(frozen=True)
+class ShiftExcess:
+    """H(e) = integral of (g(|x|) - e^e g(|x + v|))_+ over R^dim, for the law g(r) ~ r^(a-dim) exp(-r^b), |v| = shift.
+
+    With h = -log g, up(r) the solution of h(up) = h(r) + e, eta = log(up/r) and the triangle of sides r, up,
+    shift, the substitution r2 = up(r1) in the second of the two integrals gives one:
+
+        H = integral f_R(r) (P(X >= c1) - (up/r)^dim (up h'(up)/(r h'(r)))^-1 P(X >= c2)) dr,
+        c1 = (up^2 - r^2 - shift^2)/(2 r shift),  c2 = (up^2 + shift^2 - r^2)/(2 up shift),
+
+    and r^2 (1 - c1^2) = up^2 (1 - c2^2) lets both caps share one factor, as both Mills ratios share one normal
+    density in the Gaussian profile. The variable is z = log(r^b/k), k = a/b.
+
+    Guarantee: `bounds` encloses H, rounding included, for 0 < a <= dim, dim >= 2. The sum is Gauss-Legendre
+    with the ellipse bound. In |Im z| <= Y < pi/2: h(up) = h(r) + e has an analytic solution with Re eta > 0
+    and |eta(z)| <= eta(x) exp(|z - x|/cos Y), so c1 and c2 are Lipschitz with explicit constants; with
+    c = p + i q, |1 - c^2|^2 = (1 - p^2)^2 + 2 q^2 (1 + p^2) + q^4 bounds the caps. Where no ellipse fits (the
+    ends c1 = +-1 of the triangles), panels halve until a crude bound settles them.
+    """
+
+    dim: int
+    a: float
+    b: float
+    shift: float
+    _cap: Cap = field(init=False, repr=False, compare=False)
+    _log_d: float = field(init=False, repr=False, compare=False)
+    _log_peak: float = field(init=False, repr=False, compare=False)
+    _edges: Floats = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "_cap", Cap(self.dim))
+        put(self, "_log_d", math.log(self.shift) - math.log(self.k) / self.b)
+        put(self, "_log_peak", _log_peak(self.k))
+        put(self, "_edges", self._log_radii(np.arange(-_REACH, _REACH + _STEP / 2, _STEP)))
+
+    @property
+    def k(self) -> float:
+        """The shape of the gamma law of R^b."""
+        return self.a / self.b
+
+    @property
+    def slack(self) -> float:
+        """dim - a: the strength of the pole of g at 0."""
+        return self.dim - self.a
+
+    def _log_radii(self, levels: Floats) -> Floats:
+        """z with k (e^z - 1 - z) = level^2 and the sign of the level: a grid in standard deviations."""
+        target = levels * levels / self.k
+        z = np.where(
+            levels > 0,
+            np.minimum(np.sqrt(2 * target), np.log1p(target + np.sqrt(2 * target))),
+            -np.sqrt(2 * target) - target,
+        )
+        for _ in range(60):
+            slope = np.expm1(z)
+            step = np.divide(_deviance(z) - target, slope, out=np.zeros_like(z), where=slope != 0)
+            z = z - step
+            if np.all(np.abs(step) <= 1e-9 * np.abs(z)):
+                break
+        return z
+
+    def _rise(self, y: Floats, level: Floats) -> Floats:
+        """eta > 0 with slack eta + y (e^(b eta) - 1) = level: convex, so Newton from above never overshoots."""
+        b, slack = self.b, self.slack
+        with np.errstate(divide="ignore", over="ignore"):
+            eta = np.minimum(level / (slack + b * y), np.log1p(level / y) / b)
+            if slack == 0:
+                return np.log1p(level / y) / b
+            for _ in range(30):
+                grown = y * np.expm1(b * eta)
+                step = (slack * eta + grown - level) / (slack + b * (grown + y))
+                eta = eta - step
+                if np.all(np.abs(step) <= 4e-16 * eta):
+                    break
+        return eta
+
+    def _triangle(self, z: Floats, level: Floats) -> _Triangle:
+        """The triangle at log-radius z: c1 = t1 - t2, c2 = e^-eta (t1 + t2), both t positive."""
+        y = self.k * np.exp(z)
+        eta = self._rise(y, level)
+        with np.errstate(over="ignore", invalid="ignore"):
+            t1 = 0.5 * np.exp(z / self.b - self._log_d) * np.expm1(2 * eta)
+            t2 = 0.5 * np.exp(self._log_d - z / self.b)
+            return _Triangle(z, y, eta, t1 - t2, np.exp(-eta) * (t1 + t2), t1 + t2)
+
+    def _values(self, z: Floats, level: Floats) -> tuple[Floats, Floats]:
+        """The integrand in z and a bound on its rounding error."""
+        at = self._triangle(z, level)
+        y, eta, c1, c2 = at.y, at.eta, at.c1, at.c2
+        deviance = self.k * _deviance(z)
+        log_f = self._log_peak - deviance
+        inside = np.abs(c1) < 1
+        size1, c2 = np.where(inside, np.abs(c1), 0.0), np.where(inside, np.minimum(c2, 1 - _UNIT), 0.0)
+        log_w = self._cap.log_weight(size1)
+        cap1, cap2 = self._cap.scaled(size1), self._cap.scaled(c2)
+        grown = self.b * y * np.exp(self.b * eta)
+        kappa = np.exp(eta) * (self.slack + self.b * y) / (self.slack + grown)
+        f, weighted = np.exp(log_f), np.exp(log_f + log_w)
+        second = weighted * kappa * cap2
+        positive = c1 >= 0
+        first = np.where(positive, weighted * cap1, f - weighted * cap1)
+        value = np.where(positive, weighted * (cap1 - kappa * cap2), first - second)
+        drift = _UNIT * at.terms * (24 + 2 * abs(self._log_d) + 2 * np.abs(z) / self.b)
+        base = CAP_ERROR + _UNIT * (64 + 8 * deviance + 4 * np.abs(log_w))
+        edge1, edge2 = (1 - size1) * (1 + size1), (1 - c2) * (1 + c2)
+        density = self._cap.density_at_equator
+        hazard1 = np.where(positive, density / (cap1 * edge1), 2 * density * np.exp(log_w) / edge1)
+        error = first * (base + hazard1 * drift)
+        turn2 = np.minimum(density / (cap2 * edge2), 1 / np.maximum(c2, 1e-300)) * np.exp(-eta)
+        error += second * (base + ((self.dim - 1) * size1 / edge1 + turn2) * drift)
+        outside = np.where(positive, 0.0, f)
+        return np.where(inside, value, outside), np.where(inside, error, outside * base)
+
+    def _reach(self, at: _Triangle, wide: Floats, tall: Floats) -> tuple[Floats, Floats, Floats]:
+        """Bounds on |eta|, on |c1 - c1(centre)| and on |c2 - c2(centre)| on ellipses of the given half-axes.
+
+        c1' = -c1/b + p and c2' = -u' c2/b + e^-eta p with p = (r/(b shift)) (e^(2 eta) u' - 1), u' = d log up^b/dz.
+        """
+        b, slack = self.b, self.slack
+        cosine = np.cos(np.minimum(tall, 1.57))
+        eta = np.minimum(at.eta * np.exp(wide / cosine), at.eta + math.sqrt(2) * wide / b)
+        rate = (slack + b * self.k * np.exp(at.z + wide)) / (slack + b * self.k * np.exp(at.z + b * at.eta - wide / cosine))
+        rate = np.minimum(rate, 1.0) / cosine
+        radius = np.exp((at.z + wide) / b - self._log_d) / b
+        if slack == 0:
+            growth = np.expm1((2 - b) * eta) if b <= 2 else np.minimum(2.0, (b - 2) * eta)
+        else:
+            growth = np.expm1(2 * eta) * rate + np.minimum(math.sqrt(2), b * eta / cosine)
+        p1 = radius * growth
+        p2 = np.minimum(p1, radius * (np.exp(eta) * rate + 1))
+        drift1 = np.expm1(wide / b) * np.abs(at.c1) + wide * np.exp(wide / b) * p1
+        drift2 = np.expm1(wide * rate / b) * at.c2 + wide * np.exp(wide * rate / b) * p2
+        return eta, drift1, drift2
+
+    def _suprema(self, panels: _Panels, axes: tuple[Floats, Floats], level: Floats) -> tuple[Floats, ...]:
+        """Logs of bounds on f, |f P(c1)|, |second term|, and on |1 - P(c1)| over ellipses of the given half-axes."""
+        wide, tall = axes
+        b, half = self.b, (self.dim - 1) / 2
+        z = panels.centre[:, None]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            at = self._triangle(z, level[:, None])
+            c1, c2 = at.c1, at.c2
+            lost = b * at.y * np.expm1(b * at.eta) / (self.slack + b * at.y * np.exp(b * at.eta))
+            force = np.exp(z / b - self._log_d) / b * (np.expm1(2 * at.eta) * (1 - lost) - lost)
+            turn1, turn2 = np.abs(force - c1 / b), np.abs(np.exp(-at.eta) * force - (1 - lost) * c2 / b)
+            disc = np.minimum(1.4, np.maximum(3 * panels.half, 0.4 * min(1.0, b)))[:, None]
+            _, far1, far2 = self._reach(at, disc, disc)
+            eta, drift1, drift2 = self._reach(at, wide, tall)
+            cosine = np.cos(np.minimum(tall, 1.57))
+            share = np.where(wide < disc, wide / disc, np.inf)
+            curve = share * share / (1 - np.minimum(share, 1.0))
+            q = np.fmin(drift1, tall * turn1 + far1 * curve)
+            q2 = np.fmin(drift2, tall * turn2 + far2 * curve)
+            drift1, drift2 = np.fmin(drift1, wide * turn1 + far1 * curve), np.fmin(drift2, wide * turn2 + far2 * curve)
+            q, q2 = np.where(tall == 0, 0.0, q), np.where(tall == 0, 0.0, q2)
+            near = np.clip(0.0, z - wide, z + wide)
+            log_f = self._log_peak - self.k * _deviance(near) + self.k * np.exp(z + wide) * 2 * np.sin(tall / 2) ** 2
+            low, high = c1 - drift1, c1 + drift1
+            most, least = np.maximum(np.abs(low), np.abs(high)), np.maximum(np.maximum(low, -high), 0.0)
+            bulge = (2 * q * q * (1 + most * most) + q**4) / (1 - least * least) ** 2
+            log_w = np.log1p(-least * least) + 0.5 * np.log1p(bulge)
+            density = self._cap.density_at_equator
+            side = density * q * np.exp((half - 1) * (log_w if half >= 1 else np.log1p(-most * most)))
+            tail = np.where(low >= 0, 0.5 * np.exp(half * np.log1p(-(np.minimum(np.maximum(low, 0.0), 1.0) ** 2))), 1.0)
+            rest = np.where(
+                high <= 0, 0.5 * np.exp(half * np.log1p(-(np.minimum(np.maximum(-high, 0.0), 1.0) ** 2))), 1.0
+            )
+            low2, high2 = c2 - drift2, c2 + drift2
+            most2 = np.maximum(np.abs(low2), high2)
+            edge = 1 - most2 * most2
+            bulge2 = (2 * q2 * q2 * (1 + most2 * most2) + q2**4) / edge**2
+            scaled = np.where(low2 >= 0, 0.5, np.exp(-half * np.log(edge)))
+            scaled = scaled + density * q2 / edge * np.exp(0.5 * max(half - 1, 0.0) * np.log1p(bulge2))
+            convex = q2 <= low2  # Re c2^2 >= 0: the integral of Cap's third route is at most its value at 0
+            scaled = np.where(convex, 0.5, np.where(most2 < 1, scaled, np.inf))
+            second = eta - np.log(cosine) + half * log_w + np.log(scaled)
+            fits = (most < 1) & (tall < 1.5)
+            log_first = log_f + np.log(tail + side)
+            log_second = log_f + second
+            crude = log_f + eta + half * np.log1p(-(np.minimum(least, 1.0) ** 2)) - math.log(2)
+        unfit = np.inf
+        return (
+            np.where(tall < 1.5, log_f, unfit),
+            np.where(fits, log_first, unfit),
+            np.where(fits, log_second, unfit),
+            log_f + np.log(tail + 1e-320),
+            log_f + np.log(rest + 1e-320),
+            crude,
+        )
+
+    def bounds(self, levels: Floats, relative: float) -> tuple[Floats, Floats]:
+        """Lower and upper bounds on H at each level >= 0, aiming at the given relative gap."""
+        levels = np.asarray(levels, dtype=np.float64)
+        flat = levels.ravel()
+        lower, upper = np.zeros_like(flat), np.zeros_like(flat)
+        for start in range(0, flat.size, _CHUNK):
+            part = slice(start, start + _CHUNK)
+            lower[part], upper[part] = self._bounds(flat[part], relative)
+        return lower.reshape(levels.shape), upper.reshape(levels.shape)
+
+    def _bounds(self, levels: Floats, relative: float) -> tuple[Floats, Floats]:
+        lower, upper = np.zeros_like(levels), np.ones_like(levels)
+        if self.slack == 0 and self.b <= 1:  # log g is Lipschitz: the loss never exceeds shift^b
+            upper = -np.expm1(np.minimum(levels - self.shift**self.b, 0.0)) + 2.0**-50 * (levels < self.shift**self.b)
+        todo = np.flatnonzero(upper > 1e-12)
+        scale: Floats | None = None
+        for _ in range(3):
+            if not todo.size:
+                break
+            low, high, middle = self._enclose(levels[todo], relative, scale)
+            lower[todo], upper[todo] = np.maximum(lower[todo], low), np.minimum(upper[todo], high)
+            wide = upper[todo] - lower[todo] > np.maximum(relative * upper[todo], _FLOOR)
+            scale = np.maximum(np.minimum(middle, 0.5 * (lower[todo] + upper[todo])), lower[todo])[wide]
+            todo = todo[wide]
+        return lower, upper
+
+    def _enclose(self, levels: Floats, relative: float, scale: Floats | None) -> tuple[Floats, Floats, Floats]:
+        total, below, above, panels, estimate = self._layout(levels)
+        budget = np.maximum(relative / 64 * (estimate if scale is None else scale), _FLOOR)
+        accepted: list[_Panels] = []
+        ones: list[_Panels] = []
+        add = np.add.at
+        for turn in range(_ROUNDS):
+            if not panels.index.size:
+                break
+            level, allowed = levels[panels.index], budget[panels.index]
+            wide, tall = ellipse_axes(panels.half)
+            wide = np.concatenate([panels.half[:, None], wide], axis=1)
+            tall = np.concatenate([np.zeros_like(panels.half)[:, None], tall], axis=1)
+            log_f, log_first, log_second, log_tail, log_rest, log_crude = self._suprema(
+                panels, (wide, tall), level
+            )
+            with np.errstate(over="ignore", invalid="ignore"):
+                width = 2 * panels.half
+                tail, rest, crude = (width * np.exp(part[:, 0]) for part in (log_tail, log_rest, log_crude))
+                suprema = np.exp(log_first[:, 1:]) + np.exp(log_second[:, 1:])
+                error = gauss_error(panels.half, np.where(np.isnan(suprema), np.inf, suprema), _POINTS)
+                error_one = gauss_error(panels.half, np.exp(log_f[:, 1:]), _POINTS)
+            last = turn == _ROUNDS - 1 or panels.index.size > _MOST * (levels.size + 8)
+            zero = tail + crude <= allowed
+            good = ~zero & (error <= allowed)
+            one = ~zero & ~good & (rest + crude + error_one <= allowed)
+            stuck = (panels.half < 2.0**-44 * (1 + np.abs(panels.centre))) | last
+            zero |= stuck & ~good & ~one
+            add(above, panels.index[zero], tail[zero])
+            add(below, panels.index[zero], crude[zero])
+            add(above, panels.index[good], error[good])
+            add(below, panels.index[good], error[good])
+            add(above, panels.index[one], error_one[one])
+            add(below, panels.index[one], (rest + crude + error_one)[one])
+            accepted.append(panels.take(good))
+            ones.append(panels.take(one))
+            panels = panels.take(~(zero | good | one)).split()
+            if last:
+                break
+        nodes, weights = legendre(_POINTS)
+        for parts, whole in ((accepted, False), (ones, True)):
+            index = np.concatenate([part.index for part in parts]) if parts else np.zeros(0, dtype=np.intp)
+            if not index.size:
+                continue
+            centre = np.concatenate([part.centre for part in parts])[:, None]
+            half = np.concatenate([part.half for part in parts])[:, None]
+            z = centre + half * nodes
+            if whole:
+                value = np.exp(self._log_peak - self.k * _deviance(z))
+                error = value * _UNIT * (64 + 8 * self.k * _deviance(z))
+            else:
+                value, error = self._values(z, levels[index][:, None])
+            value, error = half * weights * value, half * weights * error
+            add(total, index, value.sum(axis=1))
+            spread = error.sum(axis=1) + 2.0**-50 * np.abs(value).sum(axis=1)
+            add(above, index, spread)
+            add(below, index, spread)
+        floor = _FLOOR + 2.0**-49 * np.abs(total)
+        return np.clip(total - below - floor, 0.0, 1.0), np.clip(total + above + floor, 0.0, 1.0), total
+
+    def _layout(self, levels: Floats) -> tuple[Floats, Floats, Floats, _Panels, Floats]:
+        """The mass left of the panels, the errors of both tails, the first panels, and a rough value."""
+        z = self._edges
+        count = z.size
+        value, _ = self._values(np.broadcast_to(z, (levels.size, count)), levels[:, None])
+        estimate = np.maximum(np.sum(0.5 * (value[:, 1:] + value[:, :-1]) * np.diff(z), axis=1), 0.0)
+        estimate = np.maximum(estimate, np.max(np.abs(value), axis=1) * 1e-3)
+        at = self._triangle(z[None, :], levels[:, None])
+        c1, eta, margin = at.c1, at.eta, 1e-12 * (1 + at.terms)
+        inner = c1 <= -1 - margin  # up + r grows with r: all smaller radii lie inside too
+        outer = c1 >= 1 + margin  # up - r is unimodal: so does everything between two such points
+        first = np.where(inner.any(axis=1), count - 1 - np.argmax(inner[:, ::-1], axis=1), 0)
+        rows = np.arange(levels.size)
+        inside = inner[rows, first]
+        mass = special.gammainc(self.k, self.k * np.exp(z[first]))
+        total = np.where(inside, mass, 0.0)
+        estimate = np.maximum(estimate, total)
+        spread = total * 2.0**-42
+        fresh = (np.arange(count - 1) >= first[:, None]) & ~(outer[:, 1:] & outer[:, :-1])
+        where = np.nonzero(fresh)
+        panels = _Panels(where[0], (0.5 * (z[1:] + z[:-1]))[where[1]], (0.5 * np.diff(z))[where[1]])
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            log_f = self._log_peak - self.k * _deviance(z)
+            gone = ~inside & ~outer[:, 0] if self.slack == 0 else ~inside
+            left = np.where(gone, np.exp(log_f[0]) / (-self.k * np.expm1(z[0])), 0.0)
+            slope = -self.k * math.expm1(z[0]) - 1 / self.b
+            left_second = np.where(gone, np.exp(log_f[0] + eta[:, 0]) / (2 * slope) if slope > 0 else 1.0, 0.0)
+            right = math.exp(log_f[-1]) / (self.k * math.expm1(z[-1]))
+            up = z[-1] + self.b * eta[:, -1]
+            right_second = np.exp(self._log_peak + levels - self.k * _deviance(up)) / (self.k * np.expm1(up))
+        return total, spread + left_second + right_second, spread + left + right, panels, estimate
