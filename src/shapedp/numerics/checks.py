@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 def real(name: str, value: object) -> float:
     """A Python float from a real scalar; booleans, strings and arrays are refused."""
-    if isinstance(value, bool | np.bool_ | str | bytes) or np.ndim(value) != 0:  # type: ignore[arg-type]
+    dtype = getattr(value, "dtype", None)
+    unfit = getattr(value, "ndim", 0) != 0 or (dtype is not None and dtype.kind not in "iuf")
+    if unfit or isinstance(value, bool | str | bytes | bytearray):
         raise TypeError(f"{name} must be a real number, got {value!r}")
     try:
         return float(value)  # type: ignore[arg-type]
@@ -58,13 +60,20 @@ def count(name: str, value: object, *, least: int = 1) -> int:
 
 
 def numeric(name: str, values: ArrayLike) -> NDArray[Any]:
-    """An array of real numbers (integers and floats); objects, strings, complex and booleans are refused."""
+    """An array of real numbers that float64 holds; objects, strings, complex and booleans are refused.
+
+    Integers beyond 2^53 are refused too: rounding them could move neighbours further apart than they are.
+    """
     try:
         array = np.asarray(values)
     except ValueError:
         raise TypeError(f"{name} must be a rectangular array of real numbers") from None
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must hold real numbers (integers or floats), got dtype {array.dtype}")
+    if array.dtype.itemsize > 8:
+        raise TypeError(f"{name} must be of float64 or a narrower type, got dtype {array.dtype}")
+    if array.dtype.str[1:] in ("i8", "u8") and array.size and max(int(array.max()), -int(array.min())) > 2**53:
+        raise ValueError(f"{name} must be at most 2^53 in magnitude where it holds integers")
     return array
 
 

@@ -19,12 +19,17 @@ def sum_bounds(terms: NDArray[np.float64], relative_error: float = 0.0) -> tuple
     128 added naively (Higham 2002, section 4.2): 160 UNIT covers every n below 2^30.
     """
     terms = np.ascontiguousarray(terms, dtype=np.float64)
-    if not np.isfinite(terms).all():
-        raise ValueError("terms must be finite")
-    if terms.size <= _FSUM_LIMIT:
-        total, slack = math.fsum(terms), UNIT
-    else:
-        total, slack = float(terms.sum()), 160 * UNIT
-    magnitude = total if terms.size and terms.min() >= 0 else float(np.abs(terms).sum())
-    error = magnitude * (slack + relative_error) * (1 + 2.0**-20) + (5e-324 if magnitude else 0.0)
-    return total - error, total + error
+    short = terms.size <= _FSUM_LIMIT
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(terms.sum())
+        magnitude = total if not terms.size or terms.min() >= 0 else float(np.abs(terms).sum())
+    if not math.isfinite(magnitude):
+        if not np.isfinite(terms).all():
+            raise ValueError("terms must be finite")
+        least = np.finfo(np.float64).max * (1 - 2.0**-40 - 2 * relative_error)
+        return (float(least) if terms.min() >= 0 else -math.inf), math.inf
+    if magnitude == 0:
+        return 0.0, 0.0
+    total, slack = (math.fsum(terms), UNIT) if short else (total, 160 * UNIT)
+    error = magnitude * (slack + relative_error) * (1 + 2.0**-20)
+    return math.nextafter(total - error, -math.inf), math.nextafter(total + error, math.inf)

@@ -19,6 +19,8 @@ class Bracket:
     def __post_init__(self) -> None:
         if not 0 <= self.lower <= self.upper:
             raise ValueError(f"a bracket needs 0 <= lower <= upper, got [{self.lower!r}, {self.upper!r}]")
+        object.__setattr__(self, "lower", abs(float(self.lower)))
+        object.__setattr__(self, "upper", abs(float(self.upper)))
 
     @property
     def gap(self) -> float:

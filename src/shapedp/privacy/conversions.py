@@ -5,20 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
-import numpy as np
-
 from shapedp.numerics.checks import nonnegative, positive, probability
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.losses.gaussian import GaussianLoss, renyi_order
 
-_UP = 1 + 2.0**-48
+_TINY = 5e-324
 ORDERS: tuple[float, ...] = tuple(1 + 2.0 ** (i / 8) for i in range(-80, 97))
 
 
+def _up(value: float) -> float:
+    """A little more than a non-negative value that carries a few roundings."""
+    return value * (1 + 2.0**-48) + _TINY if value != 0 else value
+
+
+def _log_kept(alpha: float) -> float:
+    """log(1 - 1/alpha), accurate at both ends."""
+    return math.log1p(-1 / alpha) if alpha > 2 else math.log(alpha - 1) - math.log(alpha)
+
+
 def _target(delta: float) -> float:
-    if not probability("delta", delta) > 0:
+    target = probability("delta", delta)
+    if not target > 0:
         raise ValueError("delta must be > 0: Renyi and concentrated DP promise no pure epsilon")
-    return delta
+    return target
 
 
 def gdp_to_dp(mu: float, delta: float) -> Bracket:
@@ -28,33 +37,42 @@ def gdp_to_dp(mu: float, delta: float) -> Bracket:
 
 def gdp_to_zcdp(mu: float) -> float:
     """rho = mu^2/2 (of Gaussian noise). Reference: Bun and Steinke 2016, Proposition 1.6."""
-    return nonnegative("mu", mu) ** 2 / 2 * _UP
+    return _half_square(nonnegative("mu", mu))
 
 
 def gdp_to_rdp(mu: float, alpha: float) -> float:
     """R(alpha) = alpha mu^2/2 (of Gaussian noise). Reference: Mironov 2017, Proposition 7."""
-    return renyi_order(alpha) * nonnegative("mu", mu) ** 2 / 2 * _UP
+    return _up(renyi_order(alpha) * gdp_to_zcdp(mu))
 
 
 def zcdp_to_rdp(rho: float, alpha: float) -> float:
     """R(alpha) = rho alpha, by definition. Reference: Bun and Steinke 2016, Definition 1.1."""
-    return nonnegative("rho", rho) * renyi_order(alpha) * _UP
+    return _up(nonnegative("rho", rho) * renyi_order(alpha))
 
 
 def pure_to_zcdp(epsilon: float) -> float:
     """rho = epsilon^2/2. Reference: Bun and Steinke 2016, Proposition 1.4."""
-    return nonnegative("epsilon", epsilon) ** 2 / 2 * _UP
+    return _half_square(nonnegative("epsilon", epsilon))
+
+
+def _half_square(x: float) -> float:
+    return x * x / 2 * (1 + 2.0**-48) + (_TINY if x else 0.0)
 
 
 def pure_to_rdp(epsilon: float, alpha: float) -> float:
-    """R(alpha) of randomised response, the worst (epsilon, 0)-DP mechanism. Reference: Mironov 2017, Proposition 5."""
+    """R(alpha) of randomised response, the worst (epsilon, 0)-DP mechanism.
+
+    log(cosh((alpha - 1/2) epsilon)/cosh(epsilon/2))/(alpha - 1), written without cancellation.
+    Reference: Mironov 2017, Proposition 5; Kairouz, Oh and Viswanath 2015, Theorem 2.5.
+    """
     epsilon, alpha = nonnegative("epsilon", epsilon), renyi_order(alpha)
-    log_p, log_q = -math.log1p(math.exp(-epsilon)), -math.log1p(math.exp(epsilon))
-    forward = alpha * log_p + (1 - alpha) * log_q
-    backward = alpha * log_q + (1 - alpha) * log_p
-    value = max(float(np.logaddexp(forward, backward)), 0.0) / (alpha - 1)
-    slack = 2.0**-49 * (1 + alpha * epsilon) / (alpha - 1)
-    return min(value + slack, epsilon * _UP)
+    if alpha * epsilon < 40:
+        grown = 2 * math.sinh(alpha * epsilon / 2) * math.sinh((alpha - 1) * epsilon / 2) / math.cosh(epsilon / 2)
+        value = math.log1p(grown) / (alpha - 1)
+    else:
+        ends = math.log1p(math.exp(-(2 * alpha - 1) * epsilon)) - math.log1p(math.exp(-epsilon))
+        value = epsilon + ends / (alpha - 1)
+    return min(value * (1 + 2.0**-46) + (_TINY if epsilon else 0.0), epsilon)
 
 
 def rdp_to_epsilon(alpha: float, renyi: float, delta: float) -> float:
@@ -63,20 +81,29 @@ def rdp_to_epsilon(alpha: float, renyi: float, delta: float) -> float:
     Reference: Canonne, Kamath and Steinke 2020, Proposition 12; Asoodeh et al. 2021.
     """
     alpha, renyi, delta = renyi_order(alpha), nonnegative("renyi", renyi), _target(delta)
-    value = renyi + math.log1p(-1 / alpha) - math.log(alpha * delta) / (alpha - 1)
-    return max(value + 2.0**-48 * (abs(value) + renyi + 1), 0.0)
+    kept, log_alpha, log_delta = _log_kept(alpha), math.log(alpha), math.log(delta)
+    value = renyi + kept - (log_alpha + log_delta) / (alpha - 1)
+    slack = 2.0**-49 * (renyi + abs(kept) + (log_alpha + abs(log_delta)) / (alpha - 1))
+    return max(value + slack, 0.0)
 
 
 def rdp_to_delta(alpha: float, renyi: float, epsilon: float) -> float:
-    """delta = e^((alpha-1)(R - epsilon)) (1 - 1/alpha)^alpha/(alpha - 1), at most 1. Reference: as `rdp_to_epsilon`."""
+    """delta = e^((alpha-1)(R - epsilon)) (1 - 1/alpha)^alpha/(alpha - 1), at most 1.
+
+    Reference: Canonne, Kamath and Steinke 2020, Proposition 12; Asoodeh et al. 2021.
+    """
     alpha, renyi, epsilon = renyi_order(alpha), nonnegative("renyi", renyi), nonnegative("epsilon", epsilon)
-    log_delta = (alpha - 1) * (renyi - epsilon) + alpha * math.log1p(-1 / alpha) - math.log(alpha - 1)
-    log_delta += 2.0**-48 * (1 + abs(log_delta) + alpha * (renyi + epsilon))
-    return math.exp(min(log_delta, 0.0))
+    kept, log_alpha = (alpha - 1) * _log_kept(alpha), math.log(alpha)
+    log_delta = (alpha - 1) * (renyi - epsilon) + kept - log_alpha
+    log_delta += 2.0**-49 * (1 + abs(kept) + log_alpha + (alpha - 1) * (renyi + epsilon))
+    return max(math.exp(min(log_delta, 0.0)), _TINY)
 
 
 def rdp_curve_to_epsilon(curve: Callable[[float], float], delta: float, orders: Iterable[float] = ORDERS) -> float:
-    """The least epsilon over the orders at which the curve is finite; infinite if there is none."""
+    """The least epsilon over the orders at which the curve is finite; infinite if there is none.
+
+    Reference: Canonne, Kamath and Steinke 2020, Proposition 12, at each order.
+    """
     best = math.inf
     for alpha in orders:
         renyi = curve(alpha)

@@ -12,7 +12,7 @@ from shapedp.privacy.losses.base import Floats, Loss
 
 @dataclass(frozen=True)
 class AdjustedLoss(Loss):
-    """An upper bound on the loss of a mechanism that differs from `base` in a bounded way.
+    """The loss of a mechanism that differs from `base` in a bounded way.
 
     Guarantee: delta(e) <= base.delta(e - log_ratio) + failure + (1 + e^e) total_variation, capped at 1.
     The lower end drops what the adjustment may have hidden: it is 0 as soon as log_ratio > 0.
@@ -28,22 +28,22 @@ class AdjustedLoss(Loss):
         return self.base.symmetric
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
-        lower, upper = self.base.hockey_stick(epsilon - self.log_ratio, reverse=reverse)
-        with np.errstate(over="ignore"):
-            ratio = np.exp(epsilon)
-            extra = self.failure + ((1 + ratio) * self.total_variation if self.total_variation else 0.0)
-            if extra is not self.failure or self.failure:
-                upper = np.minimum((upper + extra) * (1 + 2.0**-50), 1.0)
-        if self.log_ratio:
-            return np.zeros_like(lower), upper
+        epsilon = np.asarray(epsilon, dtype=np.float64)
+        moved = np.nextafter(epsilon - self.log_ratio, -np.inf) if self.log_ratio else epsilon
+        lower, upper = self.base.hockey_stick(moved, reverse=reverse)
         hidden = self.failure + self.total_variation
         if hidden:
             with np.errstate(over="ignore"):
-                lower = np.maximum((1 - self.failure) * lower - (1 + ratio) * hidden * (1 + 2.0**-50), 0.0)
-        return lower, upper
+                factor = (1 + np.exp(epsilon)) * (1 + 2.0**-50)
+                extra = self.failure + (factor * self.total_variation if self.total_variation else 0.0)
+                upper = np.minimum((upper + extra) * (1 + 2.0**-50), 1.0)
+                lower = np.maximum((1 - self.failure) * lower * (1 - 2.0**-50) - factor * hidden, 0.0)
+        return (np.zeros_like(lower) if self.log_ratio else lower), upper
 
     def renyi(self, alpha: float) -> Bracket:
         if self.failure or self.total_variation:
             raise ValueError("a loss with a failure probability has no finite Renyi divergence")
         base = self.base.renyi(alpha)
-        return Bracket(0.0 if self.log_ratio else base.lower, base.upper + self.log_ratio * alpha / (alpha - 1))
+        if not self.log_ratio:
+            return base
+        return Bracket(0.0, (base.upper + self.log_ratio) * (1 + 2.0**-50))

@@ -86,7 +86,11 @@ class Loss(ABC):
         return DiscreteLoss.of(self, **options)
 
     def shift(self, log_ratio: float) -> Loss:
-        """The loss when the density ratio grows by at most e^log_ratio in either direction."""
+        """The loss L + log_ratio, L distributed as before: a determinant factor.
+
+        Guarantee: in each direction (P, Q), holds for P against any Q' >= e^(-log_ratio) Q. Where P changes too,
+        P' <= e^s P, it does not: that costs a factor e^s on delta besides.
+        """
         from shapedp.privacy.losses.adjusted import AdjustedLoss
 
         return AdjustedLoss(self, log_ratio=nonnegative("log_ratio", log_ratio))

@@ -9,41 +9,43 @@ import numpy as np
 from scipy import special
 
 from shapedp.noise import Gaussian
-from shapedp.numerics import last_true, last_true_near, mills, normal_log_density
-from shapedp.numerics.checks import nonnegative, positive, probability
+from shapedp.numerics import last_true, mills, normal_log_density
+from shapedp.numerics.checks import nonnegative, positive, probability, real
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.losses.base import Floats, Loss
 from shapedp.privacy.losses.pairing import loss_of
 from shapedp.sensitivity import Sensitivity
 
-_ROUND = 2.0**-49
-_TINY = 5e-324
-MU_LIMIT = 1e6
+_ROUND = 2.0**-48
+_TINY = 2e-323
+_FAR = 2.0**25  # beyond it rounding of a = e/mu - mu/2 is no longer small
+_SQRT_HALF = math.sqrt(0.5)
+_SQRT_2PI = math.sqrt(2 * math.pi)
+MU_LIMIT = 1e150
 
 
 def _log_delta(epsilon: float, mu: float) -> float:
     """log delta in plain floats, for the search only: it guides and never certifies."""
     a = epsilon / mu - mu / 2
-    b = epsilon / mu + mu / 2
+    far = special.erfcx((a + mu) * _SQRT_HALF)
     if a < 0:
-        return math.log(
-            0.5 * math.erfc(a * math.sqrt(0.5)) - math.exp(-a * a / 2) * 0.5 * special.erfcx(b * math.sqrt(0.5))
-        )
-    gap = 0.5 * (special.erfcx(a * math.sqrt(0.5)) - special.erfcx(b * math.sqrt(0.5)))
-    return -a * a / 2 + math.log(gap) if gap > 0 else -math.inf
+        return math.log(0.5 * (math.erfc(a * _SQRT_HALF) - math.exp(-a * a / 2) * far))
+    gap = 0.5 * (special.erfcx(a * _SQRT_HALF) - far)
+    return float(-a * a / 2 + math.log(gap)) if gap > 0 else -math.inf
 
 
 def _profile(epsilon: Floats, mu: float) -> tuple[Floats, Floats]:
     """With a = e/mu - mu/2, b = a + mu and M the Mills ratio: delta = phi(a) (M(a) - M(b)).
 
-    Rounding: a and b carry at most 2^-52 (|a| + b), erfcx and exp a few units in the last place; the two
-    terms of `error` dominate what these do to phi(a) and to the difference.
+    Rounding, u = 2^-53: a and b are off by at most 2 u b, which moves delta by at most phi(a) (1 - a M(b)) 2 u b;
+    erfcx is off by at most 9 u (measured), ndtr, exp and the rest by 7 u; the exponent of phi by
+    (3 a^2 + b^2) u. The two terms of `error` dominate these, _TINY what underflows.
     """
     if mu == 0 or math.isinf(mu):
         flat = np.full_like(epsilon, 0.0 if mu == 0 else 1.0)
         return flat, flat
     with np.errstate(over="ignore", under="ignore"):
-        ratio = epsilon / mu
+        ratio = np.minimum(epsilon / mu, 1e300)
         a, b = ratio - mu / 2, ratio + mu / 2
         negative = a < 0
         density = np.exp(normal_log_density(a))
@@ -51,10 +53,23 @@ def _profile(epsilon: Floats, mu: float) -> tuple[Floats, Floats]:
         first = np.where(negative, special.ndtr(-a), density * near)
         second = density * far
         value = np.where(negative, first - second, density * (near - far))
-        error = _ROUND * (first + second) * np.where(a < 1, 1 + b, 1.0) + value * (2.0**-51 * (a * a + b * b))
-        lower = np.clip(np.where(np.isfinite(error), value - error, 0.0), 0.0, 1.0)
-        upper = np.clip(np.where(np.isfinite(error), value + error + _TINY, _TINY), 0.0, 1.0)
-    return lower, upper
+        widened = np.where(a < 1, 1 + b, 1.0)
+        error = _ROUND * (first + second) * widened + value * (2.0**-51 * np.minimum(a * a + b * b, 2.0**60))
+        lower, upper = value - error - _TINY, value + error + _TINY
+        lost = b > _FAR
+        if lost.any():
+            coarse = _coarse(a, b)
+            lower, upper = np.where(lost, coarse[0], lower), np.where(lost, coarse[1], upper)
+    return np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
+
+
+def _coarse(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """From a alone, known to 2^-51 b: delta <= e^(-a^2/2)/2 for a >= 0, 1 - delta <= e^(-a^2/2) for a <= 0."""
+    slack = 2.0**-51 * b
+    above, below = np.maximum(a - slack, 0.0), np.maximum(-a - slack, 0.0)
+    shy = 0.5 * (1 - 2.0**-40)
+    upper = np.where(above > 0, shy * (1 + 2.0**-30) * np.exp(-shy * above * above) + _TINY, 1.0)
+    return -np.expm1(-shy * below * below) * (1 - 2.0**-40), upper
 
 
 @dataclass(frozen=True)
@@ -70,10 +85,13 @@ class GaussianLoss(Loss):
     least: float | None = None
 
     def __post_init__(self) -> None:
-        if self.mu != math.inf:
-            object.__setattr__(self, "mu", nonnegative("mu", self.mu))
-        if self.least is not None and not 0 <= self.least <= self.mu:
-            raise ValueError(f"least must lie in [0, mu = {self.mu!r}], got {self.least!r}")
+        mu = real("mu", self.mu)
+        object.__setattr__(self, "mu", mu if mu == math.inf else nonnegative("mu", mu))
+        if self.least is not None:
+            least = real("least", self.least)
+            if not 0 <= least <= self.mu:
+                raise ValueError(f"least must lie in [0, mu = {self.mu!r}], got {self.least!r}")
+            object.__setattr__(self, "least", abs(least))
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         epsilon = np.asarray(epsilon, dtype=np.float64)
@@ -83,20 +101,16 @@ class GaussianLoss(Loss):
         return lower, upper
 
     def log_delta(self, epsilon: float) -> float:
-        """log delta(epsilon), right where delta itself underflows."""
+        """log delta(epsilon) of `mu`, right where delta itself underflows (an estimate, without a bracket)."""
         epsilon = nonnegative("epsilon", epsilon)
-        if self.mu == 0:
-            return -math.inf
-        a = epsilon / self.mu - self.mu / 2
-        if a < 0:
-            return _log_delta(epsilon, self.mu)
-        return float(normal_log_density(a)) + math.log(mills(a) - mills(epsilon / self.mu + self.mu / 2))
+        return -math.inf if self.mu == 0 else _log_delta(epsilon, self.mu)
 
     def renyi(self, alpha: float) -> Bracket:
         """alpha mu^2/2. Reference: Mironov 2017, Proposition 7."""
         half = renyi_order(alpha) / 2
         least = self.mu if self.least is None else self.least
-        return Bracket(half * least**2 * (1 - 2.0**-50), half * self.mu**2 * (1 + 2.0**-50))
+        upper = half * self.mu * self.mu * (1 + 2.0**-50) + (_TINY if self.mu else 0.0)
+        return Bracket(max(half * least * least * (1 - 2.0**-50) - _TINY, 0.0), upper)
 
     @classmethod
     def calibrate(cls, epsilon: float, delta: float) -> GaussianLoss:
@@ -110,13 +124,20 @@ class GaussianLoss(Loss):
             raise ValueError("delta must be > 0 for Gaussian noise: no Gaussian meets pure differential privacy")
         at = np.array([epsilon])
 
-        def holds(mu: float) -> bool:
-            return bool(cls(mu).profile(at)[1][0] <= delta)
+        def excess(mu: float) -> float:
+            return float(_profile(at, mu)[1][0]) - delta
 
         guess = _newton(epsilon, delta)
         if guess is not None:
-            return cls(last_true_near(holds, guess))
-        return cls(last_true(holds, 1e-300, MU_LIMIT))
+            for retreat in (1.0, 4.0, 64.0):
+                above = excess(guess)
+                if above <= 0:
+                    return cls(guess)
+                a = epsilon / guess - guess / 2
+                slope = math.exp(-a * a / 2) / _SQRT_2PI
+                step = retreat * above / slope if slope > 0 else 0.0
+                guess = max(guess - step, guess / 2) * (1 - retreat * 2.0**-52)
+        return cls(last_true(lambda mu: excess(mu) <= 0, 1e-300, MU_LIMIT))
 
 
 def renyi_order(alpha: float) -> float:
@@ -138,23 +159,16 @@ def _newton(epsilon: float, delta: float) -> float | None:
     target = math.log(delta)
     quantile = max(-float(special.ndtri(delta)), 0.0)
     mu = 2 * epsilon / (quantile + math.sqrt(quantile * quantile + 2 * epsilon))
-    low, high = 0.0, MU_LIMIT
-    for _ in range(60):
+    for _ in range(40):
         try:
             value = _log_delta(epsilon, mu)
-        except ValueError:
+            a = epsilon / mu - mu / 2
+            step = (target - value) * math.exp(a * a / 2 + value) * _SQRT_2PI
+        except (ValueError, OverflowError, ZeroDivisionError):
             return None
-        if value > target:
-            high = mu
-        else:
-            low = mu
-        a = epsilon / mu - mu / 2
-        slope = math.exp(min(-a * a / 2 - 0.9189385332046727 - value, 700.0)) if value > -math.inf else 0.0
-        step = (target - value) / slope if slope > 0 else math.inf
-        following = mu + step
-        if not low < following < high:
-            following = (low + high) / 2 if low > 0 and high < MU_LIMIT else (mu * 2 if high == MU_LIMIT else mu / 2)
-        if abs(following - mu) <= 2.0**-52 * mu:
-            return following
-        mu = following
-    return mu
+        if not abs(step) < math.inf:
+            return None
+        if abs(step) <= 2.0**-30 * mu:
+            return mu + step
+        mu = min(max(mu + step, mu / 2), mu * 2)
+    return None
