@@ -1,0 +1,165 @@
+"""Delta and epsilon of a composition near one point: choice of tilt and of grid, then two convolutions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from shapedp.accounting.fourier import (
+    Convolution,
+    WindowError,
+    convolve,
+    cumulant,
+    saddle,
+    tilt_for_delta,
+    tilt_for_mean,
+    total_cumulant,
+    window,
+)
+from shapedp.privacy.losses.base import Floats, Loss
+from shapedp.privacy.losses.discrete import Masses, bound_masses, coarse_step, support
+
+Counted = Sequence[tuple[Loss, int]]
+Weighted = list[tuple[Masses, int]]
+NODE_LIMIT = 2**21
+_FIRST_NODES = 3000
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Bounds on delta(eps) of one direction of a composition, tight near `centre`.
+
+    Guarantee: lower <= truth <= upper at every eps; the gap grows away from `centre`.
+    """
+
+    lower: Convolution
+    upper: Convolution
+
+    def covers(self, epsilon: float) -> bool:
+        """Whether the bounds are still tight at eps."""
+        low = self.upper.centre - 1.5 * self.upper.spread
+        return (self.upper.theta == 0 or low <= epsilon) and epsilon <= self.upper.centre + 1.5 * self.upper.spread
+
+    def bounds(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        """Lower and upper bounds on delta."""
+        upper = self.upper.delta(epsilon)
+        return np.minimum(self.lower.delta(epsilon), upper), upper
+
+
+def default_accuracy(total: int) -> float:
+    """The relative gap of delta aimed at: finer for short compositions."""
+    return min(5e-7 * max(1.0, total / 100), 5e-5)
+
+
+def _lattice(loss: Loss) -> float | None:
+    """The spacing on which a loss has atoms: declared, or its largest value if there is an atom there."""
+    declared = getattr(loss, "lattice", None)
+    if declared is not None:
+        return float(declared)
+    low, high = 0.0, 1e4
+    if loss.profile(np.array([high]))[1][0] > 1e-290:
+        return None
+    while high - low > 2.0**-52 * high:
+        middle = low + (high - low) / 2
+        if not low < middle < high:
+            break
+        if loss.profile(np.array([middle]))[0][0] > 0:
+            low = middle
+        else:
+            high = middle
+    beside = loss.profile(np.array([high * (1 - 1e-7), high * (1 + 1e-12)]))
+    return high if beside[0][0] > 1e-12 and beside[1][1] <= 1e-290 else None
+
+
+def _aligned(step: float, lattice: float | None) -> float:
+    if lattice is None:
+        return coarse_step(step)
+    return lattice / math.ceil(lattice / step) if step < lattice else lattice
+
+
+class Problem:
+    """One direction of a composition: parts and counts, their lattice and their total count."""
+
+    def __init__(self, parts: Counted, *, reverse: bool) -> None:
+        self.parts = tuple(parts)
+        self.reverse = reverse
+        self.total = sum(n for _, n in parts)
+        spacings = {spacing for spacing in (_lattice(loss) for loss, _ in parts) if spacing is not None}
+        smallest = min(spacings) if spacings else None
+        whole = smallest is not None and all(abs(s / smallest - round(s / smallest)) < 1e-12 for s in spacings)
+        self.lattice = smallest if whole else None
+
+    def _masses(self, step: float, ends: list[tuple[float, float]]) -> tuple[Weighted, Weighted]:
+        """Lower and upper masses of every part on a grid, with the counts."""
+        lower, upper = [], []
+        for (loss, n), (low, high) in zip(self.parts, ends, strict=True):
+            first, last = min(math.floor(low / step), -1), max(math.ceil(high / step), 1)
+            bottom, top = bound_masses(loss, step, first, last, reverse=self.reverse)
+            lower.append((bottom, n))
+            upper.append((top, n))
+        return lower, upper
+
+    def _trim(self, masses: Masses, theta: float, delta: float, accuracy: float) -> tuple[float, float]:
+        """The range of losses that matters to delta: by the tilted masses on both sides, by u itself at the top."""
+        points = masses.losses
+        with np.errstate(under="ignore"):
+            tilted = masses.masses * np.exp(theta * points - cumulant(masses, theta)[0])
+        small = accuracy * 1e-4 / self.total
+        low = int(min(np.searchsorted(np.cumsum(tilted), small), np.searchsorted(np.cumsum(masses.masses), 1e-9)))
+        high = tilted.size - int(np.searchsorted(np.cumsum(tilted[::-1]), small))
+        heavy = np.flatnonzero(masses.hockey_stick(points, upper=True) > delta * accuracy * 1e-3 / self.total)
+        high = max(high, int(heavy[-1]) + 1 if heavy.size else 0)
+        return float(points[max(low - 1, 0)]), float(points[min(high + 1, points.size - 1)])
+
+    def solve(
+        self, *, epsilon: float | None = None, delta: float | None = None, accuracy: float, node_limit: int = NODE_LIMIT
+    ) -> View:
+        """Bounds that are tight near an epsilon, or near where delta takes a value.
+
+        The log-gap of delta is about total (K_upper - K_lower)(theta), and falls with the square of the step: a
+        coarse grid measures it, the next one is chosen from it.
+        """
+        tail = 1e-50 if delta is None else max(delta * 1e-25, 1e-300)
+        ends = [support(loss, tail, reverse=self.reverse, left_tail=max(tail, 1e-60)) for loss, _ in self.parts]
+        step = _aligned(max(high - low for low, high in ends) / _FIRST_NODES, self.lattice)
+        theta, known, best = 0.0, False, math.inf
+        chosen: tuple[Weighted, Weighted] | None = None
+        for _ in range(9):
+            lower, upper = self._masses(step, ends)
+            if not known:
+                theta = tilt_for_mean(upper, epsilon) if delta is None else tilt_for_delta(upper, delta)  # type: ignore[arg-type]
+            k, mean, variance = total_cumulant(upper, theta)
+            gap = k - total_cumulant(lower, theta)[0]
+            gap = gap if gap >= 0 else 0.0 if gap > -1e-6 else math.inf
+            if gap > 0.5 * best and chosen is not None:
+                break  # a finer grid no longer helps: the parts' own bounds are that far apart
+            chosen, best = (lower, upper), gap
+            if not known and gap < 0.5:
+                known = True
+                aim = math.exp(max(saddle(k, mean, variance, theta), -650.0)) if delta is None else delta
+                ends = [self._trim(masses, theta, aim, accuracy) for masses, _ in upper]
+            _, _, left, right, _ = window(upper, theta, accuracy)
+            least = max(1.05 * (right - left), max(high - low for low, high in ends)) / node_limit
+            if gap <= accuracy / 2 or step <= 1.05 * least:
+                break
+            ratio = 0.9 * math.sqrt(accuracy / (2 * gap)) if math.isfinite(gap) else 0.0
+            following = _aligned(max(step * min(max(ratio, 1 / 40), 0.7), least), self.lattice)
+            if not following < step:
+                break
+            step = following
+        assert chosen is not None
+        lower, upper = chosen
+        step = upper[0][0].step
+        for _ in range(6):
+            try:
+                return View(
+                    convolve(lower, theta, upper=False, accuracy=accuracy, node_limit=2 * node_limit),
+                    convolve(upper, theta, upper=True, accuracy=accuracy, node_limit=2 * node_limit),
+                )
+            except WindowError:
+                step = _aligned(2 * step, self.lattice)
+                lower, upper = self._masses(step, ends)
+        raise ArithmeticError("the composition does not fit on a grid: compose fewer steps or losses of a similar scale")

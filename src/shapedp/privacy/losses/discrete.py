@@ -1,0 +1,328 @@
+"""A privacy loss on a grid, bounded from both sides to second order in the grid step.
+
+Per direction let k = e^eps and u(k) = E_Q[(r - k)_+], r = dP/dQ: convex, decreasing, u(0) = 1. A polygon above u
+with knots on the grid belongs to a pair that dominates (P, Q); a polygon below u to one that is dominated. The
+P-mass at a knot is k times the change of slope. Everything is done on the excess w = u - (1 - k)_+, which is
+e^eps H(Q, P; -eps) for eps < 0: same changes of slope away from k = 1, and no cancellation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from shapedp.numerics.checks import count, positive
+from shapedp.privacy.losses.base import Floats, Loss
+
+_ROUND = 2.0**-50
+_SUB = 4  # sub-nodes per cell: they bound how far u sags below a chord, by convexity alone
+_TINY = 5e-324
+_SHIFT = 2.0**-40
+NODE_LIMIT = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class Masses:
+    """P-masses of a loss at the points (first + i) step, less `shift` >= 0, and the mass at infinity.
+
+    Guarantee: H(eps) of these masses is at least (an upper set) or at most (a lower set) the loss's own at every
+    real eps, and so is that of any composition: all masses are >= 0 and both statements are monotone in them.
+    """
+
+    step: float
+    first: int
+    masses: Floats
+    infinity: float = 0.0
+    shift: float = 0.0
+
+    @property
+    def losses(self) -> Floats:
+        """The points of the grid, before the shift."""
+        return self.step * (self.first + np.arange(self.masses.size, dtype=np.float64))
+
+    def hockey_stick(self, epsilon: Floats, *, upper: bool) -> Floats:
+        """E[(1 - e^(eps - L))_+] at each real eps, rounded up or down."""
+        epsilon = np.asarray(epsilon, dtype=np.float64) + self.shift
+        points, masses = self.losses, self.masses
+        order = np.searchsorted(points, epsilon, side="right")
+        ends = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
+        slack = (2 * masses.size + 16) * 2.0**-53
+        out = np.empty_like(epsilon)
+        # H at a point, then linear in e^eps down to the point below it: only positive terms are added.
+        with np.errstate(under="ignore", over="ignore"):
+            tails = np.append(np.cumsum((masses * np.exp(-np.maximum(points, -700.0)))[::-1])[::-1], 0.0)
+            stable = np.exp(np.minimum(points, 700.0))
+            at = np.zeros(masses.size + 1)
+            at[:-1][::-1][1:] = np.cumsum((np.diff(stable) * tails[1:-1])[::-1])
+            near = order < masses.size
+            index = np.minimum(order, masses.size - 1)
+            gap = -np.expm1(epsilon - points[index])
+            moderate = np.abs(points[index]) < 650
+            smooth = at[index] + gap * stable[index] * tails[index]
+            out = np.where(near, np.where(moderate, smooth, gap * ends[index]), 0.0)
+        if upper:
+            return np.minimum(out * (1 + slack) + self.infinity + np.where(near, _TINY, 0.0), 1.0)
+        return np.minimum(np.maximum(out * (1 - slack), 0.0) + self.infinity, 1.0)
+
+
+def excess(loss: Loss, epsilon: Floats, *, reverse: bool, shift: float = 0.0, move: float = 0.0) -> tuple[Floats, Floats]:
+    """Bounds on w = u - (1 - e^eps)_+ of the loss L + shift at sorted eps, each eps known to a relative `move`.
+
+    u of L + s is u(k e^-s): for k < 1 its excess is (1 - e^-s) k + w(k e^-s).
+    """
+    split = int(np.searchsorted(epsilon, 0.0))
+    above, below = epsilon[split:], -epsilon[:split]
+    factor = np.exp(-below)
+    if not shift and not move:
+        (low, high), (back_low, back_high) = loss.profile(above, reverse=reverse), loss.profile(below, reverse=not reverse)
+    else:
+        near = np.where(above < shift, 2 * shift, 0.0)
+        low = loss.profile(np.maximum(above * (1 + move) - shift, 0.0), reverse=reverse)[0]
+        high = loss.profile(np.maximum(above * (1 - move) - shift, 0.0), reverse=reverse)[1] + near
+        gain = -math.expm1(-shift)
+        back_low = gain + (1 - gain) * loss.profile(below * (1 + move) + shift, reverse=not reverse)[0]
+        back_high = gain + (1 - gain) * loss.profile(below * (1 - move) + shift, reverse=not reverse)[1]
+    lower = np.concatenate([back_low * factor * (1 - _ROUND), low])
+    upper = np.concatenate([back_high * factor * (1 + _ROUND), high])
+    return np.minimum(lower, upper), upper
+
+
+def _slope_changes(index: np.ndarray, w: Floats, step: float) -> tuple[Floats, Floats]:
+    """P-mass at every knot of the polygon through (k, w), flat beyond the last and from (0, 0), and its error."""
+    gap = np.diff(index) * step
+    rise = np.diff(w)
+    right = np.append(rise / np.expm1(gap), 0.0)
+    left = np.append(w[:1], rise / -np.expm1(-gap))
+    mass = right - left
+    error = _ROUND * (np.abs(right) + np.abs(left)) + _TINY
+    kink = index == 0
+    mass[kink] += 1.0
+    error[kink] += _ROUND
+    return mass, error
+
+
+def _convex(index: np.ndarray, w: Floats, step: float, *, keep_last: bool) -> tuple[np.ndarray, Floats, Floats, Floats]:
+    """Knots of the greatest convex minorant, up to rounding: index, w, mass, error of the mass.
+
+    A run of concave knots lies above its chord, so all of it goes at once; of knots whose sign rounding hides every
+    other one goes. The knot at k = 1 stays and is lowered instead.
+    """
+    for turn in range(400):
+        mass, error = _slope_changes(index, w, step)
+        unsure = mass <= error
+        concave = mass < -error
+        hidden = unsure & ~concave
+        if keep_last:
+            hidden[-1] = concave[-1] = False
+        fixed = index == 0
+        if (concave & fixed).any():
+            zero = int(np.flatnonzero(fixed)[0])
+            w = w.copy()
+            gain = 1 / math.expm1((index[zero + 1] - index[zero]) * step) if zero + 1 < index.size else 0.0
+            loss = 1 / -math.expm1(-(index[zero] - index[zero - 1]) * step) if zero else 1.0
+            w[zero] += (mass[zero] - 2 * error[zero]) / (gain + loss)
+        drop = (concave | (hidden & (np.arange(index.size) % 2 == turn % 2))) & ~fixed
+        if not drop.any():
+            if not (hidden & ~fixed).any() and not (concave & fixed).any():
+                break
+            continue
+        index, w = index[~drop], w[~drop]
+    mass, error = _slope_changes(index, w, step)
+    return index, w, mass, error
+
+
+def _upper(step: float, first: int, last: int, nodes: Floats) -> Masses:
+    index, w, mass, error = _convex(np.arange(first, last + 1), nodes, step, keep_last=True)
+    dense = np.zeros(last - first + 1)
+    dense[index - first] = np.maximum((mass + error) * (1 + _ROUND), 0.0)
+    return Masses(step, first, dense, float(w[-1]))
+
+
+def _sagitta(lower: Floats, upper: Floats, first: int, step: float) -> tuple[Floats, Floats]:
+    """Nodes of u from below, and how far u may sag below the chord of each cell.
+
+    `lower`, `upper` sit at the sub-nodes from one before `first` to one after the last node. Inside a sub-cell a
+    convex u lies above the extensions of both neighbouring chords: the sagitta is at most a b/(a + b), with a and b
+    the amounts by which the neighbours' slopes differ, times the length.
+    """
+    fine = step / _SUB
+    rise = np.diff(lower)
+    grow = math.exp(fine)
+    a = rise[1:-1] - rise[:-2] * grow
+    b = rise[2:] / grow - rise[1:-1]
+    zero = -first * _SUB  # the sub-cell that starts at k = 1
+    if 0 <= zero < a.size:
+        a[zero] += math.expm1(fine)
+    if 0 <= zero - 1 < b.size:
+        b[zero - 1] += -math.expm1(-fine)
+    a, b = np.maximum(a, 0.0), np.maximum(b, 0.0)
+    total = a + b
+    local = np.divide(a * b, total, out=np.zeros_like(a), where=total > 0)
+    inner = lower[1:-1]
+    ends = inner[::_SUB]
+    table = np.concatenate([inner[:-1].reshape(-1, _SUB), ends[1:, None]], axis=1)
+    weight = np.expm1(np.arange(_SUB + 1) * fine) / math.expm1(step)
+    below = np.maximum(table[:, :1] + (table[:, -1:] - table[:, :1]) * weight - table, 0.0)
+    sag = (np.maximum(below[:, :-1], below[:, 1:]) + local.reshape(-1, _SUB)).max(axis=1)
+    noise = np.maximum(upper - lower, 0.0) + _ROUND * np.abs(upper)
+    noise = np.maximum(np.maximum(noise[1:-2], noise[2:-1]), np.maximum(noise[:-3], noise[3:]))
+    sag += 3 * noise.reshape(-1, _SUB).max(axis=1)
+    return ends, sag * (1 + _ROUND)
+
+
+def _point(step: float) -> Masses:
+    return Masses(step, 0, np.array([1.0]))
+
+
+def _lower(step: float, first: int, nodes: Floats, sag: Floats, shift: float) -> Masses:
+    """Masses of a polygon below u: every node lowered by the sagitta of both its cells, then made convex."""
+    bent = np.maximum(np.append(sag, 0.0), np.insert(sag, 0, 0.0))
+    lowered = nodes - bent
+    lowered[0] = min(lowered[0], 0.0)
+    zero = -first
+    # Beyond the last node the polygon is 0: of that node only the cell below counts.
+    negative = np.flatnonzero(lowered[zero:] < 0)
+    last = zero + (int(negative[0]) if negative.size else lowered.size - zero - 1)
+    if last > zero and nodes[last] < sag[last - 1]:
+        last -= 1
+    if last <= zero:
+        return _point(step)
+    lowered = lowered[: last + 1]
+    lowered[-1] = 0.0
+    original = np.arange(first, first + last + 1)
+    for margin in (2.0**-40, 2.0**-30, 2.0**-20):
+        start = lowered - margin * np.abs(nodes[: last + 1])
+        start[-1] = 0.0
+        kept = _between_tangents(start, zero, step)
+        index, w, mass, error = _convex(original[kept], start[kept], step, keep_last=False)
+        if w[-1] == 0 and ((mass > error) | (index == 0)).all() and _lies_below(index, w, original, lowered, step):
+            dense = np.zeros(last + 1)
+            dense[index - first] = np.maximum((mass - error) * (1 - _ROUND), 0.0)
+            return Masses(step, first, dense, shift=shift)
+    return _point(step)
+
+
+def _between_tangents(w: Floats, zero: int, step: float) -> np.ndarray:
+    """The nodes between the tangents drawn from the two end nodes, and these: the others lie above the minorant."""
+    left, right = np.arange(1, zero + 1), np.arange(zero, w.size - 1)
+    kept = np.ones(w.size, dtype=bool)
+    kept[1 : 1 + int(np.argmin((w[left] - w[0]) / np.expm1(left * step)))] = False
+    touch = zero + int(np.argmin(w[right] / -np.expm1((right - w.size + 1) * step)))
+    kept[touch + 1 : -1] = False
+    return kept
+
+
+def _lies_below(index: np.ndarray, w: Floats, original: np.ndarray, bound: Floats, step: float) -> bool:
+    """Whether the polygon through the kept knots (and (0, 0)) is below the bound at every original node."""
+    cell = np.searchsorted(index, original, side="left")
+    inside = cell < index.size
+    cell = np.minimum(cell, index.size - 1)
+    before = np.maximum(cell - 1, 0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        weight = np.expm1((original - index[before]) * step) / np.expm1((index[cell] - index[before]) * step)
+    from_zero = cell == 0
+    left = np.where(from_zero, 0.0, w[before])
+    weight = np.where(from_zero, np.exp((original - index[cell]) * step), weight)
+    exact = index[cell] == original
+    value = np.where(exact, w[cell], left + (w[cell] - left) * weight)
+    value = np.where(inside, value, 0.0)
+    rounding = np.where(exact, 0.0, _ROUND * (np.abs(left) + np.abs(w[cell])))
+    return bool((value + rounding <= bound)[inside].all())
+
+
+def bound_masses(loss: Loss, step: float, first: int, last: int, *, reverse: bool) -> tuple[Masses, Masses]:
+    """Lower and upper masses of one direction of a loss on the nodes first..last (first < 0 < last) of a grid.
+
+    Guarantee: see `Masses`. The mass below the first node is raised to it (upper) or dropped (lower); what lies
+    beyond the last goes to infinity (upper) or is dropped (lower).
+    Reference: Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, Connect the dots (the upper polygon).
+    """
+    fine = step / _SUB
+    at = np.arange(first * _SUB - 1, last * _SUB + 2) * fine
+    exact = math.frexp(step)[0] * 2.0**26 % 1 == 0
+    move, shift = (0.0, 0.0) if exact else (2.0**-51, _SHIFT)  # an atom on a node, up to rounding, counts there
+    lower, upper = excess(loss, at, reverse=reverse, move=move)
+    with np.errstate(under="ignore"):
+        top = _upper(step, first, last, upper[1:-1:_SUB])
+        if shift:
+            lower, upper = excess(loss, at, reverse=reverse, shift=shift, move=move)
+        bottom = _lower(step, first, *_sagitta(lower, upper, first, step), shift=shift)
+    return bottom, top
+
+
+def support(loss: Loss, tail: float, *, reverse: bool, left_tail: float | None = None) -> tuple[float, float]:
+    """An interval of losses outside which w is at most `tail` (where any up to 1e5 is), or `left_tail` below 0."""
+    grid = np.geomspace(1e-12, 1e5, 341)
+
+    def reach(backward: bool, weighted: bool, tail: float) -> float:
+        values = loss.profile(grid, reverse=backward)[1]
+        with np.errstate(under="ignore"):
+            small = np.flatnonzero((values * np.exp(-grid) if weighted else values) <= tail)
+        if not small.size:
+            return float(grid[-1])
+        index = int(small[0])
+        if index == 0:
+            return float(grid[0])
+        finer = np.linspace(grid[index - 1], grid[index], 33)
+        values = loss.profile(finer, reverse=backward)[1]
+        with np.errstate(under="ignore"):
+            small = np.flatnonzero((values * np.exp(-finer) if weighted else values) <= tail)
+        return float(finer[small[0]] if small.size else grid[index])
+
+    return -reach(not reverse, True, tail if left_tail is None else left_tail), reach(reverse, False, tail)
+
+
+def coarse_step(step: float) -> float:
+    """The step rounded down to 24 bits, so that every node of the grid is exact."""
+    mantissa, exponent = math.frexp(step)
+    return math.ldexp(math.floor(mantissa * 2**24) / 2**24, exponent)
+
+
+@dataclass(frozen=True, eq=False)
+class DiscreteLoss(Loss):
+    """A privacy-loss distribution: lower and upper masses for each direction.
+
+    Guarantee: lower <= truth <= upper for every eps, as far as the masses given are bounds.
+    """
+
+    lower: Masses
+    upper: Masses
+    reverse_lower: Masses
+    reverse_upper: Masses
+
+    @property
+    def symmetric(self) -> bool:  # type: ignore[override]
+        return self.upper is self.reverse_upper and self.lower is self.reverse_lower
+
+    @property
+    def lattice(self) -> float:
+        """The step of the grid: a composition on a fraction of it loses nothing."""
+        return self.upper.step
+
+    def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
+        low, high = (self.reverse_lower, self.reverse_upper) if reverse else (self.lower, self.upper)
+        upper = high.hockey_stick(epsilon, upper=True)
+        return np.minimum(low.hockey_stick(epsilon, upper=False), upper), upper
+
+    @classmethod
+    def of(cls, loss: Loss, *, step: float | None = None, tail: float = 1e-40, nodes: int = 2**14) -> DiscreteLoss:
+        """A loss on a grid of the given step, or of about `nodes` nodes; masses below `tail` are cut."""
+        tail = positive("tail", tail)
+        ends = [support(loss, tail, reverse=False)]
+        if not loss.symmetric:
+            ends.append(support(loss, tail, reverse=True))
+        width = max(end for _, end in ends) - min(start for start, _ in ends)
+        size = width / count("nodes", nodes) if step is None else positive("step", step)
+        size = coarse_step(size) if step is None else size
+        if width / size > NODE_LIMIT:
+            raise ValueError(
+                f"step {size!r} needs {width / size:.3g} nodes: choose one of at least {width / NODE_LIMIT:.3g}"
+            )
+        sides = []
+        for backward, (start, end) in enumerate(ends):
+            first, last = min(math.floor(start / size), -1), max(math.ceil(end / size), 1)
+            sides.append(bound_masses(loss, size, first, last, reverse=bool(backward)))
+        (low, high), (back_low, back_high) = sides[0], sides[-1]
+        return cls(low, high, back_low, back_high)
