@@ -24,7 +24,7 @@ from shapedp.privacy import (
     RefutedError,
     UndecidedError,
 )
-from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity
+from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
 
 __all__ = [
     "L1",
@@ -48,6 +48,7 @@ __all__ = [
     "RefutedError",
     "Release",
     "Sensitivity",
+    "Slices",
     "UndecidedError",
     "__version__",
     "advise",

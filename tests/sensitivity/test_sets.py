@@ -198,7 +198,7 @@ def test_bad_json(data, word):
         lambda: L1(1.0, -1),
         lambda: Box([]),
         lambda: Box([0.0, 0.0]),
-        lambda: Box([[1.0]]),
+        lambda: Box(1.0),
         lambda: Box([1.0, -1e-9]),
         lambda: Box([1.0, math.nan]),
         lambda: Blocks([1.0], [0]),

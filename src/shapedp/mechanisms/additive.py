@@ -40,6 +40,11 @@ class Additive:
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         object.__setattr__(self, "delta", probability("delta", self.delta))
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one query."""
+        return self.sensitivity.shape
+
     @cached_property
     def loss(self) -> Loss:
         """The privacy loss of one release."""
@@ -71,19 +76,21 @@ class Additive:
         x holds n queries, one per row, and the release counts as n spends.
         """
         values = self._checked(x, batch)
+        flat = values.reshape(-1) if batch is None else values.reshape(-1, self.law.dim)
         randomness = source(rng)
         certificate = self.certificate if unsafe else self.certificate.require()
         return Release(
-            value=watched(self, values, lambda: self.law.add_to(values, randomness)),
+            value=watched(self, flat, lambda: self.law.add_to(flat, randomness)).reshape(values.shape),
             law=self.law,
             certificate=certificate.with_randomness(randomness.secure),
             spends=1 if batch is None else len(values),
             unsafe=certificate.verdict != "certified",
+            shape=self.shape,
         )
 
     def _checked(self, x: ArrayLike, batch: int | None) -> NDArray[Any]:
         array = numeric("x", x)
-        expected = (self.law.dim,) if batch is None else (count("batch", batch), self.law.dim)
+        expected = self.shape if batch is None else (count("batch", batch), *self.shape)
         if array.shape != expected:
             raise ValueError(f"x must have shape {expected}, got {array.shape}")
         if array.dtype.itemsize > 8:

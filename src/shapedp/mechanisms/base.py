@@ -33,7 +33,7 @@ class Release:
     """A released value with its error bars and the certificate it was released under.
 
     `spends` is the number of times the mechanism's budget was used; `unsafe` marks a release whose claim is not
-    certified.
+    certified. `shape` is that of one query, where `value` may hold a batch of them.
     """
 
     value: NDArray[Any]
@@ -41,15 +41,16 @@ class Release:
     certificate: Certificate
     spends: int = 1
     unsafe: bool = False
+    shape: tuple[int, ...] = (-1,)
 
     @property
     def standard_error(self) -> NDArray[np.float64]:
         """The standard deviation of the noise in each coordinate."""
-        return self.law.marginal_scales()
+        return self.law.marginal_scales().reshape(self.shape)
 
     def interval(self, confidence: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lower and upper ends that hold each true coordinate with the given probability, one at a time."""
-        half = self.law.half_widths(confidence)
+        half = np.broadcast_to(self.law.half_widths(confidence), self.law.dim).reshape(self.shape)
         centre = np.asarray(self.value, dtype=np.float64)
         return centre - half, centre + half
 

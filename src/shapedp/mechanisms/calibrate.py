@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.families import FAMILIES, Family, Request
-from shapedp.numerics.checks import one_of, positive, probability, vector
+from shapedp.numerics.checks import numeric, one_of, positive, probability, vector
 from shapedp.privacy import Certificate, Deferred, Loss, certificate_of
 from shapedp.sensitivity import Sensitivity
 
@@ -92,7 +92,7 @@ def _request(
     options: dict[str, Any],
 ) -> Request:
     if not isinstance(sensitivity, Sensitivity):
-        raise TypeError(f"sensitivity must be L2, L1, Box or Blocks, got {type(sensitivity).__name__}")
+        raise TypeError(f"sensitivity must be L2, L1, Box, Blocks or Slices, got {type(sensitivity).__name__}")
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     one_of("error", error, ERRORS)
     if not exact_zeros and sensitivity.fixed().any():
@@ -100,16 +100,17 @@ def _request(
             "some coordinates have zero sensitivity and would be released without noise: pass exact_zeros=True "
             "if nobody can change them, or give them a bound > 0"
         )
-    return Request(sensitivity, epsilon, delta, _weights(weights, sensitivity.dim), error, options)
+    return Request(sensitivity, epsilon, delta, _weights(weights, sensitivity), error, options)
 
 
-def _weights(weights: ArrayLike | None, dim: int) -> NDArray[np.float64] | None:
+def _weights(weights: ArrayLike | None, sensitivity: Sensitivity) -> NDArray[np.float64] | None:
+    """One weight per coordinate, in C order."""
     if weights is None:
         return None
-    checked = vector("weights", weights, least=0.0, strict=True)
-    if checked.size != dim:
-        raise ValueError(f"weights must have one entry per coordinate ({dim}), got {checked.size}")
-    return checked
+    given = numeric("weights", weights)
+    if given.shape not in (sensitivity.shape, (sensitivity.dim,)):
+        raise ValueError(f"weights must have one entry per coordinate {sensitivity.shape}, got shape {given.shape}")
+    return vector("weights", given.reshape(-1), least=0.0, strict=True)
 
 
 def _calibrated(family: Family, request: Request) -> Additive:

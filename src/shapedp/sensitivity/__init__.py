@@ -4,5 +4,20 @@ from shapedp.sensitivity.balls import L1, L2
 from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Sensitivity
 from shapedp.sensitivity.boxes import Blocks, Box
 from shapedp.sensitivity.io import sensitivity_from_json
+from shapedp.sensitivity.slices import Slices
+from shapedp.sensitivity.symmetric import symmetric, symmetric_matrix, upper_triangle
 
-__all__ = ["ADJACENCIES", "L1", "L2", "Adjacency", "Blocks", "Box", "Sensitivity", "sensitivity_from_json"]
+__all__ = [
+    "ADJACENCIES",
+    "L1",
+    "L2",
+    "Adjacency",
+    "Blocks",
+    "Box",
+    "Sensitivity",
+    "Slices",
+    "sensitivity_from_json",
+    "symmetric",
+    "symmetric_matrix",
+    "upper_triangle",
+]

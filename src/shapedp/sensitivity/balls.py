@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from shapedp.numerics import sum_bounds
 from shapedp.numerics.arrays import encode, frozen
-from shapedp.numerics.checks import count, one_of, positive, vector
-from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity
+from shapedp.numerics.checks import one_of, positive, vector
+from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity, flattened, layout
 from shapedp.sensitivity.rows import Rows
 
 UP = 1 + 2.0**-50
@@ -47,24 +48,31 @@ def root_sum_squares(terms: Floats, repeat: int = 1) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class L2(Sensitivity):
-    """Differences with |v/scales|_2 <= radius; without `scales` a ball."""
+    """Differences with |v/scales|_2 <= radius; without `scales` a ball. `L2(1.0, shape=(28, 28))` for tensors."""
 
     kind: ClassVar[str] = "l2"
     radius: float
-    dim: int
+    shape: tuple[int, ...]
     scales: Floats | None = None
     adjacency: Adjacency | None = None
 
     def __init__(
-        self, radius: float, dim: int, *, scales: ArrayLike | None = None, adjacency: Adjacency | None = None
+        self,
+        radius: float,
+        dim: int | None = None,
+        *,
+        shape: Sequence[int] | None = None,
+        scales: ArrayLike | None = None,
+        adjacency: Adjacency | None = None,
     ) -> None:
         object.__setattr__(self, "radius", positive("radius", radius))
-        object.__setattr__(self, "dim", count("dim", dim))
+        object.__setattr__(self, "shape", layout(dim, shape))
         object.__setattr__(self, "adjacency", one_of("adjacency", adjacency, (*ADJACENCIES, None)))
-        shape = None if scales is None else frozen(vector("scales", scales, least=0.0, strict=True))
-        if shape is not None and shape.size != self.dim:
-            raise ValueError(f"scales must have dim = {self.dim} entries, got {shape.size}")
-        object.__setattr__(self, "scales", shape)
+        axes = None if scales is None else flattened("scales", scales)
+        if axes is not None and axes[1] not in (self.shape, (self.dim,)):
+            raise ValueError(f"scales must have dim = {self.dim} entries, got shape {axes[1]}")
+        semi = None if axes is None else frozen(vector("scales", axes[0], least=0.0, strict=True))
+        object.__setattr__(self, "scales", semi)
         bounds = self._bounds()
         if not 0 < bounds.min() <= bounds.max() < math.inf:
             raise ValueError("radius times scales must be finite and > 0: measure the query in other units")
@@ -89,7 +97,7 @@ class L2(Sensitivity):
         return self.radius * np.broadcast_to(self._axes(), self.dim) / math.sqrt(self.dim)
 
     def scaled(self, factor: float, adjacency: Adjacency | None) -> L2:
-        return L2(self.radius * factor, self.dim, scales=self.scales, adjacency=adjacency)
+        return L2(self.radius * factor, shape=self.shape, scales=self.scales, adjacency=adjacency)
 
     def fixed(self) -> NDArray[np.bool_]:
         return np.zeros(self.dim, dtype=np.bool_)
@@ -99,7 +107,7 @@ class L2(Sensitivity):
         return {
             "set": self.kind,
             "radius": self.radius,
-            "dim": self.dim,
+            **self._extent(),
             "scales": scales,
             "adjacency": self.adjacency,
         }
@@ -114,12 +122,19 @@ class L1(Sensitivity):
 
     kind: ClassVar[str] = "l1"
     radius: float
-    dim: int
+    shape: tuple[int, ...]
     adjacency: Adjacency | None = None
 
-    def __init__(self, radius: float, dim: int, *, adjacency: Adjacency | None = None) -> None:
+    def __init__(
+        self,
+        radius: float,
+        dim: int | None = None,
+        *,
+        shape: Sequence[int] | None = None,
+        adjacency: Adjacency | None = None,
+    ) -> None:
         object.__setattr__(self, "radius", positive("radius", radius))
-        object.__setattr__(self, "dim", count("dim", dim))
+        object.__setattr__(self, "shape", layout(dim, shape))
         object.__setattr__(self, "adjacency", one_of("adjacency", adjacency, (*ADJACENCIES, None)))
 
     def l2_reach(self, scales: Floats) -> tuple[float, float]:
@@ -135,13 +150,13 @@ class L1(Sensitivity):
         return corner
 
     def scaled(self, factor: float, adjacency: Adjacency | None) -> L1:
-        return L1(self.radius * factor, self.dim, adjacency=adjacency)
+        return L1(self.radius * factor, shape=self.shape, adjacency=adjacency)
 
     def fixed(self) -> NDArray[np.bool_]:
         return np.zeros(self.dim, dtype=np.bool_)
 
     def to_json(self) -> dict[str, Any]:
-        return {"set": self.kind, "radius": self.radius, "dim": self.dim, "adjacency": self.adjacency}
+        return {"set": self.kind, "radius": self.radius, **self._extent(), "adjacency": self.adjacency}
 
     def _clip(self, rows: Rows) -> Rows:
         return rows.pulled_into(np.array([self.radius]), 1)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.numerics.checks import one_of
+from shapedp.numerics.checks import count, numeric, one_of
 from shapedp.sensitivity.rows import Rows, owner_mask
 
 Floats = NDArray[np.float64]
@@ -16,15 +18,41 @@ Adjacency = Literal["add-remove", "replace", "zero-out"]
 ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace", "zero-out")
 
 
+def layout(dim: int | None, shape: Sequence[int] | None) -> tuple[int, ...]:
+    """The shape of a query given as `dim` (a vector) or as `shape` (a tensor)."""
+    if (dim is None) == (shape is None):
+        raise ValueError("give either dim (the query is a vector) or shape (it is a tensor)")
+    if shape is None:
+        return (count("dim", dim),)
+    if not np.iterable(shape):
+        raise TypeError(f"shape must be a sequence of integers >= 1, got {shape!r}")
+    sizes = tuple(count("shape", size) for size in shape)
+    if not sizes:
+        raise ValueError("shape must have at least one mode")
+    return sizes
+
+
+def flattened(name: str, values: ArrayLike) -> tuple[NDArray[Any], tuple[int, ...]]:
+    """An array as a vector in C order, and its shape; a number stays one, to be refused as a vector."""
+    array = numeric(name, values)
+    return array.reshape(-1) if array.ndim else array, array.shape
+
+
 class Sensitivity(ABC):
     """A symmetric convex set of differences v = f(D) - f(D') over neighbours D, D'.
 
+    `shape` is that of the query's answer; differences are its entries in C order, `dim` of them.
     `adjacency` is the neighbour relation under which it was derived, or None where the user vouches for it.
     """
 
     kind: ClassVar[str]
-    dim: int
+    shape: tuple[int, ...]
     adjacency: Adjacency | None
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates."""
+        return math.prod(self.shape)
 
     @abstractmethod
     def l2_reach(self, scales: Floats) -> tuple[float, float]:
@@ -50,6 +78,10 @@ class Sensitivity(ABC):
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `from_json` restores an equal set."""
 
+    def _extent(self) -> dict[str, Any]:
+        """`dim`, and `shape` where the query is a tensor, for `to_json`."""
+        return {"dim": self.dim} if len(self.shape) == 1 else {"dim": self.dim, "shape": list(self.shape)}
+
     @abstractmethod
     def _clip(self, rows: Rows) -> Rows:
         """The rows moved into the set."""
@@ -64,19 +96,21 @@ class Sensitivity(ABC):
     ) -> tuple[Any, Sensitivity]:
         """Rows moved into this set, and the sensitivity of their sum.
 
-        Dense (n, dim) arrays, and scipy sparse matrices (CSR out); float64 out. With `owner=` (an id per row) a
-        person may own several rows: the first `max_rows` of each person are kept, the others become zero, and
-        the sensitivity counts all that a person owns. A neighbour adds or removes a person ("add-remove"), turns
-        their rows into zeros ("zero-out"), or exchanges them ("replace": twice the set).
+        Dense (n, dim) or (n, *shape) arrays, and scipy sparse matrices (CSR out); float64 out. With `owner=` (an
+        id per row) a person may own several rows: the first `max_rows` of each person are kept, the others become
+        zero, and the sensitivity counts all that a person owns. A neighbour adds or removes a person ("add-remove"),
+        turns their rows into zeros ("zero-out"), or exchanges them ("replace": twice the set).
 
         Guarantee: each clipped row lies in the set exactly, not up to rounding; entries are multiples of a
         power of two near 2^-30 of their bound, so that float64 sums of up to 2^23 rows are exact in any order.
         """
         one_of("adjacency", adjacency, ADJACENCIES)
-        table = Rows.read("rows", rows, self.dim)
+        stacked = isinstance(rows, np.ndarray) and rows.shape[1:] == self.shape and len(self.shape) > 1
+        table = Rows.read("rows", rows.reshape(len(rows), self.dim) if stacked else rows, self.dim)
         keep = owner_mask(owner, max_rows, table.count)
         factor = (2.0 if adjacency == "replace" else 1.0) * (1 if max_rows is None else max_rows)
         clipped = self._clip(table)
         if keep is not None:
             clipped = clipped.kept(keep)
-        return clipped.value(), self.scaled(factor, adjacency)
+        value = clipped.value()
+        return value.reshape(-1, *self.shape) if stacked else value, self.scaled(factor, adjacency)

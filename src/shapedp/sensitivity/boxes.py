@@ -13,7 +13,7 @@ from shapedp.numerics import sum_bounds
 from shapedp.numerics.arrays import block_index, block_sizes, encode, frozen
 from shapedp.numerics.checks import one_of, vector
 from shapedp.sensitivity.balls import outward, quotient, root_sum_squares
-from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity
+from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity, flattened
 from shapedp.sensitivity.rows import Rows
 
 _HUGE = 1e290  # sums of larger terms may overflow
@@ -29,22 +29,21 @@ def _total(terms: Floats) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class Box(Sensitivity):
-    """Differences with |v_i| <= profile_i."""
+    """Differences with |v_i| <= profile_i; a profile of several dimensions is that of a tensor query."""
 
     kind: ClassVar[str] = "box"
     profile: Floats
+    shape: tuple[int, ...]
     adjacency: Adjacency | None = None
 
     def __init__(self, profile: ArrayLike, *, adjacency: Adjacency | None = None) -> None:
-        bounds = vector("profile", profile, least=0.0)
+        flat, shape = flattened("profile", profile)
+        bounds = vector("profile", flat, least=0.0)
         if not bounds.max() > 0:
             raise ValueError("profile must have an entry > 0: a query nobody can change needs no noise")
         object.__setattr__(self, "profile", frozen(bounds))
+        object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "adjacency", one_of("adjacency", adjacency, (*ADJACENCIES, None)))
-
-    @property
-    def dim(self) -> int:  # type: ignore[override]
-        return int(self.profile.size)
 
     def l2_reach(self, scales: Floats) -> tuple[float, float]:
         return root_sum_squares(quotient(self.profile, scales))
@@ -56,13 +55,13 @@ class Box(Sensitivity):
         return self.profile
 
     def scaled(self, factor: float, adjacency: Adjacency | None) -> Box:
-        return Box(self.profile * factor, adjacency=adjacency)
+        return Box((self.profile * factor).reshape(self.shape), adjacency=adjacency)
 
     def fixed(self) -> NDArray[np.bool_]:
         return np.asarray(self.profile == 0)
 
     def to_json(self) -> dict[str, Any]:
-        return {"set": self.kind, "profile": encode(self.profile), "adjacency": self.adjacency}
+        return {"set": self.kind, "profile": encode(self.profile), **self._extent(), "adjacency": self.adjacency}
 
     def _clip(self, rows: Rows) -> Rows:
         return rows.clamped(self.profile)
@@ -88,8 +87,8 @@ class Blocks(Sensitivity):
         object.__setattr__(self, "adjacency", one_of("adjacency", adjacency, (*ADJACENCIES, None)))
 
     @property
-    def dim(self) -> int:  # type: ignore[override]
-        return int(self.sizes.sum())
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (int(self.sizes.sum()),)
 
     @property
     def starts(self) -> NDArray[np.int64]:

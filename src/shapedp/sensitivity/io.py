@@ -9,18 +9,30 @@ from shapedp.numerics.arrays import decode
 from shapedp.sensitivity.balls import L1, L2
 from shapedp.sensitivity.base import Sensitivity
 from shapedp.sensitivity.boxes import Blocks, Box
+from shapedp.sensitivity.slices import Slices
 
 
 def _l2(data: dict[str, Any]) -> L2:
     scales = None if data.get("scales") is None else decode("scales", data["scales"])
-    return L2(data["radius"], data["dim"], scales=scales, adjacency=data.get("adjacency"))
+    return L2(data["radius"], shape=_shape(data), scales=scales, adjacency=data.get("adjacency"))
+
+
+def _shape(data: dict[str, Any]) -> tuple[int, ...]:
+    return tuple(data["shape"]) if data.get("shape") is not None else (data["dim"],)
+
+
+def _box(data: dict[str, Any]) -> Box:
+    profile = decode("profile", data["profile"])
+    shape = tuple(data["shape"]) if data.get("shape") is not None else profile.shape
+    return Box(profile.reshape(shape), adjacency=data.get("adjacency"))
 
 
 _READERS: dict[str, Callable[[dict[str, Any]], Sensitivity]] = {
     "l2": _l2,
-    "l1": lambda d: L1(d["radius"], d["dim"], adjacency=d.get("adjacency")),
-    "box": lambda d: Box(decode("profile", d["profile"]), adjacency=d.get("adjacency")),
+    "l1": lambda d: L1(d["radius"], shape=_shape(d), adjacency=d.get("adjacency")),
+    "box": _box,
     "blocks": lambda d: Blocks(decode("radii", d["radii"]), d["sizes"], adjacency=d.get("adjacency")),
+    "slices": lambda d: Slices(decode("radii", d["radii"]), d["shape"], d["mode"], adjacency=d.get("adjacency")),
 }
 
 

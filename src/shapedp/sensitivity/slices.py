@@ -1,0 +1,96 @@
+"""L2 bounds per slice of one mode of a tensor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shapedp.numerics.arrays import encode, frozen
+from shapedp.numerics.checks import count, one_of, vector
+from shapedp.sensitivity.balls import quotient, root_sum_squares
+from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity, layout
+from shapedp.sensitivity.boxes import Blocks
+from shapedp.sensitivity.rows import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Slices(Sensitivity):
+    """Tensors whose m-th slice along `mode` has |v_m|_2 <= radii_m: a channel, a time step, a layer.
+
+    `Slices([1.0, 0.5, 0.1], shape=(28, 28, 3), mode=2)`; modes are counted from 0, as numpy's axes.
+    """
+
+    kind: ClassVar[str] = "slices"
+    radii: Floats
+    shape: tuple[int, ...]
+    mode: int
+    adjacency: Adjacency | None = None
+
+    def __init__(
+        self, radii: ArrayLike, shape: Sequence[int], mode: int, *, adjacency: Adjacency | None = None
+    ) -> None:
+        bounds = vector("radii", radii, least=0.0)
+        if not bounds.max() > 0:
+            raise ValueError("radii must have an entry > 0: a query nobody can change needs no noise")
+        object.__setattr__(self, "radii", frozen(bounds))
+        object.__setattr__(self, "shape", layout(None, shape))
+        object.__setattr__(self, "mode", count("mode", mode, least=0))
+        if self.mode >= len(self.shape) or self.shape[self.mode] != bounds.size:
+            raise ValueError(
+                f"mode {mode} of shape {self.shape} must have one slice per radius ({bounds.size}): "
+                "modes are counted from 0"
+            )
+        object.__setattr__(self, "adjacency", one_of("adjacency", adjacency, (*ADJACENCIES, None)))
+
+    @property
+    def size(self) -> int:
+        """The number of entries of one slice."""
+        return self.dim // self.radii.size
+
+    @property
+    def panels(self) -> tuple[int, int, int]:
+        """The shape seen as (entries before the mode, slices, entries after)."""
+        before = math.prod(self.shape[: self.mode])
+        return before, self.radii.size, self.dim // (before * self.radii.size)
+
+    def l2_reach(self, scales: Floats) -> tuple[float, float]:
+        least = scales if scales.size == 1 else scales.reshape(self.panels).min(axis=(0, 2))
+        return root_sum_squares(quotient(self.radii, least))
+
+    def l1_reach(self, scales: Floats) -> tuple[float, float]:
+        """That of the blocks the slices are, in an order that makes them blocks."""
+        return self._blocks().l1_reach(scales if scales.size == 1 else scales[self._order()])
+
+    def extreme(self) -> Floats:
+        each = (self.radii / math.sqrt(self.size)).reshape(1, -1, 1)
+        return np.broadcast_to(each, self.panels).reshape(-1)
+
+    def scaled(self, factor: float, adjacency: Adjacency | None) -> Slices:
+        return Slices(self.radii * factor, self.shape, self.mode, adjacency=adjacency)
+
+    def fixed(self) -> NDArray[np.bool_]:
+        return np.broadcast_to((self.radii == 0).reshape(1, -1, 1), self.panels).reshape(-1)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "set": self.kind,
+            "radii": encode(self.radii),
+            "shape": list(self.shape),
+            "mode": self.mode,
+            "adjacency": self.adjacency,
+        }
+
+    def _order(self) -> NDArray[np.int64]:
+        """Coordinates sorted by slice."""
+        return np.arange(self.dim).reshape(self.panels).transpose(1, 0, 2).reshape(-1)
+
+    def _blocks(self) -> Blocks:
+        return Blocks(self.radii, np.full(self.radii.size, self.size))
+
+    def _clip(self, rows: Rows) -> Rows:
+        return self._blocks()._clip(rows.taken(self._order())).taken(np.argsort(self._order()))
