@@ -1,6 +1,6 @@
 """Differential privacy in high dimension: noise shaped to the query, with a guarantee you can check."""
 
-from shapedp import recipes
+from shapedp import audit, recipes
 from shapedp._version import __version__
 from shapedp.mechanisms import (
     Additive,
@@ -52,6 +52,7 @@ __all__ = [
     "UndecidedError",
     "__version__",
     "advise",
+    "audit",
     "calibrate",
     "certify",
     "recipes",

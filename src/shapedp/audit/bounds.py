@@ -33,11 +33,12 @@ def upper_bound(hits: ArrayLike, n: int, alpha: float) -> Floats:
     return np.where(k < n, special.betainccinv(k + 1, np.maximum(n - k, 1.0), alpha), 1.0)
 
 
-def binomial_p_value(hits: int, n: int, p: float) -> float:
-    """Twice the smaller tail of Binomial(n, p) at `hits`, at most 1.
+def binomial_p_values(hits: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
+    """Twice the smaller tail of Binomial(n, p) at `hits`, at most 1, entry by entry.
 
-    Guarantee: at most a with probability at most a.
+    Guarantee: each is at most a with probability at most a.
     """
-    upper = float(special.betainc(hits, n - hits + 1, p)) if hits > 0 else 1.0
-    lower = float(special.betaincc(hits + 1, n - hits, p)) if hits < n else 1.0
-    return min(1.0, 2 * min(lower, upper))
+    k, n, p = np.broadcast_arrays(*(np.asarray(part, dtype=np.float64) for part in (hits, n, p)))
+    at_least = np.where(k > 0, special.betainc(np.maximum(k, 1.0), n - k + 1, p), 1.0)
+    at_most = np.where(k < n, special.betaincc(k + 1, np.maximum(n - k, 1.0), p), 1.0)
+    return np.asarray(np.minimum(1.0, 2 * np.minimum(at_least, at_most)))

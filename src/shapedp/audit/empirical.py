@@ -15,6 +15,7 @@ from shapedp.audit.learned import learn
 from shapedp.audit.runner import Hits, Runner, outputs, scores
 from shapedp.audit.subjects import CallableSubject, Score, Subject, subject_of
 from shapedp.numerics.checks import count, positive
+from shapedp.privacy import Loss
 
 _CHOOSE = 0.2
 _LEARN = 0.2
@@ -92,6 +93,7 @@ def mechanism(
     neighbours: tuple[Any, Any] | None = None,
     samples: int = 1_000_000,
     confidence: float = 0.99,
+    loss: Loss | None = None,
     score: Score | None = None,
     classifier: Any = None,
     vectorized: bool = False,
@@ -101,18 +103,19 @@ def mechanism(
 ) -> AuditResult:
     """Audit a claim by sampling: a mechanism of the library, or any function f(x, rng) -> array.
 
-    A mechanism of the library brings its own claim, density, whole profile and worst neighbours. A function
-    needs (epsilon, delta) and neighbours; its score is learned unless `score` gives one number per output (the
-    log-likelihood ratio is best), or `classifier` (fit, decision_function) learns it. `samples` counts all outputs
-    drawn. `vectorized` functions are called f(x, rng, n) and return n rows. `seed` makes the audit reproducible
-    and replaces secure randomness; `parallel` processes give the same result as one.
+    A mechanism of the library brings its own claim, density, whole profile and worst neighbours. A function needs
+    (epsilon, delta) and neighbours, and may claim a whole profile by `loss`. Its score is learned, unless `score`
+    gives one number per output (the log-likelihood ratio is best) or `classifier` (fit, decision_function) learns
+    it. `samples` counts all outputs drawn. `vectorized` functions are called f(x, rng, n) and return n rows.
+    `seed` makes the audit reproducible and replaces secure randomness; `parallel` processes give the same result
+    as one.
 
     Guarantee: as `AuditResult`. Learning, choosing events and testing use separate samples; the error probability
     is split over at most three events, two sides and four looks (at 1/64, 1/16, 1/4 and all of the test samples),
     at which the audit stops if the claim is broken.
     """
     subject = subject_of(mechanism, neighbours, score, vectorized)
-    claim = _claim(mechanism, epsilon, delta)
+    claim = _claim(mechanism, epsilon, delta, loss)
     per_input = count("samples", samples, least=2000) // 2
     level = positive("confidence", confidence)
     if not level < 1:
@@ -139,7 +142,7 @@ def mechanism(
         )
 
 
-def _claim(mechanism: Any, epsilon: float | None, delta: float | None) -> Claim:
+def _claim(mechanism: Any, epsilon: float | None, delta: float | None, loss: Loss | None) -> Claim:
     if (epsilon is None) != (delta is None):
         raise ValueError("epsilon and delta go together: give both, or neither to hold a mechanism to its own claim")
     own = getattr(mechanism, "epsilon", None), getattr(mechanism, "delta", None)
@@ -149,7 +152,7 @@ def _claim(mechanism: Any, epsilon: float | None, delta: float | None) -> Claim:
         epsilon, delta = own
     assert epsilon is not None
     assert delta is not None
-    return Claim(epsilon, delta, getattr(mechanism, "loss", None))
+    return Claim(epsilon, delta, getattr(mechanism, "loss", None) if loss is None else loss)
 
 
 def _learned(runner: Runner, subject: CallableSubject, n: int, classifier: Any) -> CallableSubject:
@@ -159,9 +162,7 @@ def _learned(runner: Runner, subject: CallableSubject, n: int, classifier: Any) 
     return subject.scored_by(learn(first, second, subject.inputs, classifier))
 
 
-def _test(
-    runner: Runner, subject: Subject, hits: Hits, n: int, alpha: float, claim: Claim
-) -> tuple[list[Tally], bool]:
+def _test(runner: Runner, subject: Subject, hits: Hits, n: int, alpha: float, claim: Claim) -> tuple[list[Tally], bool]:
     """Bounds at the last look: each look spends its own share of alpha, so stopping at any of them is sound."""
     runner.stage()
     totals = np.zeros((2, len(hits.events)), dtype=np.int64)

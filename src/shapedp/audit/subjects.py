@@ -77,7 +77,8 @@ class CallableSubject(Subject):
     method: str = "learned score"
 
     def draw(self, side: int, n: int, rng: Generator | None) -> Floats:
-        generator = np.random.default_rng() if rng is None else rng
+        secure = getattr(self.function, "secure", False)
+        generator = np.random.default_rng() if rng is None and not secure else rng
         x = self.inputs[side]
         if self.vectorized:
             rows = np.asarray(self.function(x, generator, n), dtype=np.float64)

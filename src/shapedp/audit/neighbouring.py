@@ -1,0 +1,68 @@
+"""Pairs of neighbouring datasets that stress a query: rows taken away, and rows far outside the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapedp.numerics.checks import count, numeric, one_of, positive
+from shapedp.sensitivity import ADJACENCIES, Adjacency
+
+Table = tuple[NDArray[Any], ...]
+
+
+def neighbours(
+    data: Any, *, adjacency: Adjacency, pairs: int = 8, outlier: float = 1e3, seed: int = 0
+) -> list[tuple[Any, Any]]:
+    """Pairs (D, D') that differ in one row of `data`: an array, or a tuple of arrays with one row per person.
+
+    Rows of D' go missing ("add-remove"), turn into zeros ("zero-out") or are exchanged ("replace"); rows with
+    entries `outlier` times the largest in the data are put in, along an axis and across all, so that a clip
+    that is missing or comes too late shows. Integer and boolean columns keep to values that occur in them.
+    """
+    one_of("adjacency", adjacency, ADJACENCIES)
+    single = not isinstance(data, tuple)
+    table = tuple(numeric("data", part) for part in ((data,) if single else data))
+    rows = len(table[0])
+    if rows < 2 or any(len(part) != rows for part in table):
+        raise ValueError("data must hold at least two rows, as many in each array of a tuple")
+    size, rng = positive("outlier", outlier), np.random.default_rng(seed)
+    found: list[tuple[Table, Table]] = []
+    for k in range(count("pairs", pairs)):
+        at = int(rng.integers(rows))
+        odd = tuple(_odd(part, k, size, rng) for part in table)
+        with_odd = _put(table, at, odd)
+        if adjacency == "replace":
+            found.append((_put(table, at, tuple(-row for row in odd)), with_odd) if k % 2 else (table, with_odd))
+        elif adjacency == "zero-out":
+            base = table if k % 4 == 0 else with_odd
+            found.append((base, _put(base, at, tuple(np.zeros_like(row) for row in odd))))
+        else:
+            base = table if k % 4 == 0 else with_odd
+            found.append((base, tuple(np.delete(part, at, axis=0) for part in base)))
+    return [(first[0], second[0]) if single else (first, second) for first, second in found]
+
+
+def _put(table: Table, at: int, row: Table) -> Table:
+    copies = tuple(part.copy() for part in table)
+    for part, value in zip(copies, row, strict=True):
+        part[at] = value
+    return copies
+
+
+def _odd(part: NDArray[Any], k: int, size: float, rng: np.random.Generator) -> NDArray[Any]:
+    """One row far outside the data: along an axis, across all coordinates, or along the mean row."""
+    if part.dtype.kind != "f":
+        return np.asarray(part.max(axis=0) if k % 2 else part.min(axis=0))
+    top = size * max(float(np.abs(part).max()), 1.0)
+    shape = part.shape[1:]
+    if k % 3 == 0 and shape:
+        row = np.zeros(shape, dtype=part.dtype)
+        row.flat[int(rng.integers(row.size))] = top
+        return row
+    if k % 3 == 1 or not shape:
+        return np.asarray(np.full(shape, top if k % 2 else -top, dtype=part.dtype))
+    mean = part.mean(axis=0)
+    return np.asarray((-1.0 if k % 2 else 1.0) * top * np.where(mean >= 0, 1.0, -1.0), dtype=part.dtype)

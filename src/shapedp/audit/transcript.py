@@ -1,0 +1,234 @@
+"""The replay audit: what reaches each release, on neighbouring data, given the same releases before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapedp.audit.gauge import gauge
+from shapedp.mechanisms import Release
+from shapedp.mechanisms.watch import Draw, watching
+from shapedp.numerics.checks import nonnegative, one_of
+from shapedp.sensitivity import ADJACENCIES, Adjacency
+
+Array = NDArray[Any]
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that differs between neighbours and must not; `release` counts from 0, None for the whole run."""
+
+    pair: int
+    release: int | None
+    what: str
+    detail: str
+
+    def __str__(self) -> str:
+        where = "the run" if self.release is None else f"release {self.release}"
+        return f"pair {self.pair}, {where}: {self.what}: {self.detail}"
+
+
+@dataclass(frozen=True)
+class ReplayResult:
+    """What a run let through.
+
+    `largest` is the largest difference seen, in units of the declared sensitivity: at most 1 if it holds.
+    Passing proves nothing about pairs that were not tried.
+    """
+
+    pairs: int
+    releases: int
+    largest: float
+    findings: tuple[Finding, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+    def explain(self) -> str:
+        """The findings, the first few in words."""
+        seen = f"{self.releases} releases on {self.pairs} pairs, largest difference {self.largest:.6g} of the declared"
+        if self.passed:
+            return f"no leak found: {seen}"
+        more = "" if len(self.findings) <= _SHOWN else f"; and {len(self.findings) - _SHOWN} more"
+        return f"leak: {'; '.join(map(str, self.findings[:_SHOWN]))}{more} ({seen})"
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object."""
+        return {"kind": "replay-audit", "passed": self.passed, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class _Step:
+    mechanism: Any
+    x: Array
+    value: Array
+
+
+@dataclass
+class _Recorder:
+    """Lets every release happen and keeps what went in and what came out."""
+
+    steps: list[_Step] = field(default_factory=list)
+
+    def __call__(self, mechanism: Any, x: Array, draw: Draw) -> Array:
+        value = draw()
+        self.steps.append(_Step(mechanism, np.array(x), np.array(value)))
+        return value
+
+
+@dataclass
+class _Player:
+    """Answers each release as it was answered before, so that what follows is comparable.
+
+    The noise is drawn all the same: a generator the run shares with other steps stays in place.
+    """
+
+    script: list[_Step]
+    steps: list[_Step] = field(default_factory=list)
+
+    def __call__(self, mechanism: Any, x: Array, draw: Draw) -> Array:
+        value, at = draw(), len(self.steps)
+        if at < len(self.script) and self.script[at].value.shape == value.shape:
+            value = self.script[at].value.astype(value.dtype)
+        self.steps.append(_Step(mechanism, np.array(x), np.array(value)))
+        return value.copy()
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    steps: list[_Step]
+    result: Any
+    error: str | None
+
+
+def replay(
+    run: Callable[[Any], Any],
+    pairs: Iterable[tuple[Any, Any]],
+    *,
+    adjacency: Adjacency | None = None,
+    public: Callable[[Any], Any] | None = None,
+    tolerance: float = 1e-9,
+) -> ReplayResult:
+    """Run on neighbouring datasets and compare everything but the noise.
+
+    `run(data)` is anything that releases through mechanisms of the library: a query, an estimator's `fit`, a
+    trainer. For each pair (D, D') it runs on D, then on D' with every release answered as on D: given the same
+    releases so far, what enters the next one may differ only by a vector of the declared set, and the number, order
+    and kind of releases, and what the run returns, may not differ at all. `public(result)` picks what is published;
+    by default arrays, numbers, releases and attributes whose name ends in an underscore are compared. `adjacency`
+    is the neighbour relation of the pairs; a mechanism that declares another one is reported.
+
+    Guarantee: a finding is a leak (or a run that is random by itself, which is reported as such: fix its seed).
+    """
+    slack, shown = 1 + nonnegative("tolerance", tolerance), public or published
+    one_of("adjacency", adjacency, (*ADJACENCIES, None))
+    findings: list[Finding] = []
+    largest, releases, tried = 0.0, 0, 0
+    for number, (data, other) in enumerate(pairs):
+        tried += 1
+        before = _watch(run, data, _Recorder())
+        control = _watch(run, data, _Player(before.steps))
+        odd = [Finding(number, *one) for one in _compare(before, control, shown, 0.0, None)[1]]
+        if odd:
+            what = "the run is random by itself, so neighbours cannot be compared: fix its seed"
+            findings.append(Finding(number, odd[0].release, what, odd[0].detail))
+            continue
+        after = _watch(run, other, _Player(before.steps))
+        reach, found = _compare(before, after, shown, slack, adjacency)
+        findings += [Finding(number, *one) for one in found]
+        largest, releases = max(largest, reach), releases + len(before.steps)
+    if not tried:
+        raise ValueError("pairs must hold at least one pair of neighbouring datasets")
+    return ReplayResult(tried, releases, largest, tuple(findings))
+
+
+def _watch(run: Callable[[Any], Any], data: Any, watcher: _Recorder | _Player) -> _Outcome:
+    with watching(watcher):
+        try:
+            result, error = run(data), None
+        except Exception as raised:  # whatever a run raises is control flow that the data decided
+            result, error = None, f"{type(raised).__name__}: {raised}"
+    return _Outcome(watcher.steps, result, error)
+
+
+def _compare(
+    before: _Outcome, after: _Outcome, shown: Callable[[Any], Any], slack: float, adjacency: Adjacency | None
+) -> tuple[float, list[tuple[int | None, str, str]]]:
+    found: list[tuple[int | None, str, str]] = []
+    largest = 0.0
+    for i, (one, two) in enumerate(zip(before.steps, after.steps, strict=False)):
+        for what, detail in _claims(one, two, adjacency):
+            found.append((i, what, detail))
+        if one.x.shape != two.x.shape:
+            found.append((i, "control flow", f"shapes {one.x.shape} and {two.x.shape} reach the release"))
+            continue
+        reach = _reach(one, two)
+        largest = max(largest, reach)
+        if reach > slack:
+            found.append((i, "sensitivity", f"the query moved {reach:.6g} times as far as declared"))
+    if len(before.steps) != len(after.steps):
+        found.append((None, "control flow", f"{len(before.steps)} releases against {len(after.steps)}"))
+    if before.error != after.error:
+        found.append((None, "control flow", f"one run ends in {before.error}, the other in {after.error}"))
+    elif not found and not _same(shown(before.result), shown(after.result)):
+        found.append((None, "another door", "after equal releases the results differ: data leaves without noise"))
+    return largest, found
+
+
+def _claims(one: _Step, two: _Step, adjacency: Adjacency | None) -> Iterator[tuple[str, str]]:
+    first, second = (_description(step.mechanism) for step in (one, two))
+    if first != second:
+        changed = [key for key in first if first.get(key) != second.get(key)] or ["kind"]
+        yield "claim", f"the mechanism itself depends on the data ({', '.join(map(str, changed))})"
+    declared = one.mechanism.sensitivity.adjacency
+    if adjacency is not None and declared is not None and declared != adjacency:
+        yield "adjacency", f"the sensitivity was derived for {declared}, the pairs are {adjacency}"
+
+
+def _description(mechanism: Any) -> dict[str, Any]:
+    if hasattr(mechanism, "to_json"):
+        return dict(json.loads(json.dumps(mechanism.to_json())))
+    return {"repr": repr(mechanism)}
+
+
+def _reach(one: _Step, two: _Step) -> float:
+    """The largest gauge over the queries of one release (a batch holds several, each with its own spend)."""
+    difference = np.asarray(one.x, dtype=np.float64) - np.asarray(two.x, dtype=np.float64)
+    sensitivity = one.mechanism.sensitivity
+    rows = difference.reshape(-1, sensitivity.dim)
+    return max((gauge(sensitivity, row) for row in rows), default=0.0)
+
+
+def published(result: Any) -> Any:
+    """What a result shows: arrays, numbers, releases, containers of them, attributes that end in an underscore."""
+    if result is None or isinstance(result, bool | int | float | str | np.generic | np.ndarray):
+        return result
+    if isinstance(result, Release):
+        return result.value
+    if isinstance(result, Mapping):
+        return {str(key): published(value) for key, value in result.items()}
+    if isinstance(result, tuple | list):
+        return [published(value) for value in result]
+    if not hasattr(result, "__dict__"):
+        return None
+    learned = {k: v for k, v in vars(result).items() if k.endswith("_") and not k.startswith("_")}
+    return {key: published(value) for key, value in learned.items()}
+
+
+def _same(one: Any, two: Any) -> bool:
+    if isinstance(one, dict) and isinstance(two, dict):
+        return one.keys() == two.keys() and all(_same(one[key], two[key]) for key in one)
+    if isinstance(one, list) and isinstance(two, list):
+        return len(one) == len(two) and all(map(_same, one, two))
+    if isinstance(one, np.ndarray) or isinstance(two, np.ndarray):
+        a, b = np.asarray(one), np.asarray(two)
+        return bool(np.array_equal(a, b, equal_nan=a.dtype.kind == "f" and b.dtype.kind == "f"))
+    return bool(one == two) or (one != one and two != two)
