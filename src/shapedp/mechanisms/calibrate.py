@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -114,11 +115,14 @@ def _weights(weights: ArrayLike | None, sensitivity: Sensitivity) -> NDArray[np.
 
 
 def _calibrated(family: Family, request: Request) -> Additive:
-    law = family.law(request)
-    with np.errstate(over="ignore"):
-        moment = law.second_moment
-    if not 0 < moment < np.inf:
-        raise ValueError(f"the noise needed has variance {moment:g} in floats: measure the query in other units")
-    mechanism = Additive(law, request.sensitivity, request.epsilon, request.delta)
+    for aim in (1.0, 1 - 2.0**-36, 1 - 2.0**-28):  # lower where rounding alone leaves the claim undecided
+        law = family.law(replace(request, delta=request.delta * aim))
+        with np.errstate(over="ignore"):
+            moment = law.second_moment
+        if not 0 < moment < np.inf:
+            raise ValueError(f"the noise needed has variance {moment:g} in floats: measure the query in other units")
+        mechanism = Additive(law, request.sensitivity, request.epsilon, request.delta)
+        if mechanism.certificate.verdict != "undecided":
+            break
     mechanism.certificate.require()
     return mechanism

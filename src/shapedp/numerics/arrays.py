@@ -37,7 +37,9 @@ def decode(name: str, value: Any) -> NDArray[np.float64]:
 
 
 def frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A read-only copy."""
+    """A read-only copy, or the array itself where it is one already."""
+    if array.dtype == np.float64 and array.flags.owndata and not array.flags.writeable:
+        return array
     copy = np.array(array, dtype=np.float64)
     copy.setflags(write=False)
     return copy

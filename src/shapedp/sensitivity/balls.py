@@ -35,14 +35,14 @@ def outward(lower: float, upper: float) -> tuple[float, float]:
 
 
 def root_sum_squares(terms: Floats, repeat: int = 1) -> tuple[float, float]:
-    """Bounds on |terms|_2, each term standing `repeat` times; inf where a term is."""
+    """Bounds on |terms|_2, each term standing `repeat` times; inf where a term is. Overwrites `terms`."""
     top = float(terms.max())
     if math.isinf(top):
         return math.inf, math.inf
     if top == 0:
         return outward(0.0, 0.0)
-    relative = terms / top
-    lower, upper = sum_bounds(np.square(relative, out=relative), 2.0**-50)
+    np.divide(terms, top, out=terms)
+    lower, upper = sum_bounds(np.square(terms, out=terms), 2.0**-50)
     return outward(top * math.sqrt(lower * repeat), top * math.sqrt(upper * repeat))
 
 

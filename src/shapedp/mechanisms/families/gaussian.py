@@ -73,6 +73,7 @@ def _optimal(bounds: Floats, roots: Floats, mu: float) -> Floats:
         scales /= roots
     np.sqrt(scales, out=scales)
     scales *= math.sqrt(total) * (top / mu) * _UP
+    scales.setflags(write=False)
     return scales
 
 
