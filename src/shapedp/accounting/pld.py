@@ -51,7 +51,7 @@ class View:
 
 def default_accuracy(total: int) -> float:
     """The relative gap of delta aimed at: finer for short compositions."""
-    return min(5e-7 * max(1.0, total / 100), 5e-5)
+    return min(5e-7 * max(1.0, total / 60), 8e-5)
 
 
 def _lattice(loss: Loss) -> float | None:
@@ -96,7 +96,7 @@ class Problem:
         """Lower and upper masses of every part on a grid, with the counts."""
         lower, upper = [], []
         for (loss, n), (low, high) in zip(self.parts, ends, strict=True):
-            first, last = min(math.floor(low / step), -1), max(math.ceil(high / step), 1)
+            first, last = min(math.floor(low / step), -1), max(math.ceil(high / step), 1) + 2
             bottom, top = bound_masses(loss, step, first, last, reverse=self.reverse)
             lower.append((bottom, n))
             upper.append((top, n))

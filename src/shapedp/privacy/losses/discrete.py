@@ -322,7 +322,7 @@ class DiscreteLoss(Loss):
             )
         sides = []
         for backward, (start, end) in enumerate(ends):
-            first, last = min(math.floor(start / size), -1), max(math.ceil(end / size), 1)
+            first, last = min(math.floor(start / size), -1), max(math.ceil(end / size), 1) + 2
             sides.append(bound_masses(loss, size, first, last, reverse=bool(backward)))
         (low, high), (back_low, back_high) = sides[0], sides[-1]
         return cls(low, high, back_low, back_high)

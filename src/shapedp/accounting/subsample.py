@@ -1,0 +1,191 @@
+"""Amplification by subsampling, on the loss itself where it is known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from shapedp.accounting.bare import BareLoss
+from shapedp.accounting.compose import adjacency_of, loss_from
+from shapedp.numerics.checks import nonnegative, one_of, probability, real
+from shapedp.privacy import Bracket, GaussianLoss, Loss
+from shapedp.privacy.losses.base import Floats
+from shapedp.sensitivity import ADJACENCIES
+
+Scheme = Literal["poisson", "without-replacement"]
+SCHEMES: tuple[Scheme, ...] = ("poisson", "without-replacement")
+_ROUND = 2.0**-50
+_MOVE = 2.0**-49
+
+
+def sampling_rate(rate: object) -> float:
+    """A number in [0, 1]."""
+    number = real("rate", rate)
+    if not 0 <= number <= 1:
+        raise ValueError(f"rate must lie in [0, 1], got {rate!r}")
+    return abs(number)
+
+
+@dataclass(frozen=True)
+class SubsampledLoss(Loss):
+    """The loss of a mechanism run on a random part of the data.
+
+    Poisson: each person is in with probability `rate`; neighbours add or remove one (or blank one). With (P, Q) the
+    base pair and the person in P, the forward pair is ((1 - rate) Q + rate P, Q) and the reverse its mirror image:
+        H(k) = rate H(P, Q; 1 + (k - 1)/rate),        H'(k) = (1 - k (1 - rate)) H(Q, P; k rate/(1 - k (1 - rate))).
+    Without replacement: a fixed-size sample, neighbours replace one person; both directions have the first form.
+    `person` says which side of an asymmetric base holds the person; with None both are allowed for.
+
+    Guarantee: exact for Poisson and a tight base pair; for sampling without replacement tight among all mechanisms
+    with that base loss. Roundings of the transformed epsilon are evaluated outward.
+    Reference: Zhu, Dong and Wang 2022, Theorem 11; Balle, Barthe and Gaboardi 2018, Theorems 8 and 9.
+    """
+
+    base: Loss
+    rate: float
+    scheme: Scheme = "poisson"
+    person: Literal["P", "Q"] | None = None
+    adjacency: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", sampling_rate(self.rate))
+        one_of("scheme", self.scheme, SCHEMES)
+        one_of("person", self.person, ("P", "Q", None))
+
+    @property
+    def symmetric(self) -> bool:  # type: ignore[override]
+        return self.rate in (0.0, 1.0) and self.base.symmetric or (
+            self.scheme == "without-replacement" and self.base.symmetric
+        )
+
+    def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
+        epsilon = np.asarray(epsilon, dtype=np.float64)
+        if self.rate == 0:
+            return np.zeros_like(epsilon), np.zeros_like(epsilon)
+        if self.rate == 1:
+            return self.base.profile(epsilon, reverse=reverse)
+        if self.scheme == "without-replacement":
+            return self._forward(epsilon, reverse)
+        if self.base.symmetric or self.person is not None:
+            mirrored = self.person == "Q"
+            return self._backward(epsilon, not mirrored) if reverse else self._forward(epsilon, mirrored)
+        sides = [self._backward(epsilon, side) if reverse else self._forward(epsilon, side) for side in (False, True)]
+        return np.minimum(sides[0][0], sides[1][0]), np.maximum(sides[0][1], sides[1][1])
+
+    def _forward(self, epsilon: Floats, reverse: bool) -> tuple[Floats, Floats]:
+        """rate H(1 + (e^eps - 1)/rate)."""
+        with np.errstate(over="ignore"):
+            inner = np.log1p(np.expm1(epsilon) / self.rate)
+        inner = np.where(np.isfinite(inner), inner, epsilon - math.log(self.rate))
+        move = _MOVE * (inner + np.minimum(inner, 1.0)) + 5e-324
+        lower = self.base.profile(inner + move, reverse=reverse)[0]
+        upper = self.base.profile(np.maximum(inner - move, 0.0), reverse=reverse)[1]
+        return self._scaled(lower, up=False), self._scaled(upper, up=True)
+
+    def _backward(self, epsilon: Floats, reverse: bool) -> tuple[Floats, Floats]:
+        """(1 - k (1 - rate)) H(k rate/(1 - k (1 - rate))), 0 where the factor is not positive.
+
+        With z = (1 - rate)(k - 1)/rate the factor is rate (1 - z) and the inner epsilon is eps - log(1 - z); rounding
+        moves z by at most `slip`, and both ends are evaluated.
+        """
+        lower, upper = np.zeros_like(epsilon), np.zeros_like(epsilon)
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = (1 - self.rate) * np.expm1(epsilon) / self.rate
+            slip = _MOVE * z
+            inside, sure = z - slip < 1, z + slip < 1
+        near = np.minimum(z[inside] - slip[inside], 1.0)
+        at = (epsilon[inside] - np.log1p(-near)) * (1 - _MOVE)
+        upper[inside] = self._scaled(self.base.profile(at, reverse=reverse)[1], np.minimum(1 - near, 1.0), up=True)
+        far = z[sure] + slip[sure]
+        at = (epsilon[sure] - np.log1p(-far)) * (1 + _MOVE)
+        lower[sure] = self._scaled(self.base.profile(at, reverse=reverse)[0], 1 - far, up=False)
+        return lower, upper
+
+    def _scaled(self, value: Floats, factor: Floats | float = 1.0, *, up: bool) -> Floats:
+        """rate times a factor times a bound, rounded outward, also where it underflows."""
+        with np.errstate(under="ignore"):
+            product = self.rate * factor * value
+            if up:
+                return np.where(value > 0, np.minimum(product * (1 + _ROUND) + 5e-324, 1.0), 0.0)
+            return np.maximum(product * (1 - _ROUND) - 5e-324, 0.0)
+
+    def renyi(self, alpha: float) -> Bracket:
+        """Gaussian base, Poisson: the divergence of the mixture, an upper bound on both directions."""
+        from shapedp.accounting.renyi import subsampled_gaussian_renyi
+
+        if self.rate == 1:
+            return self.base.renyi(alpha)
+        if self.rate == 0:
+            return Bracket(0.0, 0.0)
+        if isinstance(self.base, GaussianLoss) and self.scheme == "poisson":
+            return subsampled_gaussian_renyi(self.base.mu, self.rate, alpha)
+        raise ValueError("Renyi curves of subsampled losses are known here for Gaussian noise and Poisson sampling only")
+
+
+def subsample(
+    item: Any,
+    rate: float,
+    scheme: Scheme = "poisson",
+    *,
+    adjacency: str | None = None,
+    person: Literal["P", "Q"] | None = None,
+) -> Loss:
+    """The loss of a mechanism (or a loss) run on a random sample of the data.
+
+    `adjacency` is needed for a bare loss, and is read from a mechanism's sensitivity: Poisson sampling is analysed
+    under "add-remove" (or "zero-out"), sampling without replacement under "replace"; anything else is refused.
+
+    Guarantee: as `SubsampledLoss`. A `BareLoss` under Poisson sampling keeps the generic rule's epsilon and delta.
+    """
+    rate = sampling_rate(rate)
+    one_of("scheme", scheme, SCHEMES)
+    if adjacency is not None:
+        one_of("adjacency", adjacency, ADJACENCIES)
+    loss, own = loss_from(item), adjacency_of(item)
+    if own is not None and adjacency is not None and own != adjacency:
+        raise ValueError(f"adjacency {adjacency!r} was asked for, but the mechanism was derived under {own!r}")
+    relation = own or adjacency
+    if relation is None and not isinstance(item, Loss):
+        raise ValueError(
+            "the mechanism's sensitivity names no adjacency, and amplification depends on it: "
+            "derive it with adjacency='add-remove' (Poisson) or 'replace' (without replacement)"
+        )
+    fits = ("add-remove", "zero-out") if scheme == "poisson" else ("replace",)
+    if relation is not None and relation not in fits:
+        raise ValueError(
+            f"{scheme} sampling is analysed under {' or '.join(fits)}, not {relation}: "
+            "derive the sensitivity under that relation, or choose the other scheme"
+        )
+    return SubsampledLoss(loss, rate, scheme, person, relation or fits[0])
+
+
+def amplify(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
+    """(log(1 + rate (e^epsilon - 1)), rate delta), rounded up: what Poisson sampling makes of any (epsilon, delta).
+
+    Reference: Balle, Barthe and Gaboardi 2018, Theorem 8; He et al. 2024 (product noise), Theorem 2.
+    """
+    epsilon, delta, rate = nonnegative("epsilon", epsilon), probability("delta", delta), sampling_rate(rate)
+    return _log_mix(epsilon, rate) * (1 + 2.0**-49), delta * rate * (1 + 2.0**-52)
+
+
+def _log_mix(epsilon: float, rate: float) -> float:
+    """log(1 + rate (e^epsilon - 1)), without overflow."""
+    if epsilon > 700:
+        return epsilon + math.log(rate) if rate > 1e-200 else epsilon
+    return math.log1p(rate * math.expm1(epsilon))
+
+
+def amplify_pure(epsilon: float, rate: float) -> BareLoss:
+    """What a pure guarantee becomes when each entry is blanked with probability 1 - rate, both data sets alike.
+
+    epsilon' = log(1 + rate (e^epsilon - 1)) - log(1 - rate (1 - e^-epsilon)), rounded up.
+    Reference: Beimel, Kasiviswanathan and Nissim 2010, Lemma 2 (tensor supplement, Theorem D.2), solved for epsilon'.
+    """
+    epsilon, rate = nonnegative("epsilon", epsilon), sampling_rate(rate)
+    if rate == 1:
+        return BareLoss(epsilon)
+    value = _log_mix(epsilon, rate) - math.log1p(rate * math.expm1(-epsilon))
+    return BareLoss(value * (1 + 2.0**-48))
