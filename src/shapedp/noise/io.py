@@ -9,6 +9,7 @@ from shapedp.noise.base import Law
 from shapedp.noise.gaussian import Gaussian
 from shapedp.noise.laplace import DiscreteLaplace, Laplace
 from shapedp.noise.spread import Spread
+from shapedp.noise.tensor import TensorGaussian
 
 
 def _spread(make: Callable[..., Law]) -> Callable[[dict[str, Any]], Law]:
@@ -24,6 +25,7 @@ READERS: dict[str, Callable[[dict[str, Any]], Law]] = {
     Gaussian.kind: _spread(Gaussian),
     Laplace.kind: _spread(Laplace),
     DiscreteLaplace.kind: DiscreteLaplace.from_json,
+    TensorGaussian.kind: TensorGaussian.from_json,
 }
 
 

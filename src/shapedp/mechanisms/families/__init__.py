@@ -1,8 +1,8 @@
 """Families of noise that `calibrate` and `advise` know, one file each."""
 
-from shapedp.mechanisms.families import gaussian, laplace
+from shapedp.mechanisms.families import gaussian, laplace, tensor
 from shapedp.mechanisms.families.base import DoesNotApplyError, Family, Request
 
-FAMILIES: dict[str, Family] = {family.name: family for family in (gaussian.FAMILY, laplace.FAMILY)}
+FAMILIES: dict[str, Family] = {family.name: family for family in (gaussian.FAMILY, laplace.FAMILY, tensor.FAMILY)}
 
 __all__ = ["FAMILIES", "DoesNotApplyError", "Family", "Request"]

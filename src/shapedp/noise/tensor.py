@@ -1,0 +1,305 @@
+"""Gaussian noise on tensors whose covariance is a Kronecker product: one small matrix per mode."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from shapedp.noise.base import Floats, Law, confidence_level
+from shapedp.noise.rotation import Rotation
+from shapedp.numerics.arrays import decode, encode, frozen
+from shapedp.numerics.checks import count, finite, nonnegative, vector
+from shapedp.numerics.modes import multiply, outer, replace_mode
+from shapedp.sampling import Source, grid_for, rounded_sum
+
+SLACK = 2.0**-20  # what rounding of the rotated input may add to mu
+_SLAB = 1 << 20  # entries whose scales are laid out at a time
+_SMALLEST, _LARGEST = 2.0**-900, 2.0**900
+
+
+@dataclass(frozen=True, eq=False)
+class Mode:
+    """One factor of the covariance: R^-1 diag(scales^2) R^-T, R the rotation, or the identity where it is None."""
+
+    scales: Floats
+    rotation: Rotation | None = None
+
+    @classmethod
+    def of(cls, factor: Any) -> Mode:
+        """From a matrix U (the covariance is U U^T; U may be rectangular), a diagonal, or a size (the identity)."""
+        if np.ndim(factor) == 0:
+            return cls(frozen(np.ones(count("a factor's size", factor))))
+        array = finite("factors", factor)
+        if array.ndim == 1:
+            return cls(frozen(vector("factors", array, least=0.0)))
+        if array.ndim != 2 or not array.size:
+            raise ValueError(f"a factor must be a size, a diagonal or a matrix, got shape {array.shape}")
+        if array.shape[0] == array.shape[1] and not (array - np.diag(np.diagonal(array))).any():
+            return cls(frozen(np.abs(np.diagonal(array))))
+        axes, values, _ = np.linalg.svd(array, full_matrices=array.shape[0] > array.shape[1])
+        scales = np.zeros(len(array))
+        scales[: values.size] = np.where(values > values[0] * 2.0**-45, values, 0.0)
+        return cls(frozen(scales), Rotation.near(axes.T))
+
+    @cached_property
+    def whitener(self) -> Floats:
+        """diag(1/scales) R."""
+        if self.singular:
+            raise ValueError("the covariance is singular: some directions carry no noise, nothing can whiten them")
+        return (np.eye(self.size) if self.rotation is None else self.rotation.matrix) / self.scales[:, None]
+
+    @cached_property
+    def root(self) -> Floats:
+        """R^-1 diag(scales): a square root of the covariance."""
+        return np.diag(self.scales) if self.rotation is None else self.rotation.inverse * self.scales
+
+    @property
+    def size(self) -> int:
+        """The number of entries along the mode."""
+        return self.scales.size
+
+    @property
+    def singular(self) -> bool:
+        """Whether some direction carries no noise."""
+        return bool(self.scales.min() == 0)
+
+    def variances(self) -> Floats:
+        """The diagonal of the covariance."""
+        if self.rotation is None:
+            return np.square(self.scales)
+        return np.asarray(np.square(self.rotation.inverse) @ np.square(self.scales))
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields `scales` and `rotation`."""
+        return {"scales": encode(self.scales), "rotation": None if self.rotation is None else self.rotation.to_json()}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Mode:
+        """What `to_json` wrote."""
+        scales = vector("scales", decode("scales", data["scales"]), least=0.0)
+        rotation = None if data.get("rotation") is None else Rotation.from_json(data["rotation"], scales.size)
+        return cls(frozen(scales), rotation)
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class TensorGaussian(Law):
+    """Z = N x_1 U_1 ... x_K U_K, N standard normal: `TensorGaussian([U_1, 28, [1.0, 0.5]])`.
+
+    A factor is a matrix (square or rectangular), a diagonal, or a size (identity). Only U_k U_k^T matters: a
+    matrix is kept as its axes and scales, so K small matrices describe any tensor.
+
+    Guarantee: `add_to` releases a function of R x + s z alone, where R is the exact product of the rotations
+    kept here and s z independent Gaussian noise, drawn and rounded exactly. R x is computed in fixed-point
+    arithmetic; what that rounding adds to mu is at most `slack`, whatever x. Turning back is post-processing.
+    """
+
+    kind: ClassVar[str] = "tensor-gaussian"
+    modes: tuple[Mode, ...]
+
+    def __init__(self, factors: Sequence[Any], *, scale: float = 1.0) -> None:
+        self._fill(tuple(Mode.of(factor) for factor in factors), nonnegative("scale", scale))
+
+    def _fill(self, modes: tuple[Mode, ...], scale: float) -> None:
+        if not modes:
+            raise ValueError("factors must name at least one mode")
+        first = Mode(frozen(modes[0].scales * scale), modes[0].rotation)
+        object.__setattr__(self, "modes", (first, *modes[1:]))
+        low, high = (math.fsum(math.log2(end) for end in ends) for ends in zip(*map(_extent, self.modes), strict=True))
+        if not math.log2(_SMALLEST) <= low <= high <= math.log2(_LARGEST):
+            raise ValueError("the noise's scales must lie between 2^-900 and 2^900: measure the query in other units")
+
+    @classmethod
+    def of_modes(cls, modes: Sequence[Mode], scale: float = 1.0) -> TensorGaussian:
+        """From modes as they are kept."""
+        law = object.__new__(cls)
+        law._fill(tuple(modes), scale)
+        return law
+
+    def times(self, factor: float) -> TensorGaussian:
+        """The same law with every scale multiplied."""
+        return TensorGaussian.of_modes(self.modes, factor)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The tensor's shape."""
+        return tuple(mode.size for mode in self.modes)
+
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        return math.prod(self.shape)
+
+    @property
+    def turned(self) -> bool:
+        """Whether any mode has axes of its own."""
+        return any(mode.rotation is not None for mode in self.modes)
+
+    @property
+    def scales(self) -> Floats:
+        """The standard deviation of each coordinate."""
+        return outer([np.sqrt(mode.variances()) for mode in self.modes]).reshape(-1)
+
+    def variances(self) -> Floats:
+        return outer([mode.variances() for mode in self.modes]).reshape(-1)
+
+    def weighted_second_moment(self, weights: Floats | None) -> float:
+        """sum_i w_i E n_i^2; without weights prod_k |U_k|_F^2.
+
+        Reference: tensor-valued queries, Theorem B.1.
+        """
+        sums = [mode.variances() for mode in self.modes]
+        if weights is None:
+            return math.prod(float(one.sum()) for one in sums)
+        total = np.asarray(weights).reshape(self.shape)
+        for one in reversed(sums):
+            total = total @ one
+        return float(total)
+
+    def absolute_moments(self, p: float) -> Floats:
+        """sigma_i^p 2^(p/2) Gamma((p + 1)/2)/sqrt(pi)."""
+        return self.scales**p * math.exp(0.5 * p * math.log(2) + math.lgamma((p + 1) / 2) - 0.5 * math.log(math.pi))
+
+    def marginal_scales(self) -> Floats:
+        return self.scales
+
+    def half_widths(self, confidence: float) -> Floats:
+        return self.scales * float(special.ndtri(0.5 + confidence_level(confidence) / 2))
+
+    def colorize(self, z: ArrayLike) -> Floats:
+        """A square root of the covariance times z: turns standard normal noise into this law's."""
+        return self._transformed(z, [mode.root for mode in self.modes])
+
+    def whiten(self, x: ArrayLike) -> Floats:
+        """The inverse of `colorize`: |whiten(v)|_2 is what privacy sees of a difference v."""
+        return self._transformed(x, [mode.whitener for mode in self.modes])
+
+    def _transformed(self, x: ArrayLike, matrices: Sequence[Floats]) -> Floats:
+        work = np.array(finite("x", x), dtype=np.float64, order="C")
+        if work.shape[max(work.ndim - len(self.shape), 0) :] != self.shape and work.shape[-1:] != (self.dim,):
+            raise ValueError(f"x must end in the shape {self.shape} or in {self.dim} entries, got {work.shape}")
+        self._multiply(work, matrices)
+        return work
+
+    def _multiply(self, work: Floats, matrices: Sequence[Floats | None]) -> None:
+        """One product per mode, in place."""
+        for k, matrix in enumerate(matrices):
+            if matrix is not None:
+                replace_mode(work, self.shape, k, lambda block, matrix=matrix: multiply(matrix, block))  # type: ignore[misc]
+
+    def log_density(self, x: Floats) -> Floats:
+        white = self.whiten(x).reshape(*np.shape(x)[:-1], self.dim)
+        log_det = 0.0
+        for mode in self.modes:
+            turn = 0.0 if mode.rotation is None else mode.rotation.log_determinant
+            log_det += self.dim // mode.size * (float(np.log(mode.scales).sum()) - turn)
+        return np.asarray(-0.5 * np.square(white).sum(-1) - log_det - 0.5 * self.dim * math.log(2 * math.pi))
+
+    @cached_property
+    def step(self) -> float:
+        """The grid of the rotated input: the largest power of two for which `slack` stays below 2^-20."""
+        return 2.0 ** math.floor(math.log2(SLACK / self._steps_to_mu)) if self.turned else 0.0
+
+    @property
+    def slack(self) -> float:
+        """What rounding of the rotated input can add to mu; 0 without rotations."""
+        return self.step * self._steps_to_mu if self.turned else 0.0
+
+    @cached_property
+    def _steps_to_mu(self) -> float:
+        """A bound on sqrt(sum_i (e_i/s_i)^2) where e is the difference of two rounding errors, in steps.
+
+        Each rounding moves each entry by at most half a step per product it adds up: two inputs differ by twice
+        that, in L2 by sqrt(dim) times it, amplified by the norms of the rotations still to come.
+        """
+        least = math.prod(float(mode.scales[mode.scales > 0].min()) for mode in self.modes)
+        rotations = [mode.rotation for mode in self.modes if mode.rotation is not None]
+        total, amplified = 0.0, 1.0
+        for rotation in reversed(rotations):
+            total += rotation.pieces * amplified
+            amplified *= rotation.norm
+        return (total + amplified) * math.sqrt(self.dim) / least * (1 + 2.0**-30)
+
+    def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
+        x = np.asarray(x)
+        work = np.array(x, dtype=np.float64, order="C")
+        if self.turned:
+            self._rotate(work)
+        self._add_noise(work, source)
+        if self.turned:
+            self._finish(work)
+        return work.astype(np.float32) if x.dtype == np.float32 else work
+
+    def sample(self, n: int, source: Source) -> Floats:
+        work = np.zeros((count("n", n), self.dim))
+        self._add_noise(work, source)
+        if self.turned:
+            self._finish(work)
+        return work
+
+    def _rotate(self, work: Floats) -> None:
+        """R x in whole steps, then back in the query's unit: exact up to the rounding that `slack` counts."""
+        reach = 2.0**52 * self.step
+        if work.size and not max(float(work.max()), -float(work.min())) <= reach:
+            raise ValueError(f"x must be at most {reach:.4g} in magnitude to be turned exactly; clip it first")
+        np.multiply(work, 1 / self.step, out=work)
+        np.rint(work, out=work)
+        for k, mode in enumerate(self.modes):
+            if mode.rotation is not None:
+                replace_mode(work, self.shape, k, mode.rotation.turn)
+        np.multiply(work, self.step, out=work)
+
+    def _add_noise(self, work: Floats, source: Source) -> None:
+        for slab, scale in self._slabs(work, [mode.scales for mode in self.modes]):
+            slab[...] = rounded_sum(slab, "gaussian", scale, None, source)
+
+    def _finish(self, work: Floats) -> None:
+        """Turned back, and rounded to the grid that belongs to each coordinate's scale: post-processing."""
+        self._multiply(work, [None if m.rotation is None else m.rotation.inverse for m in self.modes])
+        for slab, scale in self._slabs(work, [np.sqrt(mode.variances()) for mode in self.modes]):
+            grid = grid_for(scale)
+            noisy = np.asarray(scale) > 0
+            slab[...] = np.where(noisy, np.rint(slab / grid) * grid + 0.0, slab)
+
+    def _slabs(self, work: Floats, scales: Sequence[Floats]) -> Iterator[tuple[Floats, Floats]]:
+        """Parts of a batch of tensors with their scales, about 2^20 at a time (one number where all are equal)."""
+        batch = work.reshape(-1, *self.shape)
+        if all(one.min() == one.max() for one in scales):
+            number = np.asarray(math.prod(float(one[0]) for one in scales))
+            flat = work.reshape(-1)
+            for start in range(0, flat.size, _SLAB):
+                yield flat[start : start + _SLAB], number
+            return
+        split = len(scales) - 1
+        while split > 0 and math.prod(self.shape[split - 1 :]) <= _SLAB:
+            split -= 1
+        base = outer(scales[split:])
+        many = max(_SLAB // base.size, 1)
+        for index in itertools.product(*map(range, self.shape[:split])):
+            lead = math.prod(float(scales[k][i]) for k, i in enumerate(index))
+            place: Any = (slice(None), *index)
+            part, scale = batch[place], base * lead
+            for start in range(0, len(batch), many):
+                yield part[start : start + many], scale
+
+    def to_json(self) -> dict[str, Any]:
+        return {"law": self.kind, "modes": [mode.to_json() for mode in self.modes]}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> TensorGaussian:
+        """What `to_json` wrote."""
+        return cls.of_modes([Mode.from_json(mode) for mode in data["modes"]])
+
+
+def _extent(mode: Mode) -> tuple[float, float]:
+    """The smallest and largest scale above zero."""
+    noisy = mode.scales[mode.scales > 0]
+    if not noisy.size:
+        raise ValueError("a factor must carry some noise: it is zero")
+    return float(noisy.min()), float(noisy.max())
