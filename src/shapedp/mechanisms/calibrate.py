@@ -117,10 +117,9 @@ def _weights(weights: ArrayLike | None, sensitivity: Sensitivity) -> NDArray[np.
 def _calibrated(family: Family, request: Request) -> Additive:
     for aim in (1.0, 1 - 2.0**-36, 1 - 2.0**-28):  # lower where rounding alone leaves the claim undecided
         law = family.law(replace(request, delta=request.delta * aim))
-        with np.errstate(over="ignore"):
-            moment = law.second_moment
-        if not 0 < moment < np.inf:
-            raise ValueError(f"the noise needed has variance {moment:g} in floats: measure the query in other units")
+        top = float(law.scales.max())
+        if not 1e-145 < top < 1e145:  # squares of other scales overflow or vanish
+            raise ValueError(f"the noise needed has scale {top:g}: measure the query in other units")
         mechanism = Additive(law, request.sensitivity, request.epsilon, request.delta)
         if mechanism.certificate.verdict != "undecided":
             break
