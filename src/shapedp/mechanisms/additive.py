@@ -62,6 +62,10 @@ class Additive:
         """E |noise|_2^2 (rounding to the grid adds less than 1e-9 of it)."""
         return self.law.second_moment
 
+    def expected_error(self, measure: Any = "squared", weights: NDArray[np.float64] | None = None) -> float:
+        """The expected error under a measure; see `Law.expected_error`."""
+        return self.law.expected_error(measure, weights)
+
     def release(
         self,
         x: ArrayLike,

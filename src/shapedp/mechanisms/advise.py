@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -33,7 +34,7 @@ def advise(
     epsilon: float,
     delta: float,
     weights: ArrayLike | None = None,
-    error: str = "squared",
+    error: Any = "squared",
     exact_zeros: bool = False,
 ) -> list[Advice]:
     """Every family, calibrated to (epsilon, delta) and ranked by expected error; those that do not apply last."""
@@ -45,7 +46,7 @@ def advise(
         except (ValueError, NotCertifiedError) as refusal:
             refused.append(Advice(family.name, None, float("inf"), str(refusal)))
             continue
-        served.append((mechanism.law.weighted_second_moment(request.weights), family.name, mechanism))
+        served.append((mechanism.expected_error(request.error, request.weights), family.name, mechanism))
     served.sort(key=lambda entry: entry[0])
     ranked = []
     for cost, name, mechanism in served:

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.mechanisms.additive import Additive
-from shapedp.mechanisms.families import FAMILIES, Family, Request
+from shapedp.mechanisms.families import FAMILIES, DoesNotApplyError, Family, Request
+from shapedp.noise.errors import measure_of
 from shapedp.numerics.checks import numeric, one_of, positive, probability, vector
 from shapedp.privacy import Certificate, Deferred, Loss, certificate_of
 from shapedp.sensitivity import Sensitivity
-
-ERRORS = ("squared",)
 
 
 def calibrate(
@@ -24,14 +23,16 @@ def calibrate(
     epsilon: float,
     delta: float,
     weights: ArrayLike | None = None,
-    error: str = "squared",
+    error: Any = "squared",
     exact_zeros: bool = False,
     **options: Any,
 ) -> Additive:
     """The least-error mechanism of a family that meets (epsilon, delta) for a sensitivity set.
 
-    `weights` w_i > 0 make the error sum w_i E n_i^2. Coordinates of zero sensitivity need no noise and are
-    released as they are, but only if `exact_zeros=True` says so. `delta=0.0` asks for pure differential privacy.
+    `error` is what is minimised: "squared", "absolute", "l3" or ("lp", p) for sum_i E |n_i|^p, "max" for the largest
+    E n_i^2; `weights` w_i > 0 weigh the coordinates: sum_i w_i E |n_i|^p, max_i w_i E n_i^2.
+    Coordinates of zero sensitivity need no noise and are released as they are, but only if `exact_zeros=True` says
+    so. `delta=0.0` asks for pure differential privacy.
 
     Guarantee: the mechanism returned is certified; the scale lies on the private side of the root.
     """
@@ -88,20 +89,20 @@ def _request(
     epsilon: float,
     delta: float,
     weights: ArrayLike | None,
-    error: str,
+    error: Any,
     exact_zeros: bool,
     options: dict[str, Any],
 ) -> Request:
     if not isinstance(sensitivity, Sensitivity):
         raise TypeError(f"sensitivity must be L2, L1, Box, Blocks or Slices, got {type(sensitivity).__name__}")
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
-    one_of("error", error, ERRORS)
+    measure = measure_of(error)
     if not exact_zeros and sensitivity.fixed().any():
         raise ValueError(
             "some coordinates have zero sensitivity and would be released without noise: pass exact_zeros=True "
             "if nobody can change them, or give them a bound > 0"
         )
-    return Request(sensitivity, epsilon, delta, _weights(weights, sensitivity), error, options)
+    return Request(sensitivity, epsilon, delta, _weights(weights, sensitivity), measure.name, options)
 
 
 def _weights(weights: ArrayLike | None, sensitivity: Sensitivity) -> NDArray[np.float64] | None:
@@ -115,6 +116,8 @@ def _weights(weights: ArrayLike | None, sensitivity: Sensitivity) -> NDArray[np.
 
 
 def _calibrated(family: Family, request: Request) -> Additive:
+    if request.measure.power != 2 and not family.every_measure:
+        raise DoesNotApplyError(f"{family.name} noise is calibrated for the squared error only")
     for aim in (1.0, 1 - 2.0**-36, 1 - 2.0**-28):  # lower where rounding alone leaves the claim undecided
         law = family.law(replace(request, delta=request.delta * aim))
         top = float(law.scales.max())

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.noise.errors import Measure, measure_of
 from shapedp.numerics.checks import count, positive, real
 from shapedp.sampling import Source
 
@@ -59,6 +60,26 @@ class Law(ABC):
         if weights is None:
             return float(variances.sum()) * (self.dim if variances.size == 1 else 1)
         return float(weights.sum() * variances[0]) if variances.size == 1 else float(weights @ variances)
+
+    def absolute_moments(self, p: float) -> Floats:
+        """E |n_i|^p of each coordinate, or one entry where all are equal."""
+        if p != 2:
+            raise ValueError(f"{self.kind} noise knows E |n|^p for p = 2 only, got p = {p:g}")
+        return self.variances()
+
+    def expected_error(self, measure: Any = "squared", weights: Floats | None = None) -> float:
+        """The expected error under a measure: sum_i w_i E |n_i|^p, or the largest w_i E n_i^2 for "max".
+
+        `measure` is "squared" (p = 2), "absolute" (p = 1), "l3" or ("lp", 3) for any p >= 1, or "max".
+        """
+        chosen: Measure = measure_of(measure)
+        if chosen.power == 2:
+            return self.weighted_second_moment(weights)
+        moments = self.variances() if chosen.maximum else self.absolute_moments(chosen.power)
+        weighed = moments if weights is None else weights * moments
+        if chosen.maximum:
+            return float(weighed.max())
+        return float(weighed.sum()) * (self.dim if weighed.size == 1 else 1)
 
     def marginal_scales(self) -> Floats:
         """The standard deviation of each coordinate."""

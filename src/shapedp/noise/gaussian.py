@@ -41,6 +41,10 @@ class Gaussian(Law):
     def variances(self) -> Floats:
         return np.square(self.scales)
 
+    def absolute_moments(self, p: float) -> Floats:
+        """sigma^p 2^(p/2) Gamma((p + 1)/2)/sqrt(pi)."""
+        return self.scales**p * math.exp(0.5 * p * math.log(2) + math.lgamma((p + 1) / 2) - 0.5 * math.log(math.pi))
+
     def half_widths(self, confidence: float) -> Floats:
         return self.scales * float(special.ndtri(0.5 + confidence_level(confidence) / 2))
 

@@ -44,6 +44,10 @@ class Laplace(Law):
     def variances(self) -> Floats:
         return 2 * np.square(self.scales)
 
+    def absolute_moments(self, p: float) -> Floats:
+        """b^p Gamma(p + 1)."""
+        return np.asarray(self.scales**p * math.gamma(p + 1))
+
     def half_widths(self, confidence: float) -> Floats:
         return self.scales * -math.log1p(-confidence_level(confidence))
 
@@ -101,6 +105,13 @@ class DiscreteLaplace(Law):
             half = 0.5 / self.steps
         return np.where(self.steps > 0, np.square(self.grid) / (2 * np.square(np.sinh(np.minimum(half, 300.0)))), 0.0)
 
+    def absolute_moments(self, p: float) -> Floats:
+        """grid^p tanh(1/(2 steps)) 2 sum_{k > 0} k^p e^(-k/steps), the sum as Gamma(p + 1) steps^(p + 1) when long."""
+        steps, back = np.unique(self.steps, return_inverse=True)
+        sums = np.array([_power_sum(float(step), p) for step in steps])
+        with np.errstate(divide="ignore"):
+            return np.asarray(self.grid**p * 2 * (np.tanh(0.5 / steps) * sums)[back])
+
     def half_widths(self, confidence: float) -> Floats:
         """The smallest grid multiple c with P(|n_i| <= c) >= confidence."""
         tail = 1 - confidence_level(confidence)
@@ -126,3 +137,13 @@ class DiscreteLaplace(Law):
     def from_json(cls, data: dict[str, Any]) -> DiscreteLaplace:
         """What `to_json` wrote."""
         return cls(decode("steps", data["steps"]), decode("grid", data["grid"]), data["dim"])
+
+
+def _power_sum(steps: float, p: float) -> float:
+    """sum_{k > 0} k^p e^(-k/steps), to a relative 1e-6 and better."""
+    if steps == 0:
+        return 0.0
+    if steps > 1000:
+        return float(math.gamma(p + 1) * steps ** (p + 1))
+    k = np.arange(1, math.ceil((60 + 4 * p) * steps) + 1)
+    return float((k**p * np.exp(-k / steps)).sum())

@@ -8,6 +8,7 @@ e^x that never lowers the expectation, and chords of the same convex function bo
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Protocol
@@ -102,12 +103,12 @@ def stop_loss(transform: Transform, x: Floats, *, slack: float = 0.0, nodes: int
         point = float(ordered[done])
         tilt = best_tilt(transform, point)
         bound = chernoff(transform, point - slack, tilt)
-        if bound < -690 or tilt >= _MAX_TILT:
+        smoothing, period = _grid(transform, tilt, point, bound, nodes)
+        if bound < -690 or tilt >= _MAX_TILT or period > nodes:
             upper[order[done]] = math.exp(min(bound, 0.0)) + 5e-324
             done += 1
             continue
-        smoothing, period = _grid(transform, tilt, point, bound, nodes)
-        window = _window(transform, tilt, point, smoothing, period, nodes)
+        window = _window(transform, tilt, point, float(ordered[-1]) - point, smoothing, period, nodes)
         low, high, good = _answer(transform, tilt, window, smoothing, ordered[done:], slack, (point - slack, bound))
         stop = 1 + int(np.argmin(good[1:])) if good.size > 1 and not good[1:].all() else good.size
         at = order[done : done + stop]
@@ -129,10 +130,12 @@ def _grid(transform: Transform, tilt: float, point: float, bound: float, nodes: 
     return (0.0 if have >= needed else math.sqrt(needed**2 - have**2)), period
 
 
-def _window(transform: Transform, tilt: float, point: float, smoothing: float, period: float, nodes: int) -> _Window:
-    """The smoothed expectation on a period, `point` being a node a quarter of the way in."""
+def _window(
+    transform: Transform, tilt: float, point: float, span: float, smoothing: float, period: float, nodes: int
+) -> _Window:
+    """The smoothed expectation around [point, point + span], `point` being a node a quarter of a period in."""
     step = 2 * math.pi / period
-    frequencies = step * np.arange(nodes + 1)
+    frequencies: Floats = step * np.arange(nodes + 1, dtype=np.float64)
     values = np.zeros(nodes + 1, dtype=np.complex128)
     errors = np.zeros(nodes + 1)
     band = nodes
@@ -141,7 +144,7 @@ def _window(transform: Transform, tilt: float, point: float, smoothing: float, p
         band //= 2
         edges.append(band)
     edges.append(0)
-    for stop, begin in zip(edges[:-1], edges[1:], strict=True):
+    for stop, begin in itertools.pairwise(edges):
         inside = slice(begin, stop)
         high = float(frequencies[stop - 1])
         bound = transform.decay(tilt, float(frequencies[begin]), high) if begin else 1.0
@@ -171,21 +174,24 @@ def _window(transform: Transform, tilt: float, point: float, smoothing: float, p
     error += 16 * UNIT * math.log2(size) * math.sqrt(size) * norm
     scale = step / (2 * math.pi)
     raw, error = raw * scale, error * scale * (1 + 2.0**-20)
-    return _scaled(transform, tilt, smoothing, start, period, size, raw, error)
+    margin = math.ceil(_WIDTH * smoothing * size / period) + 8
+    stop = min(quarter + math.ceil(span * size / period) + margin, size)
+    first = max(quarter - margin, 0)
+    x: Floats = start + np.arange(first, stop, dtype=np.float64) * (period / size)
+    return _scaled(transform, tilt, smoothing, x, period, period / size, raw[first:stop], error)
 
 
 def _scaled(
     transform: Transform,
     tilt: float,
     smoothing: float,
-    start: float,
+    x: Floats,
     period: float,
-    size: int,
+    step: float,
     raw: Floats,
     error: float,
 ) -> _Window:
     """e^(log M - c x) times the sums, the aliases of either side taken off the lower end."""
-    x = start + np.arange(size) * (period / size)
     z = smoothing * smoothing / 2
 
     def log_mgf(c: float) -> float:
@@ -196,7 +202,7 @@ def _scaled(
     rounding = slip + 8 * UNIT * (2 + abs(base) + tilt * np.abs(x))
     with np.errstate(over="ignore", under="ignore"):
         below = np.exp(tilt * (x - period) - base + slip) / -math.expm1(-tilt * period)
-    above = np.full(size, np.inf)
+    above = np.full(x.size, np.inf)
     variance = max(transform.cumulants(tilt)[2], 1e-300)
     for multiple in (2.0, 4.0, 7.0, 12.0):
         other = tilt + multiple / math.sqrt(variance)
@@ -205,13 +211,13 @@ def _scaled(
         with np.errstate(over="ignore", under="ignore"):
             term = np.exp(rise - gap * (x + period)) / (1 + other) / -math.expm1(-gap * period)
         above = np.minimum(above, term)
-    with np.errstate(over="ignore", under="ignore"):
-        scale = np.exp(exponent)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        scale = np.exp(np.minimum(exponent, 700.0))
         upper = (raw + error) * scale * (1 + 2 * rounding)
         alias = below + above
         lower = np.maximum(raw - error - alias, 0.0) * scale * (1 - 2 * rounding)
         sound = (error + alias < 1e-7 * raw) & (rounding < 1e-6) & np.isfinite(upper) & (lower > 0)
-    return _Window(start, period / size, lower, upper, sound)
+    return _Window(float(x[0]), step, lower, upper, sound)
 
 
 def _answer(
@@ -274,8 +280,9 @@ def _unsmoothed(
 ) -> Floats:
     """A lower bound on H from S(x) = E H(x - Z), Z normal with mean s^2/2 and deviation s.
 
-    `bound` is a point and Chernoff's log bound there. H <= S, and H is convex in e^x: between x and x -+ side it lies below the chord, so that S(x) <= a S(x - side) +
+    H <= S, and H is convex in e^x: between x and x -+ side it lies below the chord, so that S(x) <= a S(x - side) +
     b S(x + side) + (P(|Z| < side) - a - b) H(x) + tails, with a and b the mean weights of the chords' far ends.
+    `bound` is a point and Chernoff's log bound there, for the tail beyond x - side.
     """
     half = s / 2
     z = side / s
@@ -293,4 +300,5 @@ def _unsmoothed(
     outer = window.upper[index + chord]
     tail += outer * special.ndtr(-z + half) * (1 + 2.0**-30)
     rest = right + left - a - b + 4 * slip
-    return np.maximum(window.lower[index] - a * window.upper[index - chord] - b * outer - tail, 0.0) / rest
+    low: Floats = window.lower[index] - a * window.upper[index - chord] - b * outer - tail
+    return np.asarray(np.maximum(low, 0.0) / rest)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from shapedp.numerics.inversion import UNIT, Complexes, Floats
 _FEW = 64  # up to this many distinct values are taken one by one
 _POINTS = 10  # interpolation nodes per bucket
 _BUCKET = 0.25  # log2 width of a bucket
-_DEAD = -60.0  # log of a product that no longer counts
+_DEAD = 1e-26  # a product this small no longer counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,11 @@ class LaplaceSum:
     def of(cls, terms: Floats, deviation: float = 0.0) -> LaplaceSum:
         """From the terms a_i, in any order; zeros are dropped."""
         values, counts = np.unique(terms[terms > 0], return_counts=True)
-        n = counts.astype(np.float64)
+        return cls.grouped(values, counts.astype(np.float64), deviation)
+
+    @classmethod
+    def grouped(cls, values: Floats, n: Floats, deviation: float = 0.0) -> LaplaceSum:
+        """From distinct ascending values > 0 and their multiplicities."""
         if values.size <= _FEW:
             empty = np.empty(0)
             return cls(values, n, deviation, values, n, empty, empty)
@@ -61,36 +66,44 @@ class LaplaceSum:
         error = 256 * UNIT * (1 + total * s + self.deviation**2 * s * s)
         theta = tilt + 1j * frequencies
         half = self.deviation * self.deviation / 2
-        log = half * (theta * (theta + 1) - tilt * (tilt + 1))
+        log = np.asarray(half * (theta * (theta + 1) - tilt * (tilt + 1)), dtype=np.complex128)
         top = float(s[-1]) if s.size else 0.0
         slip = 2 * self._interpolation(top)
-        if slip < 1e-6:
+        if self.bucket_counts.size and slip < 1e-6:
             for a, n in zip(self.nodes, self.weights, strict=True):
                 log += n * _log_factor(float(a), tilt, frequencies)
             return np.exp(log), error + slip * np.exp(log.real) * 1.01
         return self._one_by_one(tilt, frequencies, log, error)
 
     def _one_by_one(self, tilt: float, frequencies: Floats, log: Complexes, error: Floats) -> tuple[Complexes, Floats]:
-        """The product taken value by value; frequencies where it has died leave, and so do those that cost too much."""
+        """The product taken value by value; frequencies where it has died leave.
+
+        Where there are too many values the product is cut short: it then bounds the modulus, nothing more.
+        """
+        size = self.values.size
         alive = np.arange(frequencies.size)
-        budget = 4e6 + 64 * frequencies.size
-        order = np.argsort(-self.counts * (1 + 0.1 * np.cos(1e3 * np.arange(self.counts.size))), kind="stable")
+        budget = 4e6 + _FEW * frequencies.size if size > _FEW else math.inf
+        stride = next(k for k in range(max(int(0.618 * size), 1), size + 1) if math.gcd(k, size) == 1) if size else 1
         values = np.zeros(frequencies.size, dtype=np.complex128)
-        product = log.copy()
-        for index, g in enumerate(order):
+        product: Complexes = np.asarray(np.exp(log), dtype=np.complex128)
+        inner = np.asarray(0.5 - 0.25 / (tilt + 0.5 + 1j * frequencies), dtype=np.complex128)
+        for index in range(size):
             if budget < 0:
-                break
-            product[alive] += self.counts[g] * _log_factor(float(self.values[g]), tilt, frequencies[alive])
+                bound = np.full(frequencies.size, _DEAD)
+                bound[alive] = np.abs(product)
+                return values, error + bound
+            g = index * stride % size
+            factor = _factor(float(self.values[g]), tilt, frequencies[alive], inner[alive])
+            product = np.multiply(product, _power(factor, float(self.counts[g])))
             budget -= alive.size
-            if index % 4 == 3:
-                alive = alive[product[alive].real > _DEAD]
-                if not alive.size:
-                    break
-        else:
-            values[alive] = np.exp(product[alive])
-            return values, error + math.exp(_DEAD)
-        # Cut short: the partial product bounds the modulus, nothing is known of the value.
-        return values, error + np.exp(np.minimum(product.real, 0.0))
+            if index % 4 == 1:
+                left = np.abs(product) > _DEAD
+                if not left.all():
+                    alive, product = alive[left], product[left]
+                    if not alive.size:
+                        break
+        values[alive] = product
+        return values, error + _DEAD
 
     def decay(self, tilt: float, low: float, high: float) -> float:
         """|factor|^2 <= 1 - 4 p q sin^2(t a), p and q its masses at +-a; the terms with t a <= 1 are counted."""
@@ -98,13 +111,16 @@ class LaplaceSum:
             return 1.0
         log = -0.5 * (self.deviation * low) ** 2
         stop = int(np.searchsorted(self.values, 1 / high, side="right"))
-        if stop:
-            a, n = self.values[:stop], self.counts[:stop]
-            s = tilt + 0.5
-            with np.errstate(over="ignore"):
-                pq = 0.25 / np.square(np.cosh(s * a) + np.sinh(s * a) / (2 * s))
-            log -= 1.4 * low * low * float(n @ (pq * np.square(a))) * (1 - 1e-9)
+        s = tilt + 0.5
+        if stop and s * self.values[stop - 1] < 300:
+            a = float(self.values[stop - 1])
+            pq = 0.25 / (math.cosh(s * a) + math.sinh(s * a) / (2 * s)) ** 2
+            log -= 1.4 * low * low * pq * float(self._squares[stop - 1]) * (1 - 1e-9)
         return math.exp(max(log, -700.0))
+
+    @cached_property
+    def _squares(self) -> Floats:
+        return np.cumsum(self.counts * np.square(self.values))
 
     def _interpolation(self, s: float) -> float:
         """A bound on the error that the interpolation nodes make in log M wherever |theta + 1/2| <= s.
@@ -158,8 +174,41 @@ def _compress(values: Floats, counts: Floats) -> tuple[Floats, Floats, Floats, F
     return np.concatenate(nodes), np.concatenate(weights), np.array(totals), np.array(tops)
 
 
+def _factor(a: float, tilt: float, t: Floats, inner: Complexes) -> Complexes:
+    """E e^((tilt + i t) L)/E e^(tilt L) for one term: e^(i t a) A/A0, see `_log_factor`; inner = 1/2 - 1/(4 s)."""
+    s0 = tilt + 0.5
+    fall, damp = math.expm1(-2 * s0 * a), math.exp(-2 * s0 * a)
+    turn = np.exp(1j * (a * t))
+    back = np.conj(turn)
+    sine = turn.imag
+    shift = (-2j * damp) * sine * back
+    shift += fall
+    shift *= inner
+    shift += 1
+    shift *= turn
+    shift *= 1 / (1 + fall * (0.5 - 0.25 / s0))
+    return np.asarray(shift)
+
+
+def _power(base: Complexes, exponent: float) -> Complexes:
+    """base^exponent for a whole exponent, by squaring."""
+    n = int(exponent)
+    result: Complexes | None = None
+    with np.errstate(under="ignore"):
+        while True:
+            if n & 1:
+                result = base if result is None else result * base
+            n >>= 1
+            if not n:
+                return base if result is None else result
+            base = base * base
+
+
 def _log_factor(a: float, tilt: float, t: Floats) -> Complexes:
-    """log of E e^((tilt + i t) L)/E e^(tilt L) for one term: i t a + log(A/A0), A = 1 + (e^(-2 z) - 1)(1 - 1/(2 s))/2."""
+    """log of E e^((tilt + i t) L)/E e^(tilt L) for one term.
+
+    It is i t a + log(A/A0) with A = 1 + (e^(-2 s a) - 1)(1 - 1/(2 s))/2, without cancellation for small a.
+    """
     s0 = tilt + 0.5
     s = s0 + 1j * t
     damp = math.exp(-2 * s0 * a)

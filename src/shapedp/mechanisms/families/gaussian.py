@@ -7,7 +7,7 @@ from functools import singledispatch
 
 import numpy as np
 
-from shapedp.mechanisms.families.base import DoesNotApplyError, Family, Floats, Request
+from shapedp.mechanisms.families.base import DoesNotApplyError, Family, Floats, Request, optimal_scales
 from shapedp.noise import Gaussian
 from shapedp.privacy.losses import GaussianLoss
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity
@@ -44,16 +44,29 @@ def _cross(sensitivity: L1, mu: float, request: Request) -> Gaussian:
 
 @_shape.register(Box)
 def _box(sensitivity: Box, mu: float, request: Request) -> Gaussian:
-    """s_i^2 = (l_i/sqrt(w_i)) sum_j l_j sqrt(w_j)/mu^2.
+    """s_i^2 = (l_i/sqrt(w_i)) sum_j l_j sqrt(w_j)/mu^2; s_i^(p+2) ~ l_i^2/w_i for sum w_i E |n_i|^p.
 
-    Reference: i.n.i.d. noise paper, Theorem 5 with exact mu; the weight enters as its square root.
+    Reference: i.n.i.d. noise paper, Theorem 4 and (9) with exact mu; the weight enters as its square root.
     """
+    power = request.measure.power
+    if power != 2:
+        weights = np.ones(1) if request.weights is None else request.weights
+        return Gaussian(optimal_scales(sensitivity.profile, weights, power, 2, mu) * _UP)
     return Gaussian(_optimal(sensitivity.profile, request.root_weights(), mu))
 
 
 @_shape.register(Blocks)
 def _blocks(sensitivity: Blocks, mu: float, request: Request) -> Gaussian:
-    """s_m^2 = (C_m/sqrt(W_m)) sum_j C_j sqrt(W_j)/mu^2, W_m the sum of the weights in block m."""
+    """s_m^2 = (C_m/sqrt(W_m)) sum_j C_j sqrt(W_j)/mu^2, W_m the sum of the weights in block m.
+
+    For sum w_i E |n_i|^p s_m^(p+2) ~ C_m^2/W_m; for the worst coordinate the largest weight of the block counts.
+    """
+    power = request.measure.power
+    if power != 2:
+        weights = np.broadcast_to(request.root_weights() ** 2, sensitivity.dim)
+        combine = np.maximum if request.measure.maximum else np.add
+        blocks = combine.reduceat(weights, sensitivity.starts)
+        return Gaussian(optimal_scales(sensitivity.radii, blocks, power, 2, mu) * _UP, sizes=sensitivity.sizes)
     if request.weights is None:
         roots = np.sqrt(sensitivity.sizes.astype(np.float64))
     else:
@@ -77,4 +90,4 @@ def _optimal(bounds: Floats, roots: Floats, mu: float) -> Floats:
     return scales
 
 
-FAMILY = Family("gaussian", _law)
+FAMILY = Family("gaussian", _law, every_measure=True)

@@ -1,4 +1,4 @@
-"""The least-error Laplace noise of each sensitivity set, under pure differential privacy."""
+"""The least-error Laplace noise of each sensitivity set: in closed form under pure DP, numerically for delta > 0."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from functools import singledispatch
 
 import numpy as np
 
-from shapedp.mechanisms.families.base import DoesNotApplyError, Family, Floats, Request
+from shapedp.mechanisms.families.base import DoesNotApplyError, Family, Floats, Request, optimal_scales
+from shapedp.mechanisms.families.tilted import least_error
 from shapedp.noise import DiscreteLaplace, Laplace, Law
 from shapedp.noise.laplace import MAX_STEPS
 from shapedp.privacy.losses import LaplaceLoss, loss_of
@@ -15,13 +16,38 @@ from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity
 
 _UP = 1 + 2.0**-44
 _GRID_BITS = 20
+WORTH = 1e-4  # a delta that relaxes epsilon by less than this part is not spent
 
 
 def _law(request: Request) -> Law:
     scales = _shape(request.sensitivity, request)
     if request.delta == 0:
         return _on_grid(scales, request)
+    scales = _relaxed(request.sensitivity, scales, request)
     return Laplace(scales[0], request.sensitivity.dim) if scales.size == 1 else Laplace(scales)
+
+
+@singledispatch
+def _relaxed(sensitivity: Sensitivity, pure: Floats, request: Request) -> Floats:
+    """What delta > 0 saves over the pure scales, where the worst difference is known: nothing by default."""
+    return pure
+
+
+@_relaxed.register(L1)
+def _relaxed_cross(sensitivity: L1, pure: Floats, request: Request) -> Floats:
+    """One coordinate decides: delta = 1 - e^((epsilon - a)/2) at a = radius/b."""
+    relaxed = request.epsilon - 2 * math.log1p(-request.delta)
+    return np.array([sensitivity.radius / relaxed * _UP]) if relaxed > request.epsilon * (1 + WORTH) else pure
+
+
+@_relaxed.register(Box)
+def _relaxed_box(sensitivity: Box, pure: Floats, request: Request) -> Floats:
+    """Every coordinate at its top: delta >= 2^-K (1 - e^(epsilon - sum a)), which bounds what can be saved."""
+    shown = request.delta * 2.0 ** min(int((sensitivity.profile > 0).sum()), 1000)
+    if shown < 1 and -math.log1p(-shown) < WORTH * request.epsilon:
+        return pure
+    found = least_error(sensitivity, request, Laplace(pure))
+    return pure if found is None else found.scales
 
 
 @singledispatch
@@ -37,7 +63,13 @@ def _cross(sensitivity: L1, request: Request) -> Floats:
 
 @_shape.register(Box)
 def _box(sensitivity: Box, request: Request) -> Floats:
-    """b_i = (l_i/w_i)^(1/3) sum_j (l_j^2 w_j)^(1/3)/epsilon. Reference: i.n.i.d. noise paper, Theorem 4."""
+    """b_i = (l_i/w_i)^(1/3) sum_j (l_j^2 w_j)^(1/3)/epsilon; b_i^(p+1) ~ l_i/w_i for sum w_i E |n_i|^p.
+
+    Reference: i.n.i.d. noise paper, Theorem 5 and (12).
+    """
+    if request.measure.power != 2:
+        weights = np.ones(1) if request.weights is None else request.weights
+        return optimal_scales(sensitivity.profile, weights, request.measure.power, 1, request.epsilon) * _UP
     top = float(sensitivity.profile.max())
     roots: Floats = sensitivity.profile / top
     if request.weights is not None:
@@ -51,6 +83,10 @@ def _box(sensitivity: Box, request: Request) -> Floats:
 @_shape.register(L2)
 def _ball(sensitivity: L2, request: Request) -> Floats:
     """|c/b|_2 radius <= epsilon for axes c: b_i^2 = (c_i/sqrt(w_i)) sum_j c_j sqrt(w_j) radius^2/epsilon^2."""
+    if request.measure.power != 2:
+        weights = np.broadcast_to(request.root_weights() ** 2, sensitivity.dim)
+        bounds = sensitivity.radius * (np.ones(sensitivity.dim) if sensitivity.scales is None else sensitivity.scales)
+        return optimal_scales(bounds, weights, request.measure.power, 2, request.epsilon) * _UP
     axes = np.ones(1) if sensitivity.scales is None else sensitivity.scales
     top = float(axes.max())
     axes, roots = axes / top, request.root_weights()
@@ -66,6 +102,8 @@ def _blocks(sensitivity: Blocks, request: Request) -> Floats:
     With A_m the sum of sqrt(w) in block m: n_m = (A_m^2/C_m)^(1/3) epsilon/sum_j (A_j C_j)^(2/3), and
     b_i^2 = A_m/(sqrt(w_i) n_m^2).
     """
+    if request.measure.power != 2:
+        return _blocks_powered(sensitivity, request)
     roots = np.broadcast_to(request.root_weights(), sensitivity.dim)
     sums = np.add.reduceat(roots, sensitivity.starts)
     top = float(sensitivity.radii.max())
@@ -73,6 +111,17 @@ def _blocks(sensitivity: Blocks, request: Request) -> Floats:
     total = float(np.cbrt(np.square(sums * relative)).sum())
     outer = np.cbrt(relative / np.square(sums)) * (total * top / request.epsilon * _UP)
     return np.asarray(np.sqrt(np.repeat(sums, sizes) / roots) * np.repeat(outer, sizes))
+
+
+def _blocks_powered(sensitivity: Blocks, request: Request) -> Floats:
+    """Within a block b_i^(p+2) ~ 1/w_i costs A_m/n_m^p, A_m = (sum w_i^(2/(p+2)))^((p+2)/2); then as for a box."""
+    power = request.measure.power
+    weights = np.broadcast_to(request.root_weights() ** 2, sensitivity.dim)
+    exponent = 0.5 if request.measure.maximum else 1 / (power + 2)
+    inner = np.add.reduceat(weights ** (2 * exponent), sensitivity.starts)
+    costs = inner if request.measure.maximum else inner ** ((power + 2) / 2)
+    outer = optimal_scales(sensitivity.radii, costs, power, 1, request.epsilon) * _UP
+    return np.asarray(weights**-exponent * np.repeat(np.sqrt(inner) * outer, sensitivity.sizes))
 
 
 def _on_grid(scales: Floats, request: Request) -> DiscreteLaplace:
@@ -94,4 +143,4 @@ def _on_grid(scales: Floats, request: Request) -> DiscreteLaplace:
     raise DoesNotApplyError(f"epsilon = {epsilon:g} is too small for exact noise on a grid in dimension {dim}")
 
 
-FAMILY = Family("laplace", _law)
+FAMILY = Family("laplace", _law, every_measure=True)

@@ -1,10 +1,11 @@
 """Privacy losses."""
 
-from shapedp.privacy.losses import tensor
+from shapedp.privacy.losses import staircase, tensor
 from shapedp.privacy.losses.adjusted import AdjustedLoss
 from shapedp.privacy.losses.base import Loss
 from shapedp.privacy.losses.gaussian import GaussianLoss
 from shapedp.privacy.losses.laplace import LaplaceLoss
+from shapedp.privacy.losses.mixed import MixedLoss
 from shapedp.privacy.losses.pairing import loss_of
 
-__all__ = ["AdjustedLoss", "GaussianLoss", "LaplaceLoss", "Loss", "loss_of", "tensor"]
+__all__ = ["AdjustedLoss", "GaussianLoss", "LaplaceLoss", "Loss", "MixedLoss", "loss_of", "staircase", "tensor"]

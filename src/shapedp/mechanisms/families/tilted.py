@@ -1,0 +1,224 @@
+"""The least-error Laplace noise of a box for delta > 0, alone or mixed with Gaussian coordinates.
+
+At the tilt c of the inversion the log of delta changes with the ratio a = l/b of a Laplace coordinate as
+g(a) = c (c + 1) tanh(s a)/(s + tanh(s a)/2), s = c + 1/2, and with the ratio of a Gaussian one as c (c + 1) mu. So the
+least sum w_i E |n_i|^p has a^(p+1) g(a) = p K_L y/lambda and mu^(p+2) = p K_G y/(lambda c (c + 1)), where y = w l^p and
+E |n|^p = K b^p. From pure DP's shape (c large) to the Gaussian's (c small): c is searched, lambda solves the claim, and
+the exact loss certifies the outcome.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize
+
+from shapedp.mechanisms.families.base import Floats, Request
+from shapedp.noise import Laplace, Law
+from shapedp.noise.mixed import Mixed
+from shapedp.numerics import first_true
+from shapedp.numerics.inversion import best_tilt, stop_loss
+from shapedp.numerics.laplace_sums import LaplaceSum
+from shapedp.privacy.losses import loss_of
+from shapedp.sensitivity import Box
+
+_GUIDE = 2**11
+_THIN = 48
+_TABLE = np.linspace(math.log(1e-14), math.log(1e4), 6000)
+_CLOSE = 2e-6  # how close, in log delta, the certified claim comes to the one asked for
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Importances y_i = w_i l_i^p, ascending and thinned to a few values with counts; `power` infinite: y = w l^2."""
+
+    y: Floats
+    counts: Floats
+    power: float
+    epsilon: float
+    delta: float
+
+    def ratios(self, y: Floats, c: float, log_lambda: float, gaussian: bool) -> Floats:
+        """l/b or l/sigma of coordinates of importance y."""
+        p = self.power
+        if math.isinf(p):
+            return np.sqrt(y * ((1.0 if gaussian else 2.0) * math.exp(-log_lambda)))
+        log_y = np.log(y) + math.log(p) - log_lambda
+        if gaussian:
+            log_moment = 0.5 * p * math.log(2) + math.lgamma((p + 1) / 2) - 0.5 * math.log(math.pi)
+            return np.exp((log_y + log_moment - math.log(c * (c + 1))) / (p + 2))
+        s = c + 0.5
+        slope = np.tanh(s * np.exp(_TABLE))
+        known = (p + 1) * _TABLE + np.log(slope * c * (c + 1) / (s + slope / 2))
+        return np.exp(np.interp(log_y + math.lgamma(p + 1), known, _TABLE))
+
+    def loss(self, c: float, log_lambda: float, split: int) -> LaplaceSum:
+        """The loss of the thinned problem, values below `split` Gaussian, the others Laplace."""
+        mu = self.ratios(self.y[:split], c, log_lambda, gaussian=True)
+        a = self.ratios(self.y[split:], c, log_lambda, gaussian=False)
+        return LaplaceSum.grouped(a, self.counts[split:], math.sqrt(float(self.counts[:split] @ (mu * mu))))
+
+    def error(self, c: float, log_lambda: float, split: int) -> float:
+        """The error of the thinned problem."""
+        p = self.power
+        if math.isinf(p):
+            return math.exp(log_lambda)
+        mu = self.ratios(self.y[:split], c, log_lambda, gaussian=True)
+        a = self.ratios(self.y[split:], c, log_lambda, gaussian=False)
+        moment = math.exp(0.5 * p * math.log(2) + math.lgamma((p + 1) / 2) - 0.5 * math.log(math.pi))
+        return float(
+            moment * (self.counts[:split] @ (self.y[:split] / mu**p))
+            + math.gamma(p + 1) * (self.counts[split:] @ (self.y[split:] / a**p))
+        )
+
+    def excess(self, total: LaplaceSum) -> float:
+        """log(delta/target), estimated."""
+        if total.deviation == 0 and float(total.counts @ total.values) <= self.epsilon:
+            return -math.inf
+        low, high = stop_loss(total, np.array([self.epsilon]), nodes=_GUIDE)
+        return math.log(max(float(low[0] + high[0]) / 2, 1e-300) / self.delta)
+
+    def slope(self, total: LaplaceSum) -> float:
+        """d log delta/d log t when every ratio is multiplied by t, estimated."""
+        t = 1 + 2.0**-12
+        more = LaplaceSum.grouped(total.values * t, total.counts, total.deviation * t)
+        low, high = self.excess(total), self.excess(more)
+        slope = (high - low) / math.log(t)
+        return slope if 0.1 < slope < 1e7 else 20.0
+
+    def solve(self, c: float, split: int, guess: float) -> float:
+        """The log lambda at which the claim is just met."""
+
+        def excess(value: float) -> float:
+            return min(max(self.excess(self.loss(c, value, split)), -60.0), 60.0)
+
+        low = high = guess
+        at_low = at_high = excess(guess)
+        step = 0.1
+        while at_low < 0:
+            high, at_high, low = low, at_low, low - step
+            at_low, step = excess(low), 2 * step
+        step = 0.1
+        while at_high > 0:
+            low, at_low, high = high, at_high, high + step
+            at_high, step = excess(high), 2 * step
+        return float(optimize.brentq(excess, low, high, xtol=1e-5))
+
+    def start(self, c: float, split: int) -> float:
+        """A log lambda at which the claim is met by far: ratios that add up to epsilon/2, mu below epsilon/8."""
+
+        def tame(value: float) -> bool:
+            total = self.loss(c, value, split)
+            return float(total.counts @ total.values) <= self.epsilon / 2 and total.deviation <= self.epsilon / 8
+
+        return first_true(tame, -400.0, 400.0, relative=1e-3)
+
+    def best(self, split: int, *, search: bool = True) -> tuple[float, float, float]:
+        """(error, c, log lambda): c at the tilt of its own solution first, then searched around it."""
+        c = 2 * math.log(1 / self.delta) / self.epsilon
+        log_lambda = self.start(c, split)
+        for _ in range(4):
+            log_lambda = self.solve(c, split, log_lambda)
+            new = best_tilt(self.loss(c, log_lambda, split), self.epsilon)
+            done = abs(math.log(new / c)) < 0.02
+            c = new
+            if done or math.isinf(self.power):
+                break
+        log_lambda = self.solve(c, split, log_lambda)
+        found = (self.error(c, log_lambda, split), c, log_lambda)
+        if math.isinf(self.power) or self.y.size == 1 or not search:
+            return found
+        step = 0.8
+        while step > 0.15:
+            for sign in (-1.0, 1.0):
+                tried = found[1] * math.exp(sign * step)
+                value = self.solve(tried, split, found[2])
+                found = min(found, (self.error(tried, value, split), tried, value))
+            step /= 2
+        return found
+
+
+def problem_of(sensitivity: Box, request: Request) -> tuple[Problem, Floats]:
+    """The thinned problem, and the importance of every coordinate (bounds divided by their largest)."""
+    power = request.measure.power
+    weights = np.ones(1) if request.weights is None else request.weights
+    relative = sensitivity.profile / float(sensitivity.profile.max())
+    y = weights / float(weights.max()) * relative ** (2.0 if math.isinf(power) else power)
+    ordered = np.sort(y[y > 0])
+    values, counts = np.unique(ordered, return_counts=True)
+    if values.size > _THIN:
+        groups = np.unique(np.linspace(0, ordered.size, _THIN + 1).astype(np.int64))
+        counts = np.diff(groups)
+        values, back = np.unique(np.exp(np.add.reduceat(np.log(ordered), groups[:-1]) / counts), return_inverse=True)
+        counts = np.bincount(back, weights=counts)
+    return Problem(values, counts.astype(np.float64), power, request.epsilon, request.delta), y
+
+
+def least_error(sensitivity: Box, request: Request, pure: Laplace, *, mixed: bool = False) -> Law | None:
+    """The least-error law found that is certified on the exact loss; None if nothing beats the pure scales.
+
+    `mixed` lets coordinates below a threshold of importance carry Gaussian noise: all splits of a doubling grid are
+    tried, all-Gaussian and all-Laplace included.
+    """
+    problem, y = problem_of(sensitivity, request)
+    size = problem.y.size
+    splits = sorted({0, size, *(size - 2**k for k in range(12) if 2**k < size)}) if mixed else [0]
+    rough = sorted((problem.best(split, search=False)[0], split) for split in splits)
+    outcomes = [(*problem.best(split), split) for _, split in rough[:2]]
+    for _, c, log_lambda, split in sorted(outcomes)[:3]:
+        slope = problem.slope(problem.loss(c, log_lambda, split))
+        law = _certified(sensitivity, request, _maker(problem, y, sensitivity, c, log_lambda, split), slope)
+        if law is not None:
+            better = law.expected_error(request.error, request.weights) < pure.expected_error(
+                request.error, request.weights
+            )
+            return law if better else None
+    return None
+
+
+def _maker(
+    problem: Problem, y: Floats, sensitivity: Box, c: float, log_lambda: float, split: int
+) -> Callable[[float], Law]:
+    """The law whose ratios are the solution's times a factor."""
+    below = 0.0 if split == 0 else math.inf if split == problem.y.size else float(problem.y[split])
+    moving = sensitivity.profile > 0
+    gaussian = moving & (y < below * (1 - 1e-12))
+    ratios = np.ones(sensitivity.dim)
+    for kind in (True, False):
+        chosen = moving & (gaussian == kind)
+        if chosen.any():
+            ratios[chosen] = problem.ratios(y[chosen], c, log_lambda, kind)
+    scales = sensitivity.profile / ratios
+
+    def make(factor: float) -> Law:
+        return Mixed(scales / factor, gaussian) if gaussian.any() else Laplace(scales / factor)
+
+    return make
+
+
+def _certified(sensitivity: Box, request: Request, make: Callable[[float], Law], slope: float) -> Law | None:
+    """The law of the largest factor found whose exact upper delta meets the claim: secant in log delta."""
+    target = math.log(request.delta)
+    factor, previous = 1.0, None
+    best: tuple[float, Law] | None = None
+    margin = _CLOSE / 2
+    for _ in range(12):
+        law = make(factor)
+        upper = loss_of(law, sensitivity).delta(request.epsilon).upper
+        value = math.log(upper) if upper > 0 else target - 1.0
+        if value <= target and (best is None or factor > best[0]):
+            best = (factor, law)
+            if target - value <= _CLOSE:
+                break
+        if previous is not None and factor != previous[0]:
+            measured = (value - previous[1]) / math.log(factor / previous[0])
+            slope = measured if 1e-3 < measured < 1e6 else slope
+        previous = (factor, value)
+        step = (target - margin - value) / slope
+        factor *= math.exp(min(max(step, -0.5), 0.5))
+        if best is not None and factor <= best[0]:
+            margin *= 4
+    return None if best is None else best[1]
