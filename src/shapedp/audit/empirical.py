@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -97,6 +98,7 @@ def mechanism(
     score: Score | None = None,
     classifier: Any = None,
     vectorized: bool = False,
+    early_stop: bool = True,
     seed: int | None = None,
     parallel: int = 1,
     progress: bool = False,
@@ -111,8 +113,8 @@ def mechanism(
     as one.
 
     Guarantee: as `AuditResult`. Learning, choosing events and testing use separate samples; the error probability
-    is split over at most three events, two sides and four looks (at 1/64, 1/16, 1/4 and all of the test samples),
-    at which the audit stops if the claim is broken.
+    is split over at most three events, two sides and, unless `early_stop=False`, four looks (at 1/64, 1/16, 1/4 and
+    all of the test samples), at which the audit stops if the claim is broken. One look gives the tightest bounds.
     """
     subject = subject_of(mechanism, neighbours, score, vectorized)
     claim = _claim(mechanism, epsilon, delta, loss)
@@ -127,7 +129,8 @@ def mechanism(
         chosen = int(_CHOOSE * per_input)
         first, second = (np.concatenate(side) for side in runner.both(subject, 0, chosen, scores))
         hits = Hits(choose(first, second, claim))
-        tallies, stopped = _test(runner, subject, hits, per_input - runner.drawn // 2, 1 - level, claim)
+        looks = zip(LOOKS, SPENDING, strict=True) if early_stop else ((1.0, 1.0),)
+        tallies, stopped = _test(runner, subject, hits, per_input - runner.drawn // 2, 1 - level, claim, looks)
         return AuditResult(
             epsilon=claim.epsilon,
             delta=claim.delta,
@@ -162,13 +165,21 @@ def _learned(runner: Runner, subject: CallableSubject, n: int, classifier: Any) 
     return subject.scored_by(learn(first, second, subject.inputs, classifier))
 
 
-def _test(runner: Runner, subject: Subject, hits: Hits, n: int, alpha: float, claim: Claim) -> tuple[list[Tally], bool]:
+def _test(
+    runner: Runner,
+    subject: Subject,
+    hits: Hits,
+    n: int,
+    alpha: float,
+    claim: Claim,
+    looks: Iterable[tuple[float, float]],
+) -> tuple[list[Tally], bool]:
     """Bounds at the last look: each look spends its own share of alpha, so stopping at any of them is sound."""
     runner.stage()
     totals = np.zeros((2, len(hits.events)), dtype=np.int64)
     seen = 0
     tallies: list[Tally] = []
-    for share, spent in zip(LOOKS, SPENDING, strict=True):
+    for share, spent in looks:
         upto = max(int(share * n), 1)
         if upto > seen:
             for side, found in enumerate(runner.both(subject, seen, upto, hits)):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from shapedp.audit.bounds import binomial_p_values
 from shapedp.audit.shapes import LEVELS, Shape, cosine_level, magnitude_levels, radius_levels, shape_of
+from shapedp.audit.subjects import released
 from shapedp.mechanisms import Additive
 from shapedp.noise import Law
 from shapedp.numerics.checks import count, positive
@@ -100,8 +101,7 @@ def _sampler(mechanism: Any, law: Law | None) -> tuple[Law, Sampler]:
             raise ValueError("law goes with a function: a mechanism of the library brings its own")
 
         def release(x: Floats, rng: np.random.Generator | None, n: int) -> Any:
-            rows = np.broadcast_to(x, (n, mechanism.law.dim))
-            return mechanism.release(rows, rng=rng, unsafe=True, batch=n).value
+            return released(mechanism, x, n, rng)
 
         return mechanism.law, release
     if not callable(mechanism) or law is None:

@@ -7,7 +7,7 @@ from functools import singledispatch
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity
+from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
 
 Floats = NDArray[np.float64]
 
@@ -46,4 +46,10 @@ def _(sensitivity: Box, difference: Floats) -> float:
 @gauge.register
 def _(sensitivity: Blocks, difference: Floats) -> float:
     norms = np.sqrt(np.add.reduceat(np.square(np.ravel(difference)), sensitivity.starts))
+    return float(_over(norms, sensitivity.radii).max())
+
+
+@gauge.register
+def _(sensitivity: Slices, difference: Floats) -> float:
+    norms = np.sqrt(np.square(difference).reshape(sensitivity.panels).sum(axis=(0, 2)))
     return float(_over(norms, sensitivity.radii).max())

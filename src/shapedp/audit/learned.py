@@ -12,6 +12,7 @@ Floats = NDArray[np.float64]
 
 _BINS = 256
 _DISTINCT = 2048
+_ATOM = 6
 _SQUARES, _PRODUCTS = 256, 12
 _WORK = 4e9  # rows times columns^2 of one Newton step
 _RIDGE = 1e-3
@@ -73,10 +74,12 @@ def learn(first: Floats, second: Floats, inputs: tuple[Any, Any], classifier: An
 
 def _table(first: Floats, second: Floats) -> TableScore:
     first, second = np.nan_to_num(first, nan=np.inf), np.nan_to_num(second, nan=np.inf)
-    values = np.unique(np.concatenate([first, second]))
+    values, seen = np.unique(np.concatenate([first, second]), return_counts=True)
     if values.size > _DISTINCT:
-        both = np.concatenate([np.quantile(side, np.linspace(0, 1, _BINS)) for side in (first, second)])
-        values = np.unique(both[np.isfinite(both)])
+        both = [np.quantile(side, np.linspace(0, 1, _BINS)) for side in (first, second)]
+        atoms = values[seen >= _ATOM][:_DISTINCT]  # values that repeat get a bin of their own
+        both += [atoms, np.nextafter(atoms, np.inf)]
+        values = np.unique(np.concatenate(both))
     counts = [np.bincount(np.searchsorted(values, s, side="right"), minlength=values.size + 1) for s in (first, second)]
     ratio = np.log((counts[0] + 0.5) / len(first)) - np.log((counts[1] + 0.5) / len(second))
     return TableScore(values, ratio)

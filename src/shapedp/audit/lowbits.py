@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from shapedp.audit.empirical import AuditResult
 from shapedp.audit.empirical import mechanism as audit_mechanism
+from shapedp.audit.subjects import released
 from shapedp.mechanisms import Additive
 
 Floats = NDArray[np.float64]
@@ -108,5 +109,4 @@ class Released:
     secure: ClassVar[bool] = True  # takes rng=None
 
     def __call__(self, x: Any, rng: np.random.Generator | None, n: int) -> Floats:
-        rows = np.broadcast_to(np.asarray(x, dtype=np.float64), (n, self.mechanism.law.dim))
-        return np.asarray(self.mechanism.release(rows, rng=rng, unsafe=True, batch=n).value, dtype=np.float64)
+        return released(self.mechanism, x, n, rng)

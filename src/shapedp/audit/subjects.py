@@ -55,8 +55,7 @@ class AdditiveSubject(Subject):
     method: str = "likelihood ratio"
 
     def draw(self, side: int, n: int, rng: Generator | None) -> Floats:
-        x = np.broadcast_to(self.inputs[side], (n, self.mechanism.law.dim))
-        return np.asarray(self.mechanism.release(x, rng=rng, unsafe=True, batch=n).value, dtype=np.float64)
+        return released(self.mechanism, self.inputs[side], n, rng)
 
     def score(self, outputs: Floats) -> Floats:
         return log_ratio(self.mechanism.law, *self.inputs, outputs)
@@ -109,6 +108,13 @@ class CallableSubject(Subject):
         return replace(self, given=score)
 
 
+def released(mechanism: Additive, x: Any, n: int, rng: Generator | None) -> Floats:
+    """n releases of the query x, whether or not the claim is certified, one per row."""
+    query = np.asarray(x, dtype=np.float64).reshape(mechanism.shape)
+    release = mechanism.release(np.broadcast_to(query, (n, *query.shape)), rng=rng, unsafe=True, batch=n)
+    return np.asarray(release.value, dtype=np.float64).reshape(n, -1)
+
+
 def subject_of(
     mechanism: Any, neighbours: tuple[Any, Any] | None, score: Score | None, vectorized: bool
 ) -> AdditiveSubject | CallableSubject:
@@ -118,9 +124,9 @@ def subject_of(
             raise TypeError("score goes with a function: a mechanism of the library is scored by its density")
         if neighbours is None:
             neighbours = (np.zeros(mechanism.law.dim), np.asarray(mechanism.sensitivity.extreme()))
-        pair = tuple(finite("neighbours", side) for side in _pair(neighbours))
-        if any(side.shape != (mechanism.law.dim,) for side in pair):
-            raise ValueError(f"neighbours must be two vectors of length {mechanism.law.dim}")
+        pair = tuple(np.ravel(finite("neighbours", side)) for side in _pair(neighbours))
+        if any(side.size != mechanism.law.dim for side in pair):
+            raise ValueError(f"neighbours must be two queries of shape {mechanism.shape}")
         return AdditiveSubject(mechanism, (pair[0], pair[1]))
     if not callable(mechanism):
         raise TypeError(f"audit takes a mechanism or a function f(x, rng), got {type(mechanism).__name__}")

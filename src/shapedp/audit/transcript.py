@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -105,7 +106,7 @@ class _Player:
 @dataclass(frozen=True)
 class _Outcome:
     steps: list[_Step]
-    result: Any
+    shown: Any
     error: str | None
 
 
@@ -134,15 +135,15 @@ def replay(
     largest, releases, tried = 0.0, 0, 0
     for number, (data, other) in enumerate(pairs):
         tried += 1
-        before = _watch(run, data, _Recorder())
-        control = _watch(run, data, _Player(before.steps))
-        odd = [Finding(number, *one) for one in _compare(before, control, shown, 0.0, None)[1]]
+        before = _watch(run, data, _Recorder(), shown)
+        control = _watch(run, data, _Player(before.steps), shown)
+        odd = [Finding(number, *one) for one in _compare(before, control, 0.0, None)[1]]
         if odd:
             what = "the run is random by itself, so neighbours cannot be compared: fix its seed"
             findings.append(Finding(number, odd[0].release, what, odd[0].detail))
             continue
-        after = _watch(run, other, _Player(before.steps))
-        reach, found = _compare(before, after, shown, slack, adjacency)
+        after = _watch(run, other, _Player(before.steps), shown)
+        reach, found = _compare(before, after, slack, adjacency)
         findings += [Finding(number, *one) for one in found]
         largest, releases = max(largest, reach), releases + len(before.steps)
     if not tried:
@@ -150,17 +151,17 @@ def replay(
     return ReplayResult(tried, releases, largest, tuple(findings))
 
 
-def _watch(run: Callable[[Any], Any], data: Any, watcher: _Recorder | _Player) -> _Outcome:
+def _watch(run: Callable[[Any], Any], data: Any, watcher: _Recorder | _Player, shown: Callable[[Any], Any]) -> _Outcome:
     with watching(watcher):
         try:
             result, error = run(data), None
         except Exception as raised:  # whatever a run raises is control flow that the data decided
-            result, error = None, f"{type(raised).__name__}: {raised}"
-    return _Outcome(watcher.steps, result, error)
+            return _Outcome(watcher.steps, None, f"{type(raised).__name__}: {raised}")
+    return _Outcome(watcher.steps, copy.deepcopy(shown(result)), error)  # an estimator is the same object next time
 
 
 def _compare(
-    before: _Outcome, after: _Outcome, shown: Callable[[Any], Any], slack: float, adjacency: Adjacency | None
+    before: _Outcome, after: _Outcome, slack: float, adjacency: Adjacency | None
 ) -> tuple[float, list[tuple[int | None, str, str]]]:
     found: list[tuple[int | None, str, str]] = []
     largest = 0.0
@@ -178,7 +179,7 @@ def _compare(
         found.append((None, "control flow", f"{len(before.steps)} releases against {len(after.steps)}"))
     if before.error != after.error:
         found.append((None, "control flow", f"one run ends in {before.error}, the other in {after.error}"))
-    elif not found and not _same(shown(before.result), shown(after.result)):
+    elif not found and not _same(before.shown, after.shown):
         found.append((None, "another door", "after equal releases the results differ: data leaves without noise"))
     return largest, found
 
