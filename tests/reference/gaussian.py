@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from flint import arb, ctx
 
 DIGITS = 50
@@ -87,3 +88,23 @@ def log_delta(epsilon: float, mu: float) -> arb:
     """log delta, at any depth."""
     with precision():
         return delta(epsilon, mu).log()
+
+
+def random_claims(n: int, seed: int) -> list[tuple[float, float]]:
+    """(epsilon, delta) log-uniform in [1e-3, 50] x [1e-30, 0.5]."""
+    rng = np.random.default_rng(seed)
+    epsilon = np.exp(rng.uniform(np.log(1e-3), np.log(50), n))
+    target = np.exp(rng.uniform(np.log(1e-30), np.log(0.5), n))
+    return list(zip(epsilon.tolist(), target.tolist(), strict=True))
+
+
+def random_points(n: int, seed: int) -> list[tuple[float, float]]:
+    """(epsilon, mu): mu log-uniform in [1e-4, 40]; epsilon uniform in [0, 700], at a given depth, near a = 0, or 0."""
+    rng = np.random.default_rng(seed)
+    points = []
+    for _ in range(n):
+        mu = float(np.exp(rng.uniform(np.log(1e-4), np.log(40))))
+        depth = (rng.uniform(-9, 39), rng.choice([-1, 1]) * 10 ** rng.uniform(-17, 0))
+        epsilon = (rng.uniform(0, 700), mu * (mu / 2 + depth[0]), mu * (mu / 2 + depth[1]), 0.0)
+        points.append((float(np.clip(epsilon[rng.choice(4, p=[0.3, 0.4, 0.28, 0.02])], 0, 700)), mu))
+    return points

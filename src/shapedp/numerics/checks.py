@@ -100,6 +100,6 @@ def vector(name: str, values: ArrayLike, *, least: float = -math.inf, strict: bo
 
 def one_of(name: str, value: object, allowed: tuple[str | None, ...]) -> Any:
     """One of a few words."""
-    if not any(value == word for word in allowed):
+    if not (value is None or isinstance(value, str)) or value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
     return value

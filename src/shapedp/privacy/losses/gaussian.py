@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
 
 from shapedp.noise import Gaussian
-from shapedp.numerics import last_true, mills, normal_log_density
+from shapedp.numerics import SearchError, last_true, mills, normal_log_density
 from shapedp.numerics.checks import nonnegative, positive, probability, real
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.losses.base import Floats, Loss
@@ -110,7 +111,8 @@ class GaussianLoss(Loss):
         half = renyi_order(alpha) / 2
         least = self.mu if self.least is None else self.least
         upper = half * self.mu * self.mu * (1 + 2.0**-50) + (_TINY if self.mu else 0.0)
-        return Bracket(max(half * least * least * (1 - 2.0**-50) - _TINY, 0.0), upper)
+        lower = half * least * least * (1 - 2.0**-50) - _TINY
+        return Bracket(max(lower if least == math.inf else min(lower, sys.float_info.max), 0.0), upper)
 
     @classmethod
     def calibrate(cls, epsilon: float, delta: float) -> GaussianLoss:
@@ -137,7 +139,11 @@ class GaussianLoss(Loss):
                 slope = math.exp(-a * a / 2) / _SQRT_2PI
                 step = retreat * above / slope if slope > 0 else 0.0
                 guess = max(guess - step, guess / 2) * (1 - retreat * 2.0**-52)
-        return cls(last_true(lambda mu: excess(mu) <= 0, 1e-300, MU_LIMIT))
+        try:
+            low = epsilon / (100 + math.sqrt(2 * epsilon))  # a > 100 there
+            return cls(last_true(lambda mu: excess(mu) <= 0, low, MU_LIMIT))
+        except SearchError:
+            raise ValueError(f"delta = {delta!r} is below what floats resolve: ask for delta >= 1e-320") from None
 
 
 def renyi_order(alpha: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, field
 from functools import cached_property, singledispatch
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from shapedp.noise import DiscreteLaplace, Laplace
 from shapedp.numerics import sum_bounds
-from shapedp.numerics.checks import nonnegative, vector
+from shapedp.numerics.checks import nonnegative, numeric, real, vector
 from shapedp.numerics.laplace_sums import LaplaceSum
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.losses.base import Floats
@@ -43,10 +44,12 @@ class LaplaceLoss(SumLoss):
     worst: bool = False
 
     def __post_init__(self) -> None:
-        if self.pure != math.inf:
-            object.__setattr__(self, "pure", nonnegative("pure", self.pure))
-        if not np.isinf(self.ratios).any():
-            object.__setattr__(self, "ratios", vector("ratios", self.ratios, least=0.0))
+        pure, given = real("pure", self.pure), numeric("ratios", self.ratios).astype(np.float64, copy=False)
+        object.__setattr__(self, "pure", pure if pure == math.inf else nonnegative("pure", pure))
+        vector("ratios", np.minimum(given, sys.float_info.max), least=0.0)
+        object.__setattr__(self, "ratios", given)
+        if self._sum > pure * (1 + 2.0**-40):
+            raise ValueError(f"ratios must add up to at most pure = {pure!r}, got {self._sum!r}")
 
     @cached_property
     def total(self) -> LaplaceSum:
