@@ -20,6 +20,7 @@ from shapedp.accounting.ledger.errors import (
     LedgerReadOnlyError,
     LedgerUnavailableError,
 )
+from shapedp.accounting.ledger.forks import gate
 from shapedp.numerics.checks import positive
 
 import sqlalchemy as sa  # isort: skip
@@ -106,7 +107,7 @@ class Store:
     @contextmanager
     def _transaction(self, *, write: bool, create: bool = False) -> Iterator[sa.Connection]:
         try:
-            with _engine(self, create).connect() as plain:
+            with gate.transaction(), _engine(self, create).connect() as plain:
                 connection = plain.execution_options(ledger_write=write)
                 with connection.begin():
                     yield connection
