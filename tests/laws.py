@@ -84,7 +84,7 @@ LAWS = [
     ),
     Row(
         "discrete-laplace-2",
-        lambda t: DiscreteLaplace([round(50 * t), round(100 * t)], [2.0**-20, 8.0], 2),
+        lambda t: DiscreteLaplace([round(50 * t), round(50 * t)], [2.0**-20, 8.0], 2),
         _lattice,
         lambda law: law.grid,
         discrete=True,

@@ -136,7 +136,7 @@ def test_batches_are_independent_draws_and_as_many_spends(name):
 @pytest.mark.parametrize("confidence", [0.5, 0.95])
 def test_intervals_and_standard_errors_hold_on_releases(name, confidence):
     """False-alarm rate 1e-6 per coordinate; the same test refuses intervals 2% too narrow or too wide."""
-    mechanism, n = MECHANISMS[name], 300_000
+    mechanism, n = MECHANISMS[name], 600_000
     release = mechanism.release(np.tile(X, (n, 1)), batch=n)
     low, high = release.interval(confidence)
     centre, half = (low + high) / 2, (high - low) / 2

@@ -14,7 +14,7 @@ from shapedp.noise import law_from_json
 from shapedp.sampling import SecureSource, SimulatedSource
 
 FALSE_ALARM = 1e-6
-DRAWS = 400_000
+DRAWS = 600_000
 EVERY = pytest.mark.parametrize("row", LAWS, ids=lambda row: row.name)
 
 
@@ -22,7 +22,7 @@ def nodes(row, law, i):
     """Points and weights that integrate over one coordinate: grid points, or Gauss-Legendre panels about zero."""
     if row.discrete:
         marginal = row.marginal(law, i)
-        last = int(-marginal.ppf(1e-11) / row.grid(law)[i])
+        last = int(-marginal.ppf(1e-8) / row.grid(law)[i])
         return np.arange(-last, last + 1) * row.grid(law)[i], np.ones(2 * last + 1)
     t, w = np.polynomial.legendre.leggauss(24)
     edges = np.sqrt(np.broadcast_to(law.variances(), law.dim)[i]) * np.array([0, 0.5, 1.5, 3, 6, 12, 24])
@@ -46,10 +46,10 @@ def test_density_integrates_to_one_and_to_the_marginal(row):
     density = np.exp(law.log_density(points)) / scale
     assert density.shape == grids[0].shape
     marginal = density if law.dim == 1 else density @ axes[1][1]
-    assert marginal @ axes[0][1] == pytest.approx(1, abs=1e-9)
+    assert marginal @ axes[0][1] == pytest.approx(1, abs=1e-7 if row.discrete else 1e-9)
     x, reference = axes[0][0], row.marginal(law, 0)
     if row.discrete:
-        np.testing.assert_allclose(np.cumsum(marginal), reference.cdf(x), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(np.cumsum(marginal), reference.cdf(x), rtol=0, atol=1e-7)
     else:
         np.testing.assert_allclose(marginal, reference.pdf(x), rtol=1e-9, atol=1e-30 * marginal.max())
 
@@ -117,7 +117,7 @@ def test_draws_are_independent_of_each_other(row):
         assert contingency(a, b) > FALSE_ALARM
     scale = law.marginal_scales()[0]
     assert (
-        contingency(first[:, 0], first[:, 0] + scale * 20 * np.random.default_rng(1).normal(size=60_000)) < FALSE_ALARM
+        contingency(first[:, 0], first[:, 0] + scale * 8 * np.random.default_rng(1).normal(size=60_000)) < FALSE_ALARM
     )
 
 
