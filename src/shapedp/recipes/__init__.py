@@ -3,13 +3,19 @@
 from collections.abc import Callable
 
 from shapedp.mechanisms import Additive
+from shapedp.recipes import inid
 from shapedp.recipes.gaussian import analytic_gaussian, classic_gaussian
 from shapedp.recipes.laplace import laplace
+from shapedp.recipes.tensor import idn, mvg, tvg, udn
 
 RECIPES: dict[str, Callable[..., Additive]] = {
     "classic-gaussian": classic_gaussian,
     "analytic-gaussian": analytic_gaussian,
     "laplace": laplace,
+    "tvg": tvg,
+    "udn": udn,
+    "idn": idn,
+    "mvg": mvg,
 }
 
-__all__ = ["RECIPES", "analytic_gaussian", "classic_gaussian", "laplace"]
+__all__ = ["RECIPES", "analytic_gaussian", "classic_gaussian", "idn", "inid", "laplace", "mvg", "tvg", "udn"]
