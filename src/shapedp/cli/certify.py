@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 from pathlib import Path
 from typing import Any
 
 from shapedp.cli.files import read_json
-from shapedp.cli.options import add_claim, add_json
+from shapedp.cli.options import add_claim, add_json, tensor_shape
 from shapedp.cli.output import exit_code, print_certificate, print_json
 from shapedp.mechanisms import Additive, certify
 from shapedp.privacy import Certificate
@@ -25,6 +26,7 @@ def register(commands: Any) -> None:
     )
     parser.add_argument("subject", metavar="RECIPE|FILE", help="a recipe's name, or a mechanism written by calibrate")
     parser.add_argument("--dim", type=int, help="dimension of the query (recipes)")
+    parser.add_argument("--tensor", metavar="SHAPE", help="shape of the query, 28x28x64, instead of --dim (recipes)")
     parser.add_argument("--sensitivity", type=float, default=1.0, help="radius of the recipe's ball (default 1)")
     add_claim(parser, required=False)
     add_json(parser)
@@ -44,12 +46,13 @@ def run(options: argparse.Namespace) -> int:
 def _certificate(options: argparse.Namespace) -> Certificate:
     claimed = options.epsilon is not None and options.delta is not None
     if options.subject in RECIPES:
-        if not claimed or options.dim is None:
-            raise ValueError("a recipe needs --dim, --epsilon and --delta")
+        if not claimed or (options.dim is None) == (options.tensor is None):
+            raise ValueError("a recipe needs --epsilon, --delta and either --dim or --tensor")
         recipe = RECIPES[options.subject]
-        mechanism = recipe(
-            dim=options.dim, sensitivity=options.sensitivity, epsilon=options.epsilon, delta=options.delta
-        )
+        size = {"dim": options.dim} if options.tensor is None else {"shape": tensor_shape(options.tensor)}
+        if "shape" in size and "shape" not in inspect.signature(recipe).parameters:
+            raise ValueError(f"{options.subject} releases vectors: give --dim instead of --tensor")
+        mechanism = recipe(**size, sensitivity=options.sensitivity, epsilon=options.epsilon, delta=options.delta)
         return mechanism.certificate
     path = Path(options.subject)
     if not path.exists():

@@ -40,6 +40,8 @@ def run(options: argparse.Namespace) -> int:
             raise FileNotFoundError(f"{path.parent}: no such folder")
     mechanism = Additive.from_json(read_json(options.mechanism))
     vector = read_vector(options.input, options.column)
+    if len(mechanism.shape) > 1 and options.output.suffix != ".npy":
+        raise ValueError(f"the answer is a tensor of shape {mechanism.shape}: only npy files hold it")
     release = mechanism.release(vector.values, unsafe=options.unsafe)
     record = {**release.certificate.to_json(), "unsafe": release.unsafe}
     write_json(beside, record)

@@ -64,7 +64,7 @@ class Slices(Sensitivity):
 
     def l1_reach(self, scales: Floats) -> tuple[float, float]:
         """That of the blocks the slices are, in an order that makes them blocks."""
-        return self._blocks().l1_reach(scales if scales.size == 1 else scales[self._order()])
+        return self.blocks.l1_reach(self.by_slice(scales))
 
     def extreme(self) -> Floats:
         each = (self.radii / math.sqrt(self.size)).reshape(1, -1, 1)
@@ -85,12 +85,20 @@ class Slices(Sensitivity):
             "adjacency": self.adjacency,
         }
 
-    def _order(self) -> NDArray[np.int64]:
-        """Coordinates sorted by slice."""
-        return np.arange(self.dim).reshape(self.panels).transpose(1, 0, 2).reshape(-1)
+    def by_slice(self, values: Floats) -> Floats:
+        """One value per coordinate, or a single one, in the order of `blocks`."""
+        return values if values.size == 1 else values.reshape(self.panels).transpose(1, 0, 2).reshape(-1)
 
-    def _blocks(self) -> Blocks:
-        return Blocks(self.radii, np.full(self.radii.size, self.size))
+    def in_place(self, values: Floats) -> Floats:
+        """The inverse of `by_slice`."""
+        before, slices, after = self.panels
+        return values if values.size == 1 else values.reshape(slices, before, after).transpose(1, 0, 2).reshape(-1)
+
+    @property
+    def blocks(self) -> Blocks:
+        """The same set, its coordinates sorted by slice."""
+        return Blocks(self.radii, np.full(self.radii.size, self.size), adjacency=self.adjacency)
 
     def _clip(self, rows: Rows) -> Rows:
-        return self._blocks()._clip(rows.taken(self._order())).taken(np.argsort(self._order()))
+        order = np.arange(self.dim).reshape(self.panels).transpose(1, 0, 2).reshape(-1)
+        return self.blocks._clip(rows.taken(order)).taken(np.argsort(order))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shapedp.noise import Law
 from shapedp.noise.errors import Measure, measure_of
-from shapedp.sensitivity import Sensitivity
+from shapedp.sensitivity import Sensitivity, Slices
 
 Floats = NDArray[np.float64]
 
@@ -39,6 +39,12 @@ class Request:
     def root_weights(self) -> Floats:
         """sqrt(w), one entry per coordinate or a single 1."""
         return np.ones(1) if self.weights is None else np.sqrt(self.weights)
+
+
+def by_slice(sensitivity: Slices, request: Request) -> Request:
+    """The same request over the blocks that slices are, its coordinates sorted by slice."""
+    weights = None if request.weights is None else sensitivity.by_slice(request.weights)
+    return replace(request, sensitivity=sensitivity.blocks, weights=weights)
 
 
 @dataclass(frozen=True)

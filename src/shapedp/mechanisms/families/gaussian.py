@@ -7,10 +7,10 @@ from functools import singledispatch
 
 import numpy as np
 
-from shapedp.mechanisms.families.base import DoesNotApplyError, Family, Floats, Request, optimal_scales
+from shapedp.mechanisms.families.base import DoesNotApplyError, Family, Floats, Request, by_slice, optimal_scales
 from shapedp.noise import Gaussian
 from shapedp.privacy.losses import GaussianLoss
-from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity
+from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
 
 _UP = 1 + 2.0**-44
 
@@ -72,6 +72,12 @@ def _blocks(sensitivity: Blocks, mu: float, request: Request) -> Gaussian:
     else:
         roots = np.sqrt(np.add.reduceat(request.weights, sensitivity.starts))
     return Gaussian(_optimal(sensitivity.radii, roots, mu), sizes=sensitivity.sizes)
+
+
+@_shape.register(Slices)
+def _slices(sensitivity: Slices, mu: float, request: Request) -> Gaussian:
+    """Slices are blocks in another order."""
+    return Gaussian(sensitivity.in_place(_blocks(sensitivity.blocks, mu, by_slice(sensitivity, request)).scales))
 
 
 def _optimal(bounds: Floats, roots: Floats, mu: float) -> Floats:
