@@ -155,3 +155,12 @@ def test_renyi_dominates_the_integral() -> None:
         for worst in (True, False):
             bracket = LaplaceLoss(r, [r], worst=worst).renyi(alpha)
             assert arb(bracket.lower) <= truth <= arb(bracket.upper)
+
+
+def test_a_ball_costs_no_more_than_its_cross_polytope() -> None:
+    """Below randomised response, (1 - e^(epsilon - pure))/(1 + e^-pure), at every epsilon."""
+    loss = loss_of(Laplace(1.0, 3), L2(1.0, 3))
+    for epsilon in (0.0, 0.3, 1.0):
+        response = -math.expm1(epsilon - loss.pure) / (1 + math.exp(-loss.pure))
+        assert loss.delta(epsilon).upper < response
+        assert loss.delta(epsilon).upper == pytest.approx(float(closed_form(loss.pure, epsilon)), rel=1e-9)

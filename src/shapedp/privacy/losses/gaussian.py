@@ -126,22 +126,22 @@ class GaussianLoss(Loss):
             raise ValueError("delta must be > 0 for Gaussian noise: no Gaussian meets pure differential privacy")
         at = np.array([epsilon])
 
-        def excess(mu: float) -> float:
-            return float(_profile(at, mu)[1][0]) - delta
+        def ends(mu: float) -> tuple[float, float]:
+            lower, upper = _profile(at, mu)
+            return float(lower[0]), float(upper[0])
 
-        guess = _newton(epsilon, delta)
-        if guess is not None:
-            for retreat in (1.0, 4.0, 64.0):
-                above = excess(guess)
-                if above <= 0:
-                    return cls(guess)
-                a = epsilon / guess - guess / 2
-                slope = math.exp(-a * a / 2) / _SQRT_2PI
-                step = retreat * above / slope if slope > 0 else 0.0
-                guess = max(guess - step, guess / 2) * (1 - retreat * 2.0**-52)
+        mu = _newton(epsilon, delta)
+        for factor in (0.125, 1.0, 8.0) if mu > 0 else ():
+            lower, upper = ends(mu)
+            if upper <= delta:
+                return cls(mu)
+            a = epsilon / mu - mu / 2
+            slope = max(math.exp(-a * a / 2) / _SQRT_2PI, sys.float_info.min)
+            excess = upper - delta + factor * (upper - lower)  # and some of the bracket's own noise
+            mu = max(mu - excess / slope, mu / 2) * (1 - factor * 2.0**-50)
         try:
             low = epsilon / (100 + math.sqrt(2 * epsilon))  # a > 100 there
-            return cls(last_true(lambda mu: excess(mu) <= 0, low, MU_LIMIT))
+            return cls(last_true(lambda mu: ends(mu)[1] <= delta, low, MU_LIMIT))
         except SearchError:
             raise ValueError(f"delta = {delta!r} is below what floats resolve: ask for delta >= 1e-320") from None
 
@@ -160,8 +160,8 @@ def _gaussian(law: Gaussian, sensitivity: Sensitivity) -> GaussianLoss:
     return GaussianLoss(mu, least)
 
 
-def _newton(epsilon: float, delta: float) -> float | None:
-    """A root of log delta(mu) = log delta, or None where plain floats do not find one."""
+def _newton(epsilon: float, delta: float) -> float:
+    """A root of log delta(mu) = log delta, or 0 where plain floats do not find one."""
     target = math.log(delta)
     quantile = max(-float(special.ndtri(delta)), 0.0)
     mu = 2 * epsilon / (quantile + math.sqrt(quantile * quantile + 2 * epsilon))
@@ -171,10 +171,10 @@ def _newton(epsilon: float, delta: float) -> float | None:
             a = epsilon / mu - mu / 2
             step = (target - value) * math.exp(a * a / 2 + value) * _SQRT_2PI
         except (ValueError, OverflowError, ZeroDivisionError):
-            return None
+            return 0.0
         if not abs(step) < math.inf:
-            return None
+            return 0.0
         if abs(step) <= 2.0**-30 * mu:
             return mu + step
         mu = min(max(mu + step, mu / 2), mu * 2)
-    return None
+    return 0.0

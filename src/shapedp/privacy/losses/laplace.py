@@ -31,8 +31,9 @@ class LaplaceLoss(SumLoss):
     difference is the worst of the set: a corner of a box, a vertex of an L1 ball.
 
     Guarantee: (pure, 0)-DP. For delta > 0 and a `worst` difference the bracket holds the exact profile of the sum of
-    the coordinates' losses; otherwise the upper end is the worst any (pure, 0)-DP mechanism can do (randomised
-    response) and the lower end what `ratios` shows.
+    the coordinates' losses; otherwise the upper end is that of one coordinate that carries the whole of `pure`, a
+    vertex of the cross-polytope around the set (on a grid: the worst any (pure, 0)-DP mechanism can do, randomised
+    response), and the lower end what `ratios` shows.
     For log-concave noise min(p(x), e^eps p(x + v)) is jointly log-concave, so that delta is quasi-convex in v
     (Prekopa 1973) and largest at a vertex of a polytope; all vertices of a box are alike.
     Reference: Dwork, McSherry, Nissim and Smith 2006, Proposition 1; Kairouz, Oh and Viswanath 2015, Theorem 2.5.
@@ -72,11 +73,11 @@ class LaplaceLoss(SumLoss):
         return lower, upper
 
     def _simple(self, epsilon: Floats) -> tuple[Floats, Floats]:
-        """What the largest ratio alone and the event that every coordinate is at its top show; randomised response."""
+        """What the largest ratio alone and the event that every coordinate is at its top show; the worst vertex."""
         top = float(self.ratios.max())
         with np.errstate(under="ignore", over="ignore"):
             single = -np.expm1(np.minimum(epsilon - top * (1 - 2.0**-48), 0.0) / 2)
-            if self.continuous and self.worst and self.ratios.size == 1:
+            if self.continuous:
                 upper = -np.expm1(np.minimum(epsilon - self.pure, 0.0) / 2)
             else:
                 upper = -np.expm1(np.minimum(epsilon - self.pure, 0.0)) / (1 + math.exp(-self.pure))
