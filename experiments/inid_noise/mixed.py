@@ -4,7 +4,7 @@
 
 The paper leaves mixtures open. Searched: one large coordinate (or several) and many small ones, (epsilon, delta) of
 (0.5, 1e-6), (1, 1e-6), (4, 1e-6), (1, 1e-10), and the power-law profiles i^-1, i^-2. Reported: the mixture's error over
-the better of Laplace and Gaussian, both shaped and exact. Expected: as low as 0.76 at (1, 1e-6); 1 where nothing is won.
+the better of Laplace and Gaussian, both shaped and exact. Expected: 0.747 at (1, 1e-6); 1 where nothing is won.
 """
 
 from __future__ import annotations

@@ -9,19 +9,23 @@ from numpy.typing import ArrayLike
 
 from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.calibrate import _calibrated, _request
-from shapedp.mechanisms.families import FAMILIES
+from shapedp.mechanisms.families import FAMILIES, Request
 from shapedp.privacy import NotCertifiedError
 from shapedp.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """One family's answer: a calibrated mechanism and its expected error, or the reason it does not apply."""
+    """One family's answer: a calibrated mechanism and its expected error, or the reason it does not apply.
+
+    `why` says, of the best family, in one sentence what made it win.
+    """
 
     family: str
     mechanism: Additive | None
     expected_error: float
     reason: str
+    why: str = ""
 
     def __str__(self) -> str:
         error = "-" if self.mechanism is None else f"{self.expected_error:.6g}"
@@ -48,9 +52,20 @@ def advise(
             continue
         served.append((mechanism.expected_error(request.error, request.weights), family.name, mechanism))
     served.sort(key=lambda entry: entry[0])
-    ranked = []
+    ranked: list[Advice] = []
     for cost, name, mechanism in served:
         ratio = cost / served[0][0]
         reason = "least expected error" if ratio == 1 else f"{ratio:.4g} times the least expected error"
-        ranked.append(Advice(name, mechanism, cost, reason))
+        ranked.append(Advice(name, mechanism, cost, reason, "" if ranked else _why(request, served)))
     return ranked + refused
+
+
+def _why(request: Request, served: list[tuple[float, str, Additive]]) -> str:
+    cost, name, mechanism = served[0]
+    explain = FAMILIES[name].why
+    text = f"{name} noise has the least expected error"
+    if explain is not None:
+        text += f": {explain(request, mechanism.law)}"
+    if len(served) > 1:
+        text += f"; {served[1][1]} noise costs {served[1][0] / cost:.3g} times as much"
+    return text + "."

@@ -49,13 +49,17 @@ def by_slice(sensitivity: Slices, request: Request) -> Request:
 
 @dataclass(frozen=True)
 class Family:
-    """A name, the least-error law of the family for a request, the options it takes, and whether it can minimise
-    other measures than the squared error."""
+    """A name, the least-error law of the family for a request, and the options it takes.
+
+    `every_measure` says whether it can minimise other measures than the squared error; `why` says, of a law that
+    won, what made it win.
+    """
 
     name: str
     law: Callable[[Request], Law]
     options: tuple[str, ...] = ()
     every_measure: bool = False
+    why: Callable[[Request, Law], str] | None = None
 
 
 def optimal_scales(bounds: Floats, weights: Floats, power: float, order: float, reach: float) -> Floats:

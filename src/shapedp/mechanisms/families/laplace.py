@@ -149,4 +149,21 @@ def _on_grid(scales: Floats, request: Request) -> DiscreteLaplace:
     raise DoesNotApplyError(f"epsilon = {epsilon:g} is too small for exact noise on a grid in dimension {dim}")
 
 
-FAMILY = Family("laplace", _law, every_measure=True)
+@singledispatch
+def _reason(sensitivity: Sensitivity) -> str:
+    return "its peak at zero is sharp, which pays off while few coordinates decide or no delta is allowed"
+
+
+@_reason.register(L1)
+def _reason_cross(sensitivity: L1) -> str:
+    return "a vertex of the L1 ball moves one coordinate only, and there Laplace noise is sharper than Gaussian"
+
+
+@_reason.register(Box)
+def _reason_box(sensitivity: Box) -> str:
+    bounds = sensitivity.profile / sensitivity.profile.max()
+    effective = float(bounds.sum() ** 2 / (bounds @ bounds))
+    return f"few coordinates decide (about {effective:.3g} of {bounds.size}), and there its sharp peak at zero pays off"
+
+
+FAMILY = Family("laplace", _law, every_measure=True, why=lambda request, law: _reason(request.sensitivity))

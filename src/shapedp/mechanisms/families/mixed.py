@@ -34,4 +34,14 @@ def _box(sensitivity: Box, request: Request) -> Law:
     return found
 
 
-FAMILY = Family("mixed", _law, every_measure=True)
+def _why(request: Request, law: Law) -> str:
+    assert isinstance(law, Mixed)
+    crowd = int(law.gaussian.sum())
+    few = law.dim - crowd
+    decide = "1 coordinate decides and carries" if few == 1 else f"{few} coordinates decide and carry"
+    return (
+        f"{decide} Laplace noise, sharp at zero; the losses of the other {crowd} add up in squares under Gaussian noise"
+    )
+
+
+FAMILY = Family("mixed", _law, every_measure=True, why=_why)

@@ -55,4 +55,8 @@ def _box(sensitivity: Box, request: Request) -> Law:
     return Staircase(width, inner, units, grid)
 
 
-FAMILY = Family("staircase", _law, every_measure=True)
+def _why(request: Request, law: Law) -> str:
+    return "each coordinate spends enough epsilon that steps as wide as its bound beat an exponential decay"
+
+
+FAMILY = Family("staircase", _law, every_measure=True, why=_why)

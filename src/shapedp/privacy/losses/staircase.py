@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from functools import singledispatch
 
 import numpy as np
 
 from shapedp.noise.staircase import L1Staircase, Staircase
 from shapedp.numerics import sum_bounds
+from shapedp.privacy.losses.base import Floats
 from shapedp.privacy.losses.laplace import LaplaceLoss
 from shapedp.privacy.losses.pairing import loss_of
-from shapedp.sensitivity import Sensitivity
+from shapedp.sensitivity import Box, Sensitivity
 
 
 @loss_of.register(Staircase)
@@ -19,17 +21,22 @@ def _staircase(law: Staircase, sensitivity: Sensitivity) -> LaplaceLoss:
 
     Each coordinate is bounded on its own: exact for a box, generous for other sets.
     """
-    bounds = np.array([sensitivity.l1_reach(_only(law.dim, i))[1] for i in range(law.dim)])
+    bounds = _bounds(sensitivity)
     steps = np.ceil(bounds / law.grid * (1 + 2.0**-50)) + 1
     levels = np.where(bounds > 1e-300, np.ceil(steps / law.width), 0.0)
     return LaplaceLoss(sum_bounds(levels * law.epsilons, 2.0**-50)[1], continuous=False)
 
 
-def _only(dim: int, i: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Scales under which only coordinate i counts."""
-    scales = np.full(dim, np.inf)
-    scales[i] = 1.0
-    return scales
+@singledispatch
+def _bounds(sensitivity: Sensitivity) -> Floats:
+    """The largest |v_i| of each coordinate over the set."""
+    only = np.where(np.eye(sensitivity.dim, dtype=np.bool_), 1.0, np.inf)
+    return np.array([sensitivity.l1_reach(scales)[1] for scales in only])
+
+
+@_bounds.register(Box)
+def _profile(sensitivity: Box) -> Floats:
+    return sensitivity.profile
 
 
 @loss_of.register(L1Staircase)
