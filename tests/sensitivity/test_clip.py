@@ -164,6 +164,18 @@ def test_extreme_scales_of_an_ellipsoid():
         L2(1e-300, 2, scales=[1e-300, 1.0])
 
 
+@pytest.mark.parametrize("form", ["dense", "csr"])
+@pytest.mark.parametrize("radius", [2**29 + 1, 2**29 + 12345, 2**30 - 1])
+def test_rows_outside_by_less_than_rounding_are_pulled_in(radius, form):
+    """R^2 + 1 > R^2, entries on the grid, and the float64 norm is R: only an allowance for rounding sees it."""
+    rows = np.array([[radius, 1.0], [1.0, -radius]])
+    for base in (L2(radius, 2), Blocks([radius], [2]), L2(radius / 2, 2, scales=[2.0, 2.0])):
+        clipped, _ = base.clip(FORMS[form](rows), adjacency="add-remove")
+        assert not any(holds(base, row) for row in exact(rows))
+        assert all(holds(base, row) for row in exact(clipped))
+        np.testing.assert_allclose(dense(clipped), rows, atol=2)
+
+
 @EVERY_SET
 @pytest.mark.parametrize("form", ["dense", "csr"])
 def test_no_row_depends_on_another(name, form):
