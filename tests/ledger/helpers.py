@@ -30,9 +30,11 @@ def gaussian(fits: int) -> sdp.Additive:
     )
 
 
-def spend_until_done(where: str, fits: int, attempts: int, log: Path) -> None:
+def spend_until_done(where: str, fits: int, attempts: int, log: Path, ready: Callable[[], Any] = lambda: None) -> None:
     """Spends `attempts` times; a line "entry" after each release, a line "refused" after each refusal."""
     ledger, mechanism = Ledger.open(where), gaussian(fits)
+    ledger.affords("d", mechanism)
+    ready()
     with open(log, "ab", buffering=0) as out:
         for _ in range(attempts):
             try:
@@ -86,11 +88,24 @@ def race(where: str, folder: Path, *, processes: int, attempts: int, fits: int) 
 
 
 def kill_during_spends(where: str, log: Path, *, kills: int, fits: int, rng: Any) -> None:
-    """Starts a spending child and kills it at a random moment, `kills` times; checks after each."""
-    ledger = Ledger.open(where)
+    """Starts a spending child and kills it within its first few spends, `kills` times; checks after each."""
+    ledger, mechanism = Ledger.open(where), gaussian(fits)
+    started = time.perf_counter()
+    for _ in range(3):
+        with ledger.spend("d", mechanism) as spend:
+            spend.release(X)
+    window = time.perf_counter() - started
     for _ in range(kills):
-        pid = fork(lambda: spend_until_done(where, fits, 10**9, log))
-        time.sleep(rng.uniform(0.0, 0.06))
+        read, write = os.pipe()
+
+        def child(end: int = write) -> None:
+            spend_until_done(where, fits, 10**9, log, ready=lambda: os.write(end, b"1"))
+
+        pid = fork(child)
+        os.read(read, 1)
+        os.close(read)
+        os.close(write)
+        time.sleep(rng.uniform(0.0, window))
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         status = ledger.check("d")
