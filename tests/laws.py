@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law
+from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law, TensorGaussian
 from shapedp.sampling import grid_for
 
 
@@ -70,6 +70,14 @@ LAWS = [
     Row("gaussian-diagonal", lambda t: Gaussian(np.array([0.01, 30.0]) * t), _normal, _default),
     Row("gaussian-block", lambda t: Gaussian(np.array([5.0, 0.2]) * t, sizes=[2, 1]), _normal, _default),
     Row("gaussian-huge", lambda t: Gaussian(1e120 * t, 2), _normal, _default),
+    Row("tensor-diagonal", lambda t: TensorGaussian([[0.5, 3.0], 1], scale=t), _normal, _default),
+    Row(
+        "tensor-rotated",
+        lambda t: TensorGaussian([[[1.0, 0.5], [0.2, 2.0]], [1.5]], scale=t),
+        _normal,
+        _default,
+        independent=False,
+    ),
     Row("laplace-1", lambda t: Laplace(1.3 * t, 1), _laplace, _default),
     Row("laplace-2", lambda t: Laplace(0.6 * t, 2), _laplace, _default),
     Row("laplace-diagonal", lambda t: Laplace(np.array([3.0, 0.05]) * t), _laplace, _default),
