@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from shapedp.numerics.quadrature import ellipse_axes, gauss_error, legendre
+from shapedp.numerics.radius import deviance, log_peak, log_radii
 from shapedp.numerics.sphere import CAP_ERROR, Cap
 
 Floats = NDArray[np.float64]
@@ -20,29 +21,15 @@ _POINTS = 16
 _REACH = 27.0  # the radius is followed until its density has fallen by e^-729
 _STEP = 1.5
 _FLOOR = 1e-300
-_ROUNDS = 60
+_LEAST_BUDGET = 1e-270
+_ROUNDS = 40
 _CHUNK = 512
 _MOST = 512
 
 
-def _deviance(x: Floats) -> Floats:
-    """e^x - 1 - x, relatively accurate at 0 too."""
-    x = np.asarray(x, dtype=np.float64)
-    small = np.abs(x) < 0.25
-    s = np.where(small, x, 0.0)
-    series = np.full_like(s, 1 / math.factorial(13))
-    for n in range(12, 1, -1):
-        series = series * s + 1 / math.factorial(n)
-    with np.errstate(over="ignore"):
-        return np.where(small, series * s * s, np.expm1(x) - x)
-
-
-def _log_peak(k: float) -> float:
-    """log(k^k e^-k/Gamma(k)): the density of log(Y/k) at 0, Y ~ Gamma(k)."""
-    if k < 12:
-        return k * math.log(k) - k - math.lgamma(k)
-    series = 1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - (1 / 1188 - 691 / 360360 / k**2) / k**2) / k**2) / k**2) / k**2
-    return 0.5 * math.log(k / (2 * math.pi)) - series / k
+def growth_of(exponent: float, eta: Floats) -> Floats:
+    """A bound on |e^(exponent x) - 1| for complex x, Re x >= 0, |x| <= eta."""
+    return np.expm1(exponent * eta) if exponent >= 0 else np.minimum(2.0, -exponent * eta)
 
 
 @dataclass(frozen=True)
@@ -56,12 +43,12 @@ class _Panels:
     def take(self, mask: NDArray[np.bool_]) -> _Panels:
         return _Panels(self.index[mask], self.centre[mask], self.half[mask])
 
-    def split(self) -> _Panels:
-        quarter = self.half / 2
+    def split(self, parts: int) -> _Panels:
+        offsets = (2 * np.arange(parts) + 1) / parts - 1
         return _Panels(
-            np.concatenate([self.index, self.index]),
-            np.concatenate([self.centre - quarter, self.centre + quarter]),
-            np.concatenate([quarter, quarter]),
+            np.repeat(self.index, parts),
+            (self.centre[:, None] + self.half[:, None] * offsets).ravel(),
+            np.repeat(self.half / parts, parts),
         )
 
 
@@ -110,8 +97,8 @@ class ShiftExcess:
         put = object.__setattr__
         put(self, "_cap", Cap(self.dim))
         put(self, "_log_d", math.log(self.shift) - math.log(self.k) / self.b)
-        put(self, "_log_peak", _log_peak(self.k))
-        put(self, "_edges", self._log_radii(np.arange(-_REACH, _REACH + _STEP / 2, _STEP)))
+        put(self, "_log_peak", log_peak(self.k))
+        put(self, "_edges", log_radii(self.k, np.arange(-_REACH, _REACH + _STEP / 2, _STEP)))
 
     @property
     def k(self) -> float:
@@ -123,31 +110,18 @@ class ShiftExcess:
         """dim - a: the strength of the pole of g at 0."""
         return self.dim - self.a
 
-    def _log_radii(self, levels: Floats) -> Floats:
-        """z with k (e^z - 1 - z) = level^2 and the sign of the level: a grid in standard deviations."""
-        target = levels * levels / self.k
-        z = np.where(
-            levels > 0,
-            np.minimum(np.sqrt(2 * target), np.log1p(target + np.sqrt(2 * target))),
-            -np.sqrt(2 * target) - target,
-        )
-        for _ in range(60):
-            slope = np.expm1(z)
-            step = np.divide(_deviance(z) - target, slope, out=np.zeros_like(z), where=slope != 0)
-            z = z - step
-            if np.all(np.abs(step) <= 1e-9 * np.abs(z)):
-                break
-        return z
-
-    def _rise(self, y: Floats, level: Floats) -> Floats:
+    def _rise(self, z: Floats, y: Floats, level: Floats) -> Floats:
         """eta > 0 with slack eta + y (e^(b eta) - 1) = level: convex, so Newton from above never overshoots."""
         b, slack = self.b, self.slack
-        with np.errstate(divide="ignore", over="ignore"):
-            eta = np.minimum(level / (slack + b * y), np.log1p(level / y) / b)
+        log_y = z + math.log(self.k)
+        with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+            eta = np.where(level > y, np.logaddexp(0.0, np.log(level) - log_y), np.log1p(level / y)) / b
             if slack == 0:
-                return np.log1p(level / y) / b
-            for _ in range(30):
-                grown = y * np.expm1(b * eta)
+                return eta
+            eta = np.minimum(level / (slack + b * y), eta)
+            for _ in range(60):
+                size = b * eta
+                grown = np.where(size > 1, np.exp(log_y + size) - y, y * np.expm1(np.minimum(size, 1.0)))
                 step = (slack * eta + grown - level) / (slack + b * (grown + y))
                 eta = eta - step
                 if np.all(np.abs(step) <= 4e-16 * eta):
@@ -157,23 +131,24 @@ class ShiftExcess:
     def _triangle(self, z: Floats, level: Floats) -> _Triangle:
         """The triangle at log-radius z: c1 = t1 - t2, c2 = e^-eta (t1 + t2), both t positive."""
         y = self.k * np.exp(z)
-        eta = self._rise(y, level)
+        eta = self._rise(z, y, level)
         with np.errstate(over="ignore", invalid="ignore"):
             t1 = 0.5 * np.exp(z / self.b - self._log_d) * np.expm1(2 * eta)
             t2 = 0.5 * np.exp(self._log_d - z / self.b)
             return _Triangle(z, y, eta, t1 - t2, np.exp(-eta) * (t1 + t2), t1 + t2)
 
+    @np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore")
     def _values(self, z: Floats, level: Floats) -> tuple[Floats, Floats]:
         """The integrand in z and a bound on its rounding error."""
         at = self._triangle(z, level)
         y, eta, c1, c2 = at.y, at.eta, at.c1, at.c2
-        deviance = self.k * _deviance(z)
-        log_f = self._log_peak - deviance
+        fall = self.k * deviance(z)
+        log_f = self._log_peak - fall
         inside = np.abs(c1) < 1
         size1, c2 = np.where(inside, np.abs(c1), 0.0), np.where(inside, np.minimum(c2, 1 - _UNIT), 0.0)
         log_w = self._cap.log_weight(size1)
         cap1, cap2 = self._cap.scaled(size1), self._cap.scaled(c2)
-        grown = self.b * y * np.exp(self.b * eta)
+        grown = self.b * np.exp(np.minimum(z + math.log(self.k) + self.b * eta, 700.0))
         kappa = np.exp(eta) * (self.slack + self.b * y) / (self.slack + grown)
         f, weighted = np.exp(log_f), np.exp(log_f + log_w)
         second = weighted * kappa * cap2
@@ -181,7 +156,7 @@ class ShiftExcess:
         first = np.where(positive, weighted * cap1, f - weighted * cap1)
         value = np.where(positive, weighted * (cap1 - kappa * cap2), first - second)
         drift = _UNIT * at.terms * (24 + 2 * abs(self._log_d) + 2 * np.abs(z) / self.b)
-        base = CAP_ERROR + _UNIT * (64 + 8 * deviance + 4 * np.abs(log_w))
+        base = CAP_ERROR + _UNIT * (64 + 8 * fall + 4 * np.abs(log_w))
         edge1, edge2 = (1 - size1) * (1 + size1), (1 - c2) * (1 + c2)
         density = self._cap.density_at_equator
         hazard1 = np.where(positive, density / (cap1 * edge1), 2 * density * np.exp(log_w) / edge1)
@@ -195,20 +170,29 @@ class ShiftExcess:
         """Bounds on |eta|, on |c1 - c1(centre)| and on |c2 - c2(centre)| on ellipses of the given half-axes.
 
         c1' = -c1/b + p and c2' = -u' c2/b + e^-eta p with p = (r/(b shift)) (e^(2 eta) u' - 1), u' = d log up^b/dz.
+        Near c1 = 1 the factors of 1 - c1 = w (1 + r + up)/(2 r), w = 1 + r - up (in shifts) say more: w' is
+        (r/b) (1 - e^eta u'), which vanishes for the law exp(-r).
         """
         b, slack = self.b, self.slack
         cosine = np.cos(np.minimum(tall, 1.57))
         eta = np.minimum(at.eta * np.exp(wide / cosine), at.eta + math.sqrt(2) * wide / b)
-        rate = (slack + b * self.k * np.exp(at.z + wide)) / (slack + b * self.k * np.exp(at.z + b * at.eta - wide / cosine))
-        rate = np.minimum(rate, 1.0) / cosine
+        most, least = (b * self.k * np.exp(end) for end in (at.z + wide, at.z + b * at.eta - wide / cosine))
+        rate = np.minimum((slack + most) / (slack + least), 1.0) / cosine
         radius = np.exp((at.z + wide) / b - self._log_d) / b
         if slack == 0:
-            growth = np.expm1((2 - b) * eta) if b <= 2 else np.minimum(2.0, (b - 2) * eta)
+            growth = growth_of(2 - b, eta)
         else:
             growth = np.expm1(2 * eta) * rate + np.minimum(math.sqrt(2), b * eta / cosine)
         p1 = radius * growth
         p2 = np.minimum(p1, radius * (np.exp(eta) * rate + 1))
         drift1 = np.expm1(wide / b) * np.abs(at.c1) + wide * np.exp(wide / b) * p1
+        swing = np.exp(min(b, 1.0) * eta) * np.expm1(abs(1 - b) * eta)
+        bend = (slack * np.expm1(eta) + most * swing) / ((slack + least) * cosine) if slack else growth_of(1 - b, eta)
+        near = np.exp(self._log_d - (at.z - wide) / b)  # shift/r at most
+        gap = 1 - np.exp(at.z / b - self._log_d) * np.expm1(at.eta)
+        edge = wide * radius * bend * (0.5 * near + 0.5 * (1 + np.exp(eta)))
+        edge += np.abs(gap) * wide * (0.5 * near / b + 0.5 * np.exp(eta) * np.minimum(math.sqrt(2) / b, eta / cosine))
+        drift1 = np.fmin(drift1, edge)
         drift2 = np.expm1(wide * rate / b) * at.c2 + wide * np.exp(wide * rate / b) * p2
         return eta, drift1, drift2
 
@@ -220,7 +204,9 @@ class ShiftExcess:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             at = self._triangle(z, level[:, None])
             c1, c2 = at.c1, at.c2
-            lost = b * at.y * np.expm1(b * at.eta) / (self.slack + b * at.y * np.exp(b * at.eta))
+            grown = b * np.exp(z + math.log(self.k) + b * at.eta)
+            lost = np.where(b * at.eta > 1, grown - b * at.y, b * at.y * np.expm1(np.minimum(b * at.eta, 1.0)))
+            lost = lost / (self.slack + grown)
             force = np.exp(z / b - self._log_d) / b * (np.expm1(2 * at.eta) * (1 - lost) - lost)
             turn1, turn2 = np.abs(force - c1 / b), np.abs(np.exp(-at.eta) * force - (1 - lost) * c2 / b)
             disc = np.minimum(1.4, np.maximum(3 * panels.half, 0.4 * min(1.0, b)))[:, None]
@@ -234,7 +220,7 @@ class ShiftExcess:
             drift1, drift2 = np.fmin(drift1, wide * turn1 + far1 * curve), np.fmin(drift2, wide * turn2 + far2 * curve)
             q, q2 = np.where(tall == 0, 0.0, q), np.where(tall == 0, 0.0, q2)
             near = np.clip(0.0, z - wide, z + wide)
-            log_f = self._log_peak - self.k * _deviance(near) + self.k * np.exp(z + wide) * 2 * np.sin(tall / 2) ** 2
+            log_f = self._log_peak - self.k * deviance(near) + self.k * np.exp(z + wide) * 2 * np.sin(tall / 2) ** 2
             low, high = c1 - drift1, c1 + drift1
             most, least = np.maximum(np.abs(low), np.abs(high)), np.maximum(np.maximum(low, -high), 0.0)
             bulge = (2 * q * q * (1 + most * most) + q**4) / (1 - least * least) ** 2
@@ -289,14 +275,18 @@ class ShiftExcess:
                 break
             low, high, middle = self._enclose(levels[todo], relative, scale)
             lower[todo], upper[todo] = np.maximum(lower[todo], low), np.minimum(upper[todo], high)
-            wide = upper[todo] - lower[todo] > np.maximum(relative * upper[todo], _FLOOR)
+            wide = upper[todo] - lower[todo] > np.maximum(relative * upper[todo], 1e-260)
             scale = np.maximum(np.minimum(middle, 0.5 * (lower[todo] + upper[todo])), lower[todo])[wide]
             todo = todo[wide]
         return lower, upper
 
     def _enclose(self, levels: Floats, relative: float, scale: Floats | None) -> tuple[Floats, Floats, Floats]:
-        total, below, above, panels, estimate = self._layout(levels)
-        budget = np.maximum(relative / 64 * (estimate if scale is None else scale), _FLOOR)
+        total, below, above, panels, estimate, bound = self._layout(levels)
+        budget = np.maximum(relative / 64 * (estimate if scale is None else scale), _LEAST_BUDGET)
+        small = bound <= 0.125 * budget[panels.index]
+        np.add.at(above, panels.index[small], bound[small])
+        np.add.at(below, panels.index[small], bound[small])
+        panels = panels.take(~small)
         accepted: list[_Panels] = []
         ones: list[_Panels] = []
         add = np.add.at
@@ -307,9 +297,7 @@ class ShiftExcess:
             wide, tall = ellipse_axes(panels.half)
             wide = np.concatenate([panels.half[:, None], wide], axis=1)
             tall = np.concatenate([np.zeros_like(panels.half)[:, None], tall], axis=1)
-            log_f, log_first, log_second, log_tail, log_rest, log_crude = self._suprema(
-                panels, (wide, tall), level
-            )
+            log_f, log_first, log_second, log_tail, log_rest, log_crude = self._suprema(panels, (wide, tall), level)
             with np.errstate(over="ignore", invalid="ignore"):
                 width = 2 * panels.half
                 tail, rest, crude = (width * np.exp(part[:, 0]) for part in (log_tail, log_rest, log_crude))
@@ -330,7 +318,7 @@ class ShiftExcess:
             add(below, panels.index[one], (rest + crude + error_one)[one])
             accepted.append(panels.take(good))
             ones.append(panels.take(one))
-            panels = panels.take(~(zero | good | one)).split()
+            panels = panels.take(~(zero | good | one)).split(2 if turn < 3 else 4)
             if last:
                 break
         nodes, weights = legendre(_POINTS)
@@ -342,8 +330,8 @@ class ShiftExcess:
             half = np.concatenate([part.half for part in parts])[:, None]
             z = centre + half * nodes
             if whole:
-                value = np.exp(self._log_peak - self.k * _deviance(z))
-                error = value * _UNIT * (64 + 8 * self.k * _deviance(z))
+                value = np.exp(self._log_peak - self.k * deviance(z))
+                error = value * _UNIT * (64 + 8 * self.k * deviance(z))
             else:
                 value, error = self._values(z, levels[index][:, None])
             value, error = half * weights * value, half * weights * error
@@ -354,8 +342,9 @@ class ShiftExcess:
         floor = _FLOOR + 2.0**-49 * np.abs(total)
         return np.clip(total - below - floor, 0.0, 1.0), np.clip(total + above + floor, 0.0, 1.0), total
 
-    def _layout(self, levels: Floats) -> tuple[Floats, Floats, Floats, _Panels, Floats]:
-        """The mass left of the panels, the errors of both tails, the first panels, and a rough value."""
+    def _layout(self, levels: Floats) -> tuple[Floats, Floats, Floats, _Panels, Floats, Floats]:
+        """The mass left of the panels, the errors of both tails, the first panels, a rough value, and what the
+        radius alone says about each panel."""
         z = self._edges
         count = z.size
         value, _ = self._values(np.broadcast_to(z, (levels.size, count)), levels[:, None])
@@ -376,12 +365,14 @@ class ShiftExcess:
         where = np.nonzero(fresh)
         panels = _Panels(where[0], (0.5 * (z[1:] + z[:-1]))[where[1]], (0.5 * np.diff(z))[where[1]])
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            log_f = self._log_peak - self.k * _deviance(z)
+            log_f = self._log_peak - self.k * deviance(z)
+            peak = np.where(z[1:] * z[:-1] <= 0, self._log_peak, np.maximum(log_f[1:], log_f[:-1]))
+            bound = np.diff(z)[where[1]] * np.exp(peak[where[1]]) * (1 + 0.5 * np.exp(eta[where[0], where[1]]))
             gone = ~inside & ~outer[:, 0] if self.slack == 0 else ~inside
             left = np.where(gone, np.exp(log_f[0]) / (-self.k * np.expm1(z[0])), 0.0)
             slope = -self.k * math.expm1(z[0]) - 1 / self.b
             left_second = np.where(gone, np.exp(log_f[0] + eta[:, 0]) / (2 * slope) if slope > 0 else 1.0, 0.0)
             right = math.exp(log_f[-1]) / (self.k * math.expm1(z[-1]))
             up = z[-1] + self.b * eta[:, -1]
-            right_second = np.exp(self._log_peak + levels - self.k * _deviance(up)) / (self.k * np.expm1(up))
-        return total, spread + left_second + right_second, spread + left + right, panels, estimate
+            right_second = np.exp(self._log_peak + levels - self.k * deviance(up)) / (self.k * np.expm1(up))
+        return total, spread + left_second + right_second, spread + left + right, panels, estimate, bound

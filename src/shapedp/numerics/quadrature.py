@@ -10,7 +10,7 @@ from scipy import special
 
 Floats = NDArray[np.float64]
 
-ELLIPSES = np.array([1.6, 2.3, 3.5, 5.5, 9.0, 16.0])
+ELLIPSES = np.array([1.8, 3.0, 5.5, 11.0])
 
 
 @cache

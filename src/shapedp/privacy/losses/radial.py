@@ -1,0 +1,272 @@
+"""The privacy loss of spherical noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import optimize
+
+from shapedp.noise.radial import Radial
+from shapedp.numerics import SearchError
+from shapedp.numerics.checks import count, nonnegative, positive, probability
+from shapedp.numerics.excess import ShiftExcess
+from shapedp.numerics.quadrature import legendre
+from shapedp.numerics.radius import deviance, log_peak, log_radii
+from shapedp.privacy.bracket import Bracket
+from shapedp.privacy.losses.base import EPSILON_LIMIT, Floats, Loss
+from shapedp.privacy.losses.gaussian import GaussianLoss
+from shapedp.privacy.losses.pairing import loss_of
+from shapedp.sensitivity import Sensitivity
+
+GAP = 1e-7
+_RENYI_CELLS = 1500
+_DOWN = 1 - 2.0**-40
+
+
+@dataclass(frozen=True)
+class RadialLoss(Loss):
+    """The loss of the density r^(a-dim) exp(-(r/s)^b) on R^dim against its shift by `ratio` times s.
+
+    Symmetric: the reflection x -> -x - v exchanges the pair.
+
+    Guarantee: the bracket holds delta(eps) of every shift of length up to `ratio`, at every real eps, within a
+    relative `gap` wherever delta >= 1e-12 allows it. The full shift dominates all shorter ones: with g decreasing
+    (a <= dim), 1 - delta = integral of min(g(|x|), e^eps g(|x + v|)) = integral over u of the volume of
+    B(0, r_u) and B(-v, r'_u) in common, which never grows with |v|. For a > dim this fails (dim 2, a 100, s 1,
+    eps 0.5: delta 0.912 at |v| = 10 but 0.869 at 13), and such shapes are refused.
+    Reference: product noise, section 4 (its Theorem 1 drops the volume factor); `numerics.excess` has the integral.
+    """
+
+    dim: int
+    a: float
+    b: float
+    ratio: float
+    gap: float = GAP
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dim", count("dim", self.dim, least=2))
+        for name in ("a", "b", "gap"):
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        object.__setattr__(self, "ratio", nonnegative("ratio", self.ratio))
+        if self.a > self.dim:
+            raise ValueError(
+                f"a must be at most dim = {self.dim}, got {self.a!r}: the density would rise away from 0, "
+                "and a shorter shift could be worse than the longest"
+            )
+
+    @cached_property
+    def _excess(self) -> ShiftExcess:
+        return ShiftExcess(self.dim, self.a, self.b, self.ratio)
+
+    def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
+        epsilon = np.asarray(epsilon, dtype=np.float64)
+        if self.ratio == 0:
+            return np.zeros_like(epsilon), np.zeros_like(epsilon)
+        lower, upper = self._excess.bounds(epsilon, self.gap)
+        return lower * _DOWN, upper
+
+    @property
+    def pure(self) -> float:
+        """The epsilon of pure differential privacy: ratio^b if a = dim and b <= 1, otherwise infinite.
+
+        For a < dim the density has a pole, for b > 1 its log is not Lipschitz.
+        """
+        return self.ratio**self.b * (1 + 2.0**-50) if self.a == self.dim and self.b <= 1 else math.inf
+
+    def epsilon(self, delta: float) -> Bracket:
+        """The least epsilon for which (epsilon, delta)-DP holds; `upper` meets the delta asked for."""
+        target = probability("delta", delta)
+        if target == 0:
+            return Bracket(min(self.pure, EPSILON_LIMIT) if math.isfinite(self.pure) else math.inf, self.pure)
+        if self.delta(0.0).upper <= target:
+            return Bracket(0.0, 0.0)
+
+        def gap(log_epsilon: float) -> float:
+            return math.log(target) - math.log(max(self.delta(math.exp(log_epsilon)).upper, 1e-300))
+
+        try:
+            guess = math.exp(_root(gap, 0.0))
+        except SearchError:
+            return super().epsilon(delta)
+        high, low, step = guess, guess, 2.0**-36
+        while self.delta(high).upper > target:
+            high, step = guess * (1 + step), 4 * step
+        step = 2.0**-36
+        while low > 0 and not self.delta(low).lower > target:
+            low, step = max(guess * (1 - step), 0.0), 4 * step
+        return Bracket(low, high)
+
+    def renyi(self, alpha: float) -> Bracket:
+        """The Renyi divergence of order alpha; finite exactly if alpha (dim - a) < dim.
+
+        (alpha - 1) D = log(1 + alpha (alpha - 1) I), I = integral over e >= 0 of (k^(alpha-1) + k^-alpha) delta(e),
+        k = e^e. delta is convex in k: chords bound it from above, their extensions from below. Beyond the grid
+        delta(e) <= k^(1-beta) E[k^(beta-1)] with an order beta > alpha.
+        Reference: Liese and Vajda 2006, Theorem 11 (divergences as integrals of hockey sticks).
+        """
+        alpha, slack = positive("alpha", alpha), self.dim - self.a
+        if not alpha > 1:
+            raise ValueError(f"alpha must be > 1, got {alpha!r}")
+        if alpha * slack >= self.dim:
+            return Bracket(math.inf, math.inf)
+        if self.ratio == 0:
+            return Bracket(0.0, 0.0)
+        top = 2 * alpha if slack == 0 else min(2 * alpha, (alpha + self.dim / slack) / 2)
+        orders = np.linspace(alpha, top, 13)[1:]
+        moments = np.array([self._moment_bound(beta) for beta in orders])
+        end = min(self.pure, max(float(np.min((moments + 40) / (orders - alpha))), 1e-6), 1e4)
+        grid = np.concatenate([[0.0], np.geomspace(end * 1e-5, end, _RENYI_CELLS)])
+        lower, upper = self.profile(grid)
+        keep = max(int(np.count_nonzero(upper > 1e-250)) + 1, 3)
+        grid, lower, upper = grid[:keep], lower[:keep], upper[:keep]
+        end = float(grid[-1])
+        with np.errstate(over="ignore"):
+            tail = 2 * float(np.min(np.exp(moments - (orders - alpha) * end) / (orders - alpha)))
+        tail = 0.0 if end >= self.pure else tail
+        nodes, weights = legendre(8)
+        half = 0.5 * np.diff(grid)[:, None]
+        e = 0.5 * (grid[1:] + grid[:-1])[:, None] + half * nodes
+        with np.errstate(over="ignore"):
+            kernel = half * weights * (np.exp((alpha - 1) * e) + np.exp(-alpha * e))
+        left = np.exp(grid[:-1])[:, None]
+        share = np.expm1(e - grid[:-1, None]) / np.expm1(2 * half)
+        chord = (1 - share) * upper[:-1, None] + share * upper[1:, None]
+        slope = np.append((upper[2:] - lower[1:-1]) / np.diff(np.exp(grid))[1:], 0.0)[:, None]
+        below = np.maximum(
+            lower[1:, None] + slope * (left * np.exp(e - grid[:-1, None]) - np.exp(grid[1:])[:, None]), lower[1:, None]
+        )
+        factor = alpha * (alpha - 1)
+        low = math.log1p(factor * float((below * kernel).sum()) * (1 - 1e-12))
+        high = math.log1p(factor * (float((chord * kernel).sum()) * (1 + 1e-12) + tail))
+        return Bracket(low / (alpha - 1), high / (alpha - 1))
+
+    def _moment_bound(self, beta: float) -> float:
+        """A bound on log E[e^((beta-1) L)] from L <= h(R + shift) - h(R)."""
+        k, slack = self.a / self.b, self.dim - self.a
+        edges = log_radii(k, np.linspace(-26.0, 26.0, 417))
+        log_r = (edges + math.log(k)) / self.b
+        d = math.log(self.ratio)
+        with np.errstate(over="ignore"):
+            pole = slack * np.logaddexp(0.0, d - log_r)
+            grown = np.exp(self.b * log_r) * np.expm1(self.b * np.logaddexp(0.0, d - log_r))
+            values = (beta - 1) * (pole + grown)
+        density = log_peak(k) - k * deviance(edges)
+        cells = np.maximum(values[1:], values[:-1]) + np.maximum(density[1:], density[:-1]) + np.log(np.diff(edges))
+        return float(np.logaddexp.reduce(cells)) + 1.0
+
+    @classmethod
+    def calibrate(cls, dim: int, a: float, b: float, epsilon: float, delta: float) -> RadialLoss:
+        """The largest ratio that meets (epsilon, delta), on the private side.
+
+        Guarantee: `calibrate(...).delta(epsilon).upper <= delta`. delta grows with the ratio.
+        """
+        epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
+        a, b = positive("a", a), positive("b", b)
+        at = np.array([epsilon])
+        if delta == 0:
+            if a == dim and b <= 1:
+                return cls(dim, a, b, epsilon ** (1 / b) * (1 - 2.0**-40))
+            raise ValueError("delta = 0 needs a = dim and b <= 1 (such as the multivariate Laplace law, b = 1)")
+
+        guess = cls.approximate(dim, a, b, epsilon, delta)
+        step = 2.0**-33
+        while step < 0.5:
+            candidate = cls(dim, a, b, guess * (1 - step))
+            if candidate.profile(at)[1][0] <= delta:
+                return candidate
+            step *= 4
+        raise SearchError(f"no scale of the shape ({a:g}, {b:g}) meets epsilon {epsilon:g}, delta {delta:g}")
+
+    @classmethod
+    def approximate(
+        cls,
+        dim: int,
+        a: float,
+        b: float,
+        epsilon: float,
+        delta: float,
+        *,
+        start: float | None = None,
+        gap: float = 1e-8,
+        tolerance: float = 1e-11,
+    ) -> float:
+        """The ratio at which delta(epsilon) = delta, to a relative tolerance; certifies nothing."""
+        at = np.array([epsilon])
+
+        def above(log_ratio: float) -> float:
+            upper = float(cls(dim, a, b, math.exp(log_ratio), gap).profile(at)[1][0])
+            return math.log(max(upper, 1e-300)) - math.log(delta)
+
+        first = _typical(dim, a, b, epsilon, delta) if start is None else math.log(start)
+        return math.exp(_root(above, first, tolerance))
+
+
+def _typical(dim: int, a: float, b: float, epsilon: float, delta: float) -> float:
+    """log of the ratio at which a coordinate has the rms of the Gaussian that meets the claim."""
+    mu = GaussianLoss.calibrate(epsilon, delta).mu
+    return math.log(mu) + math.log(a / b) / b - 0.5 * math.log(dim)
+
+
+def _root(gap: Callable[[float], float], start: float, tolerance: float = 1e-11) -> float:
+    """A root of an increasing function: secants first, then a bracket."""
+    x, at_x = start, gap(start)
+    step = -min(max(at_x / 4, -0.5), 0.5)
+    for _ in range(12):
+        if abs(step) <= tolerance or at_x == 0:
+            return x + step
+        following = x + step
+        at_following = gap(following)
+        slope = (at_following - at_x) / step
+        x, at_x = following, at_following
+        if not slope > 0:
+            break
+        step = -min(max(at_x / slope, -0.5), 0.5)
+    low = high = x
+    at_low = at_high = at_x
+    step = 0.25
+    while at_high < 0 and step < 1e3:
+        low, at_low, high = high, at_high, high + step
+        at_high, step = gap(high), 2 * step
+    while at_low > 0 and step < 1e3:
+        high, at_high, low = low, at_low, low - step
+        at_low, step = gap(low), 2 * step
+    if at_low > 0 or at_high < 0:
+        raise SearchError("no scale of this shape meets the claim")
+    return float(optimize.brentq(gap, low, high, xtol=tolerance, rtol=1e-14)) if low < high else low
+
+
+@dataclass(frozen=True)
+class ReleasedRadialLoss(Loss):
+    """What a float release of radial noise is worth: `base`, and what rounding may cost on top.
+
+    Guarantee: delta(e) <= e^slip base(e - 2 slip) + (1 + e^e) missed, as the released noise and a smoothed radial
+    law are within e^slip of each other outside probability `missed`; smoothing only helps. The lower end is that
+    of the radial law itself, the law that was claimed about.
+    """
+
+    base: RadialLoss
+    slip: float = 0.0
+    missed: float = 0.0
+
+    def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
+        epsilon = np.asarray(epsilon, dtype=np.float64)
+        lower, _ = self.base.profile(epsilon)
+        _, upper = self.base.hockey_stick(epsilon - 2 * self.slip)
+        with np.errstate(over="ignore"):
+            upper = upper * (math.exp(self.slip) * (1 + 2.0**-50)) + (1 + np.exp(epsilon)) * self.missed
+        return lower, np.clip(upper, lower, 1.0)
+
+    def renyi(self, alpha: float) -> Bracket:
+        """That of the radial law; a float release has none, strictly speaking."""
+        return self.base.renyi(alpha)
+
+
+@loss_of.register(Radial)
+def _radial(law: Radial, sensitivity: Sensitivity) -> Loss:
+    """Only the L2 reach counts: the noise is spherical."""
+    ratio = sensitivity.l2_reach(law.scales)[1]
+    return ReleasedRadialLoss(RadialLoss(law.dim, law.a, law.b, ratio), *law.slip)
