@@ -13,7 +13,7 @@ from shapedp.mechanisms import (
     certify,
     verify,
 )
-from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law
+from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law, TensorGaussian
 from shapedp.privacy import (
     Bracket,
     Certificate,
@@ -49,6 +49,7 @@ __all__ = [
     "Release",
     "Sensitivity",
     "Slices",
+    "TensorGaussian",
     "UndecidedError",
     "__version__",
     "advise",
