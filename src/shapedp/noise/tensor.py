@@ -22,7 +22,7 @@ from shapedp.sampling import Source, grid_for, rounded_sum
 
 SLACK = 2.0**-20  # what rounding of the rotated input may add to mu
 _SLAB = 1 << 20  # entries whose scales are laid out at a time
-_SMALLEST, _LARGEST = 2.0**-900, 2.0**900
+_SPAN = 400  # scales lie between 2^-400 and 2^400: squares neither overflow nor vanish
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +77,17 @@ class Mode:
             return np.square(self.scales)
         return np.asarray(np.square(self.rotation.inverse) @ np.square(self.scales))
 
+    def deviations(self) -> Floats:
+        """The roots of `variances`."""
+        return self.scales if self.rotation is None else np.sqrt(self.variances())
+
+    def exponents(self) -> tuple[float, float]:
+        """log2 of the smallest and of the largest scale above zero."""
+        noisy = self.scales[self.scales > 0]
+        if not noisy.size:
+            raise ValueError("a factor must carry some noise: it is zero")
+        return math.log2(float(noisy.min())), math.log2(float(noisy.max()))
+
     def to_json(self) -> dict[str, Any]:
         """The fields `scales` and `rotation`."""
         return {"scales": encode(self.scales), "rotation": None if self.rotation is None else self.rotation.to_json()}
@@ -112,9 +123,10 @@ class TensorGaussian(Law):
             raise ValueError("factors must name at least one mode")
         first = Mode(frozen(modes[0].scales * scale), modes[0].rotation)
         object.__setattr__(self, "modes", (first, *modes[1:]))
-        low, high = (math.fsum(math.log2(end) for end in ends) for ends in zip(*map(_extent, self.modes), strict=True))
-        if not math.log2(_SMALLEST) <= low <= high <= math.log2(_LARGEST):
-            raise ValueError("the noise's scales must lie between 2^-900 and 2^900: measure the query in other units")
+        ends = [mode.exponents() for mode in self.modes]
+        ends.append((sum(low for low, _ in ends), sum(high for _, high in ends)))
+        if not all(-_SPAN <= low <= high <= _SPAN for low, high in ends):
+            raise ValueError("the noise's scales must lie between 2^-400 and 2^400: measure the query in other units")
 
     @classmethod
     def of_modes(cls, modes: Sequence[Mode], scale: float = 1.0) -> TensorGaussian:
@@ -144,7 +156,7 @@ class TensorGaussian(Law):
     @property
     def scales(self) -> Floats:
         """The standard deviation of each coordinate."""
-        return outer([np.sqrt(mode.variances()) for mode in self.modes]).reshape(-1)
+        return outer([mode.deviations() for mode in self.modes]).reshape(-1)
 
     def variances(self) -> Floats:
         return outer([mode.variances() for mode in self.modes]).reshape(-1)
@@ -262,7 +274,7 @@ class TensorGaussian(Law):
     def _finish(self, work: Floats) -> None:
         """Turned back, and rounded to the grid that belongs to each coordinate's scale: post-processing."""
         self._multiply(work, [None if m.rotation is None else m.rotation.inverse for m in self.modes])
-        for slab, scale in self._slabs(work, [np.sqrt(mode.variances()) for mode in self.modes]):
+        for slab, scale in self._slabs(work, [mode.deviations() for mode in self.modes]):
             grid = grid_for(scale)
             noisy = np.asarray(scale) > 0
             slab[...] = np.where(noisy, np.rint(slab / grid) * grid + 0.0, slab)
@@ -295,11 +307,3 @@ class TensorGaussian(Law):
     def from_json(cls, data: dict[str, Any]) -> TensorGaussian:
         """What `to_json` wrote."""
         return cls.of_modes([Mode.from_json(mode) for mode in data["modes"]])
-
-
-def _extent(mode: Mode) -> tuple[float, float]:
-    """The smallest and largest scale above zero."""
-    noisy = mode.scales[mode.scales > 0]
-    if not noisy.size:
-        raise ValueError("a factor must carry some noise: it is zero")
-    return float(noisy.min()), float(noisy.max())

@@ -16,7 +16,8 @@ from shapedp.privacy.losses.pairing import loss_of
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
 
 _SWEEPS = 4
-_ROUND = 2.0**-36
+_ROUND = 2.0**-36  # relative rounding of sums of products over a few thousand terms, with room
+_SINGULAR = 2.0**-46  # relative error of computed singular values, per row
 
 
 @loss_of.register(TensorGaussian)
@@ -25,8 +26,9 @@ def _tensor(law: TensorGaussian, sensitivity: Sensitivity) -> GaussianLoss:
     if any(mode.singular for mode in law.modes) and not _spared(law, sensitivity):
         return GaussianLoss(math.inf, math.inf)
     least, most = _reach(sensitivity, law)
-    mu = (most + law.slack) * (1 + _ROUND)
-    return GaussianLoss(mu, min(max(least * (1 - _ROUND) - law.slack, 0.0), mu))
+    doubt = _ROUND + sum(mode.size for mode in law.modes if mode.rotation is not None) * _SINGULAR
+    mu = (most + law.slack) * (1 + doubt)
+    return GaussianLoss(mu, min(max(least * (1 - doubt) - law.slack, 0.0), mu))
 
 
 def _spared(law: TensorGaussian, sensitivity: Sensitivity) -> bool:
@@ -45,13 +47,13 @@ def _reach(sensitivity: Sensitivity, law: TensorGaussian) -> tuple[float, float]
 @_reach.register(L2)
 def _ball(sensitivity: L2, law: TensorGaussian) -> tuple[float, float]:
     """radius prod_k |W_k|_2, exactly: spectral norms of a Kronecker product multiply."""
-    norms = _norms(law)
     if sensitivity.scales is None:
-        return sensitivity.radius * norms[0], sensitivity.radius * norms[1]
+        reach = sensitivity.radius * _whole(law)
+        return reach, reach
     if not law.turned:
         return sensitivity.l2_reach(law.scales)
     widest = sensitivity.radius * float(sensitivity.scales.max())
-    return _ascent(sensitivity, law), widest * norms[1]
+    return _ascent(sensitivity, law), widest * _whole(law)
 
 
 @_reach.register(L1)
@@ -67,7 +69,7 @@ def _box(sensitivity: Box, law: TensorGaussian) -> tuple[float, float]:
     if not law.turned:
         return sensitivity.l2_reach(law.scales)
     far = _applied(law, sensitivity.profile, [np.abs(mode.whitener) for mode in law.modes])
-    top = float(np.linalg.norm(sensitivity.profile)) * _norms(law)[1]
+    top = float(np.linalg.norm(sensitivity.profile)) * _whole(law)
     return _ascent(sensitivity, law), min(float(np.linalg.norm(far)), top)
 
 
@@ -76,7 +78,7 @@ def _blocks(sensitivity: Blocks, law: TensorGaussian) -> tuple[float, float]:
     """Along the axes exactly; rotated at most |radii|_2 |W|_2."""
     if not law.turned:
         return sensitivity.l2_reach(law.scales)
-    return _ascent(sensitivity, law), float(np.linalg.norm(sensitivity.radii)) * _norms(law)[1]
+    return _ascent(sensitivity, law), float(np.linalg.norm(sensitivity.radii)) * _whole(law)
 
 
 @_reach.register(Slices)
@@ -105,17 +107,15 @@ def _slices(sensitivity: Slices, law: TensorGaussian) -> tuple[float, float]:
 
 
 def _norm(mode: Mode) -> float:
-    """|W_k|_2, to a relative n 2^-46."""
+    """|W_k|_2, up to rounding."""
     if mode.rotation is None:
         return 1 / float(mode.scales[mode.scales > 0].min())
     return float(np.linalg.norm(mode.whitener, 2))
 
 
-def _norms(law: TensorGaussian) -> tuple[float, float]:
-    """Bounds on |W|_2."""
-    norm = math.prod(map(_norm, law.modes))
-    doubt = sum(mode.size for mode in law.modes if mode.rotation is not None) * 2.0**-46
-    return norm * (1 - doubt), norm * (1 + doubt)
+def _whole(law: TensorGaussian) -> float:
+    """|W|_2, up to rounding."""
+    return math.prod(map(_norm, law.modes))
 
 
 def _applied(law: TensorGaussian, x: Floats, matrices: list[Floats]) -> Floats:
