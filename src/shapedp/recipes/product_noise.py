@@ -40,8 +40,11 @@ class ProductNoise:
     @property
     def t(self) -> float:
         """t = sigma epsilon/sensitivity, t^2 = 2 k^(4/M) (M/4 + 3/2)^(1 + 4/M) e^-(1 + 2/M)."""
-        m = self.dim
-        log = math.log(2) + 4 / m * math.log(self.k) + (1 + 4 / m) * math.log(m / 4 + 1.5) - (1 + 2 / m)
+        return self.t_at(self.dim / 2)
+
+    def t_at(self, q: float) -> float:
+        """t of Propositions 5 and 6 at moment q: t^2 = 2 k^(2/q) ((q + 3)/2)^(1 + 2/q) e^-(1 + 1/q)."""
+        log = math.log(2) + 2 / q * math.log(self.k) + (1 + 2 / q) * math.log((q + 3) / 2) - (1 + 1 / q)
         return math.exp(log / 2)
 
     @property
@@ -60,21 +63,23 @@ class ProductNoise:
         return self.moment_delta(self.dim / 2)
 
     def moment_delta(self, q: float) -> float:
-        """Eq. (12) at any 1 < q < M - 3/2; infinite outside, where its square root is not real."""
-        m, x = self.dim, self.shift**2 / 2
+        """Eq. (12) at any 1 < q < M - 3/2, with the t of that q; infinite outside, where no real root is left."""
+        m, shift = self.dim, self.epsilon / self.t_at(q)
         room = (m - q - 1.5) * (q + 0.75)
         if not room > 0:
             return math.inf
-        sum_of_series = special.hyp1f1((q + 1) / 2, 0.5, x) + math.sqrt(2) * self.shift * special.hyp1f1((q + 2) / 2, 1.5, x)
-        return float(math.exp(-x) / (self.k * math.sqrt(math.pi)) * sum_of_series * math.sqrt((m - 1) / room))
+        x = shift**2 / 2
+        series = special.hyp1f1((q + 1) / 2, 0.5, x) + math.sqrt(2) * shift * special.hyp1f1((q + 2) / 2, 1.5, x)
+        return float(math.exp(-x) / (self.k * math.sqrt(math.pi)) * series * math.sqrt((m - 1) / room))
 
     def bound_delta(self, q: float) -> float:
-        """The right-hand side of eq. (19)."""
-        m, square = self.dim, self.shift**2
+        """The right-hand side of eq. (19), with the t of that q."""
+        m, square = self.dim, (self.epsilon / self.t_at(q)) ** 2
         room = (m - q - 1.5) * (q + 0.75)
         if not room > 0:
             return math.inf
-        return 2 * math.exp(-square / 2) * math.sqrt((m - 1) / room) * (1 + square * (q + 1)) / (self.k * math.sqrt(math.pi))
+        growth = 1 + square * (q + 1)
+        return 2 * math.exp(-square / 2) * math.sqrt((m - 1) / room) * growth / (self.k * math.sqrt(math.pi))
 
     @property
     def best_q(self) -> float:
