@@ -8,11 +8,14 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
 
-from tests.ledger.helpers import CAP, fill, gaussian, race
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.ledger.helpers import CAP, fill, gaussian, race  # noqa: E402
 
 from shapedp.accounting.ledger import Ledger
 
