@@ -13,9 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
-
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.ledger.helpers import CAP, fill, gaussian, race  # noqa: E402
+from tests.ledger.helpers import CAP, fill, gaussian, race
 
 from shapedp.accounting.ledger import Ledger
 
