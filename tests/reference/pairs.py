@@ -87,3 +87,11 @@ def _lower_gamma(n: int, rate: mp.mpf, width: mp.mpf) -> mp.mpf:
             term *= x / m
         tail += term
     return (1 - mp.exp(-x) * tail) / rate**n
+
+
+def gaussian_delta(epsilon: float, *terms: tuple[float, int]) -> mp.mpf:
+    """Gaussians with (mu, count), composed: Phi(mu/2 - e/mu) - e^e Phi(-mu/2 - e/mu), mu^2 = sum n mu_i^2."""
+    with mp.workdps(120):
+        mu = mp.sqrt(sum(n * mp.mpf(each) ** 2 for each, n in terms))
+        e = mp.mpf(epsilon)
+        return mp.ncdf(mu / 2 - e / mu) - mp.exp(e) * mp.ncdf(-mu / 2 - e / mu)

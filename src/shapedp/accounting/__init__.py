@@ -1,7 +1,34 @@
 """Composition, amplification and planning, every answer a bracket."""
 
+from shapedp.accounting.accountants import ACCOUNTANTS, Accountant, Answer, he_theorem_3, optimal_homogeneous
 from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.compose import ComposedLoss, compose
+from shapedp.accounting.interchange import from_dp_accounting, to_dp_accounting
+from shapedp.accounting.plan import Plan, Planned, PlanningError, Step, plan
+from shapedp.accounting.risk import bayes_risk, membership_advantage, trade_off
 from shapedp.accounting.subsample import SubsampledLoss, amplify, amplify_pure, subsample
 
-__all__ = ["BareLoss", "ComposedLoss", "SubsampledLoss", "amplify", "amplify_pure", "compose", "subsample"]
+__all__ = [
+    "ACCOUNTANTS",
+    "Accountant",
+    "Answer",
+    "BareLoss",
+    "ComposedLoss",
+    "Plan",
+    "Planned",
+    "PlanningError",
+    "Step",
+    "SubsampledLoss",
+    "amplify",
+    "amplify_pure",
+    "bayes_risk",
+    "compose",
+    "from_dp_accounting",
+    "he_theorem_3",
+    "membership_advantage",
+    "optimal_homogeneous",
+    "plan",
+    "subsample",
+    "to_dp_accounting",
+    "trade_off",
+]

@@ -150,6 +150,24 @@ class ComposedLoss(Loss):
 
 
 @dataclass(frozen=True)
+class AdjustedComposition(AdjustedLoss):
+    """A composition with what its parts add on top; epsilon is searched where the composition puts it."""
+
+    def epsilon(self, delta: float) -> Bracket:
+        target = probability("delta", delta)
+        room = target - self.failure - 2 * self.total_variation
+        if room <= 0:
+            return Bracket(0.0, math.inf)
+        near = self.base.epsilon(target).lower
+        lower = near if not self.log_ratio and self.delta(near).lower > target else 0.0
+        for share in (0.999, 0.9, 0.5, 0.1, 1e-3):
+            top = self.base.epsilon(room * share).upper + self.log_ratio
+            if math.isfinite(top) and self.delta(top).upper <= target:
+                return Bracket(lower, first_true(lambda e: self.delta(e).upper <= target, near, top, relative=2.0**-42))
+        return Bracket(lower, math.inf)
+
+
+@dataclass(frozen=True)
 class Pieces:
     """A loss taken apart into what composes on grids and what adds up by itself."""
 
@@ -253,7 +271,7 @@ def compose(items: Iterable[Any], *, closed_forms: bool = True, accuracy: float 
     base = _base(tuple(merged.items()), certain, closed_forms, accuracy, adjacency)
     if not (log_ratio or failure or total_variation):
         return base
-    return AdjustedLoss(base, log_ratio * _UP, min(failure * _UP, 1.0), min(total_variation * _UP, 1.0))
+    return AdjustedComposition(base, log_ratio * _UP, min(failure * _UP, 1.0), min(total_variation * _UP, 1.0))
 
 
 def _base(

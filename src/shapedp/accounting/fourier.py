@@ -267,7 +267,7 @@ def saddle(k: float, mean: float, variance: float, theta: float) -> float:
     if not variance > 0:
         return k - theta * mean
     length = 1 / (theta + 1 / math.sqrt(variance))
-    return k - theta * mean + math.log(length * length / (1 + length) / math.sqrt(2 * math.pi * variance))
+    return k - theta * mean + math.log(min(length / math.sqrt(2 * math.pi * variance), 1.0) * length / (1 + length))
 
 
 def _search(parts: Parts, reached: object) -> float:
@@ -280,6 +280,8 @@ def _search(parts: Parts, reached: object) -> float:
         return 0.0
     high = 1.0
     while not test(high) and high < 1e9:
+        if total_cumulant(parts, high)[2] <= 1e-4 * parts[0][0].step ** 2:
+            return high  # all mass sits on one point: tilting further changes nothing
         high *= 4
     low = 0.0 if high == 1.0 else high / 4
     for _ in range(26):

@@ -20,7 +20,7 @@ from shapedp.accounting.fourier import (
     window,
 )
 from shapedp.privacy.losses.base import Floats, Loss
-from shapedp.privacy.losses.discrete import Masses, bound_masses, coarse_step, support
+from shapedp.privacy.losses.discrete import DiscreteLoss, Masses, bound_masses, coarse_step, support
 
 Counted = Sequence[tuple[Loss, int]]
 Weighted = list[tuple[Masses, int]]
@@ -91,6 +91,8 @@ class Problem:
         smallest = min(spacings) if spacings else None
         whole = smallest is not None and all(abs(s / smallest - round(s / smallest)) < 1e-12 for s in spacings)
         self.lattice = smallest if whole else None
+        grids = {loss.lattice for loss, _ in parts if isinstance(loss, DiscreteLoss)}
+        self.grid = grids.pop() if len(grids) == 1 else None  # a part that already lies on a grid fixes it
 
     def _masses(self, step: float, ends: list[tuple[float, float]]) -> tuple[Weighted, Weighted]:
         """Lower and upper masses of every part on a grid, with the counts."""
@@ -124,7 +126,7 @@ class Problem:
         """
         tail = 1e-50 if delta is None else max(delta * 1e-25, 1e-300)
         ends = [support(loss, tail, reverse=self.reverse, left_tail=max(tail, 1e-60)) for loss, _ in self.parts]
-        step = _aligned(max(high - low for low, high in ends) / _FIRST_NODES, self.lattice)
+        step = self.grid or _aligned(max(high - low for low, high in ends) / _FIRST_NODES, self.lattice)
         theta, known, best = 0.0, False, math.inf
         chosen: tuple[Weighted, Weighted] | None = None
         for _ in range(9):
@@ -132,7 +134,9 @@ class Problem:
             if not known:
                 theta = tilt_for_mean(upper, epsilon) if delta is None else tilt_for_delta(upper, delta)  # type: ignore[arg-type]
             k, mean, variance = total_cumulant(upper, theta)
-            gap = k - total_cumulant(lower, theta)[0]
+            # near the centre the extra variance counts relative to the whole, hence the second term of the tilt
+            near = math.hypot(theta, 1 / math.sqrt(variance)) if variance > 0 else theta
+            gap = total_cumulant(upper, near)[0] - total_cumulant(lower, near)[0]
             gap = gap if gap >= 0 else 0.0 if gap > -1e-6 else math.inf
             if gap > 0.5 * best and chosen is not None:
                 break  # a finer grid no longer helps: the parts' own bounds are that far apart
@@ -143,7 +147,7 @@ class Problem:
                 ends = [self._trim(masses, theta, aim, accuracy) for masses, _ in upper]
             _, _, left, right, _ = window(upper, theta, accuracy)
             least = max(1.05 * (right - left), max(high - low for low, high in ends)) / node_limit
-            if gap <= accuracy / 2 or step <= 1.05 * least:
+            if gap <= accuracy / 2 or step <= 1.05 * least or self.grid is not None:
                 break
             ratio = 0.9 * math.sqrt(accuracy / (2 * gap)) if math.isfinite(gap) else 0.0
             following = _aligned(max(step * min(max(ratio, 1 / 40), 0.7), least), self.lattice)
@@ -160,6 +164,8 @@ class Problem:
                     convolve(upper, theta, upper=True, accuracy=accuracy, node_limit=2 * node_limit),
                 )
             except WindowError:
+                if self.grid is not None:
+                    break
                 step = _aligned(2 * step, self.lattice)
                 lower, upper = self._masses(step, ends)
         raise ArithmeticError("the composition does not fit on a grid: compose fewer steps or losses of a similar scale")

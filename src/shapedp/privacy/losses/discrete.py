@@ -67,7 +67,9 @@ class Masses:
         return np.minimum(np.maximum(out * (1 - slack), 0.0) + self.infinity, 1.0)
 
 
-def excess(loss: Loss, epsilon: Floats, *, reverse: bool, shift: float = 0.0, move: float = 0.0) -> tuple[Floats, Floats]:
+def excess(
+    loss: Loss, epsilon: Floats, *, reverse: bool, shift: float = 0.0, move: float = 0.0
+) -> tuple[Floats, Floats]:
     """Bounds on w = u - (1 - e^eps)_+ of the loss L + shift at sorted eps, each eps known to a relative `move`.
 
     u of L + s is u(k e^-s): for k < 1 its excess is (1 - e^-s) k + w(k e^-s).
@@ -76,7 +78,10 @@ def excess(loss: Loss, epsilon: Floats, *, reverse: bool, shift: float = 0.0, mo
     above, below = epsilon[split:], -epsilon[:split]
     factor = np.exp(-below)
     if not shift and not move:
-        (low, high), (back_low, back_high) = loss.profile(above, reverse=reverse), loss.profile(below, reverse=not reverse)
+        (low, high), (back_low, back_high) = (
+            loss.profile(above, reverse=reverse),
+            loss.profile(below, reverse=not reverse),
+        )
     else:
         near = np.where(above < shift, 2 * shift, 0.0)
         low = loss.profile(np.maximum(above * (1 + move) - shift, 0.0), reverse=reverse)[0]
@@ -109,7 +114,7 @@ def _convex(index: np.ndarray, w: Floats, step: float, *, keep_last: bool) -> tu
     A run of concave knots lies above its chord, so all of it goes at once; of knots whose sign rounding hides every
     other one goes. The knot at k = 1 stays and is lowered instead.
     """
-    for turn in range(400):
+    for turn in range(80):
         mass, error = _slope_changes(index, w, step)
         unsure = mass <= error
         concave = mass < -error
@@ -239,12 +244,15 @@ def bound_masses(loss: Loss, step: float, first: int, last: int, *, reverse: boo
     beyond the last goes to infinity (upper) or is dropped (lower).
     Reference: Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, Connect the dots (the upper polygon).
     """
+    own = loss.masses_on(step, reverse=reverse) if isinstance(loss, DiscreteLoss) else None
+    if own is not None:
+        return own
     fine = step / _SUB
     at = np.arange(first * _SUB - 1, last * _SUB + 2) * fine
     exact = math.frexp(step)[0] * 2.0**26 % 1 == 0
     move, shift = (0.0, 0.0) if exact else (2.0**-51, _SHIFT)  # an atom on a node, up to rounding, counts there
     lower, upper = excess(loss, at, reverse=reverse, move=move)
-    with np.errstate(under="ignore"):
+    with np.errstate(under="ignore", over="ignore"):
         top = _upper(step, first, last, upper[1:-1:_SUB])
         if shift:
             lower, upper = excess(loss, at, reverse=reverse, shift=shift, move=move)
@@ -300,6 +308,11 @@ class DiscreteLoss(Loss):
     def lattice(self) -> float:
         """The step of the grid: a composition on a fraction of it loses nothing."""
         return self.upper.step
+
+    def masses_on(self, step: float, *, reverse: bool) -> tuple[Masses, Masses] | None:
+        """Its own lower and upper masses, if they lie on the grid of that step."""
+        low, high = (self.reverse_lower, self.reverse_upper) if reverse else (self.lower, self.upper)
+        return (low, high) if step == low.step == high.step else None
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         low, high = (self.reverse_lower, self.reverse_upper) if reverse else (self.lower, self.upper)

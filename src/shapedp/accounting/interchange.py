@@ -1,0 +1,59 @@
+"""To and from `dp_accounting`'s privacy-loss distributions (an optional dependency)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from shapedp.numerics.checks import positive
+from shapedp.privacy import Loss
+from shapedp.privacy.losses.discrete import DiscreteLoss, Masses
+
+
+def _library() -> tuple[Any, Any]:
+    try:
+        from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+    except ImportError as error:
+        raise ImportError("dp_accounting is needed for this: pip install 'shapedp[accounting]'") from error
+    return pld_pmf, privacy_loss_distribution
+
+
+def to_dp_accounting(loss: Loss, *, step: float = 1e-4, tail: float = 1e-20, pessimistic: bool = True) -> Any:
+    """A `PrivacyLossDistribution` with the upper (or, not pessimistic, the lower) masses of a loss.
+
+    Guarantee: the masses handed over bound the loss; what the other library computes from them is its own.
+    """
+    pmf, distribution = _library()
+    grid = DiscreteLoss.of(loss, step=positive("step", step), tail=tail)
+
+    def convert(masses: Masses) -> Any:
+        missing = 0.0 if pessimistic else max(0.0, 1 - float(masses.masses.sum()))
+        probabilities = masses.masses.copy()
+        probabilities[0] += missing
+        return pmf.DensePLDPmf(masses.step, masses.first, probabilities, masses.infinity, pessimistic)
+
+    forward, backward = (grid.upper, grid.reverse_upper) if pessimistic else (grid.lower, grid.reverse_lower)
+    remove = convert(forward)
+    return distribution.PrivacyLossDistribution(remove, remove if grid.symmetric else convert(backward))
+
+
+def from_dp_accounting(distribution: Any) -> DiscreteLoss:
+    """A loss whose upper masses are those of a pessimistic `PrivacyLossDistribution`; its lower end is trivial.
+
+    Guarantee: as good as the masses: an upper bound if the other library's pessimistic masses are one.
+    """
+    _library()
+
+    def convert(pmf: Any) -> Masses:
+        if not getattr(pmf, "_pessimistic_estimate", True):
+            raise ValueError("an optimistic distribution bounds nothing from above: build it with pessimistic estimates")
+        dense = pmf.to_dense_pmf()
+        masses = np.maximum(np.asarray(dense._probs, dtype=np.float64), 0.0)
+        return Masses(float(dense._discretization), int(dense._lower_loss), masses, float(dense._infinity_mass))
+
+    remove = convert(distribution._pmf_remove)
+    symmetric = distribution._pmf_add is distribution._pmf_remove
+    add = remove if symmetric else convert(distribution._pmf_add)
+    nothing = Masses(remove.step, 0, np.array([1.0]))
+    return DiscreteLoss(nothing, remove, nothing, add)

@@ -1,0 +1,63 @@
+"""What an attacker can do, from any loss: trade-off curve, membership advantage, Bayes risk."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shapedp.numerics.checks import finite, probability
+from shapedp.privacy import Bracket, Loss
+from shapedp.privacy.losses.base import Floats
+
+
+def _levels(alpha: ArrayLike) -> Floats:
+    values = np.atleast_1d(finite("alpha", alpha))
+    if ((values < 0) | (values > 1)).any():
+        raise ValueError("alpha must lie in [0, 1]: it is a false-positive rate")
+    return values
+
+
+def trade_off(loss: Loss, alpha: ArrayLike, *, points: int = 400, largest: float = 60.0) -> Floats:
+    """A lower bound on the false-negative rate of every test at each false-positive rate alpha.
+
+    f(a) = sup over eps of max(0, 1 - delta - e^eps a, e^-eps (1 - delta - a)), over a grid of eps (the supremum over
+    fewer eps is smaller, so the bound stays valid).
+    Guarantee: f(alpha) <= the true trade-off curve, both directions included.
+    Reference: Dong, Roth and Su 2022, Proposition 2.12.
+    """
+    levels = _levels(alpha)
+    epsilon = np.concatenate([[0.0], np.geomspace(1e-4, largest, points)])
+    upper = loss.profile(epsilon)[1]
+    if not loss.symmetric:
+        upper = np.maximum(upper, loss.profile(epsilon, reverse=True)[1])
+    grow = np.exp(epsilon)[:, None]
+    room = 1 - upper[:, None]
+    best = np.maximum(room - grow * levels, (room - levels) / grow).max(axis=0)
+    return np.asarray(np.clip(best - 2.0**-48, 0.0, 1.0), dtype=np.float64)
+
+
+def membership_advantage(loss: Loss) -> Bracket:
+    """The largest true-positive minus false-positive rate of a membership attack: delta(0), the total variation.
+
+    Reference: Yeom et al. 2018, Definition 4; Kaissis et al. 2022.
+    """
+    return loss.delta(0.0)
+
+
+def bayes_risk(loss: Loss, prior: float) -> Bracket:
+    """The least error probability of guessing membership when the person is in with probability `prior`.
+
+    With odds k = (1 - prior)/prior the best guess gains prior H(k): risk = prior - prior H(P, Q; log k), and
+    symmetrically 1 - prior - (1 - prior) H at -log k; the worst direction counts.
+    Guarantee: lower <= the risk of the best attack <= upper.
+    """
+    prior = probability("prior", prior)
+    if prior == 0:
+        return Bracket(0.0, 0.0)
+    log_odds = np.array([math.log1p(-prior) - math.log(prior)])
+    sides = [loss.hockey_stick(log_odds)] + ([] if loss.symmetric else [loss.hockey_stick(log_odds, reverse=True)])
+    best = max(float(upper[0]) for _, upper in sides)
+    least = max(float(lower[0]) for lower, _ in sides)
+    return Bracket(max(prior * (1 - best) - 2.0**-50, 0.0), min(prior * (1 - least) + 2.0**-50, prior))
