@@ -52,7 +52,12 @@ def figure_2(full: bool, progress: Progress) -> Table:
         for epsilon in epsilons:
             noise = ProductNoise(dim, 1.0, epsilon, 1e5)
             exact = exact_delta(dim, noise.sigma, epsilon)
-            sizes = (noise.sigma**2, classic(dim, epsilon, 1e-5), analytic(dim, epsilon, 1e-5), certified(dim, epsilon, 1e-5))
+            sizes = (
+                noise.sigma**2,
+                classic(dim, epsilon, 1e-5),
+                analytic(dim, epsilon, 1e-5),
+                certified(dim, epsilon, 1e-5),
+            )
             rows.append((dim, epsilon, claim(noise), exact, *(math.log10(size) for size in sizes)))
             progress(len(rows), len(dims) * len(epsilons), f"M = {dim}, epsilon = {epsilon:g}")
     last = [row for row in rows if row[1] == epsilons[-1]]
@@ -60,7 +65,16 @@ def figure_2(full: bool, progress: Progress) -> Table:
     curves = tuple(
         (name, tuple(float(row[0]) for row in last), tuple(row[4 + i] for row in last)) for i, name in enumerate(names)
     )
-    headers = ("M", "epsilon", "claimed delta", "exact delta", "log10 product", "log10 classic", "log10 exact", "log10 best")
+    headers = (
+        "M",
+        "epsilon",
+        "claimed delta",
+        "exact delta",
+        "log10 product",
+        "log10 classic",
+        "log10 exact",
+        "log10 best",
+    )
     return Table(headers, tuple(rows), curves, ("M", "log10 E|n|^2 at epsilon = 1"), (False, False))
 
 
@@ -101,8 +115,18 @@ def figure_4(full: bool, progress: Progress) -> Table:
         for k in ks:
             noise = ProductNoise(dim, 1.0, epsilon, k)
             exact = exact_delta(dim, noise.sigma, epsilon)
-            rows.append((dim, k, noise.claimed_delta, exact, noise.sigma**2, classic(dim, epsilon, delta),
-                         analytic(dim, epsilon, delta), best))
+            rows.append(
+                (
+                    dim,
+                    k,
+                    noise.claimed_delta,
+                    exact,
+                    noise.sigma**2,
+                    classic(dim, epsilon, delta),
+                    analytic(dim, epsilon, delta),
+                    best,
+                )
+            )
             progress(len(rows), len(dims) * len(ks), f"M = {dim:g}, k = {k:g}")
     x = tuple(float(dim) for dim in dims)
     curves = tuple((f"claimed, k = {k:g}", x, tuple(r[2] for r in rows if r[1] == k)) for k in ks)
@@ -121,7 +145,10 @@ def figure_9(full: bool, progress: Progress) -> Table:
         moment = tuple(noise.moment_delta(float(share) * dim) for share in shares)
         bound = tuple(noise.bound_delta(float(share) * dim) for share in shares)
         rows.append((dim, noise.moment_delta(dim / 2), noise.bound_delta(dim / 2), noise.best_q, exact))
-        curves += [(f"(12), M = {dim:g}", tuple(shares.tolist()), moment), (f"(19), M = {dim:g}", tuple(shares.tolist()), bound)]
+        curves += [
+            (f"(12), M = {dim:g}", tuple(shares.tolist()), moment),
+            (f"(19), M = {dim:g}", tuple(shares.tolist()), bound),
+        ]
         curves.append((f"exact, M = {dim:g}", tuple(shares.tolist()), (exact,) * len(shares)))
         progress(done, 2, f"M = {dim:g}")
     headers = ("M", "(13)", "(19) at M/2", "q* of Proposition 6 at that lambda", "exact delta")
@@ -134,7 +161,9 @@ def corollaries(full: bool, progress: Progress) -> Table:
     rows = []
     for done, dim in enumerate(dims, 1):
         noise = ProductNoise(dim, 1.0, 1.0, 1e5)
-        rows.append((dim, noise.squared_norm_ratio / (2 * math.log(1.25e5)), claim(noise), exact_delta(dim, noise.sigma, 1.0)))
+        rows.append(
+            (dim, noise.squared_norm_ratio / (2 * math.log(1.25e5)), claim(noise), exact_delta(dim, noise.sigma, 1.0))
+        )
         progress(done, len(dims), f"M = {dim:g}")
     curves = (("f(M)", tuple(float(row[0]) for row in rows), tuple(row[1] for row in rows)),)
     note = f"limit 1/(4 e log(1.25/delta)) = 1/{4 * math.e * math.log(1.25e5):.1f}; f < 1 from M = 12 on"
@@ -168,7 +197,13 @@ def family(full: bool, progress: Progress) -> Table:
             progress(len(rows), len(claims) * len(dims), f"M = {dim}, epsilon = {epsilon:g}, delta = {delta:g}")
     first = [row for row in rows if row[1:3] == (1.0, 1e-5)]
     curves = (("best radial/exact Gaussian", tuple(float(r[0]) for r in first), tuple(r[5] for r in first)),)
-    return Table(("M", "epsilon", "delta", "a", "b", "over exact Gaussian"), tuple(rows), curves, ("M", "ratio of E|n|^2"), (True, False))
+    return Table(
+        ("M", "epsilon", "delta", "a", "b", "over exact Gaussian"),
+        tuple(rows),
+        curves,
+        ("M", "ratio of E|n|^2"),
+        (True, False),
+    )
 
 
 ITEMS = (

@@ -64,8 +64,16 @@ def reproduce(name: str, item: Item, out: Path, *, full: bool, progress: Progres
     table = item.run(full, progress)
     out.mkdir(parents=True, exist_ok=True)
     stem = out / name.replace("/", "-")
-    data = {"schema": 1, "item": name, "title": item.title, "full": full, "headers": table.headers, "rows": table.rows,
-            "curves": [{"name": n, "x": x, "y": y} for n, x, y in table.curves], "note": table.note}
+    data = {
+        "schema": 1,
+        "item": name,
+        "title": item.title,
+        "full": full,
+        "headers": table.headers,
+        "rows": table.rows,
+        "curves": [{"name": n, "x": x, "y": y} for n, x, y in table.curves],
+        "note": table.note,
+    }
     written = [stem.with_suffix(".json")]
     written[0].write_text(json.dumps(data, indent=1) + "\n")
     picture = stem.with_suffix(".png")
@@ -105,5 +113,3 @@ def _draw(table: Table, title: str, path: Path) -> bool:
     axes.grid(alpha=0.3)
     figure.savefig(path, dpi=130)
     return True
-
-

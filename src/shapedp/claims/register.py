@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from shapedp.claims import product_noise
@@ -19,7 +19,7 @@ __all__ = ["CLAIMS", "Claim", "Finding", "check", "verify_all"]
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim computed anew: its values, its verdict, and what disagrees with the register (nothing, if all is well)."""
+    """A claim computed anew: its values, its verdict, and what disagrees with the register."""
 
     claim: Claim
     values: Mapping[str, float]
@@ -33,9 +33,14 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object."""
-        data = {key: value for key, value in asdict(self.claim).items() if key not in ("compute", "judge")}
-        return {**data, "values": dict(self.values), "computed_verdict": self.verdict, "verified": self.verified,
-                "disagreements": list(self.disagreements)}
+        data = {f.name: getattr(self.claim, f.name) for f in fields(self.claim) if f.name not in ("compute", "judge")}
+        return {
+            **data,
+            "values": dict(self.values),
+            "computed_verdict": self.verdict,
+            "verified": self.verified,
+            "disagreements": list(self.disagreements),
+        }
 
 
 def check(claim: Claim) -> Finding:
@@ -48,7 +53,7 @@ def check(claim: Claim) -> Finding:
     problems = [f"verdict: the register says {claim.verdict}, computed {verdict}"] if verdict != claim.verdict else []
     for name, (printed, tolerance) in claim.printed.items():
         if name not in values or not abs(values[name] - printed) <= tolerance * abs(printed):
-            problems.append(f"{name}: the paper prints {printed:g}, its formula gives {values.get(name, float('nan')):.6g}")
+            problems.append(f"{name}: the paper prints {printed:g}, its formula gives {values.get(name)}")
     for name in sorted(set(values) | set(claim.found)):
         stored, computed = claim.found.get(name), values.get(name)
         if stored is None or computed is None or not abs(stored - computed) <= _FOUND_TOLERANCE * abs(computed):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 from shapedp.noise.base import Floats, Law, confidence_level
 from shapedp.numerics.checks import count, positive
@@ -93,6 +93,8 @@ class Radial(Law):
 
     def half_widths(self, confidence: float) -> Floats:
         """P(|n_i| <= c) = E[1 - 2 P(X >= c/R)], X a coordinate of a uniform direction; solved for c."""
+        from scipy import optimize
+
         tail = 1 - confidence_level(confidence)
         cap, (z, weights) = Cap(self.dim), self._rule.nodes
         radii = self.scale * np.exp((z + math.log(self.a / self.b)) / self.b)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from shapedp.mechanisms import Additive
 from shapedp.noise import radial
 from shapedp.numerics.checks import positive, probability
@@ -20,7 +22,8 @@ def multivariate_laplace(*, dim: int, sensitivity: float, epsilon: float, delta:
         raise ValueError("delta must be > 0 for a float release of the multivariate Laplace law: 1e-12, say")
     law = radial.laplace(radius / epsilon, dim)
     slip, missed = law.slip
-    if (1 + 2.8 ** (2 * epsilon)) * missed > delta:
-        raise ValueError(f"delta must be at least {(1 + 2.8 ** (2 * epsilon)) * missed:.3g} in dimension {dim}")
+    least = 1.01 * (1 + math.exp(min(epsilon, 700.0))) * missed
+    if least > delta:
+        raise ValueError(f"delta must be at least {least:.3g} in dimension {dim} at epsilon {epsilon:g}, got {delta!r}")
     scale = radius / (epsilon - 6 * slip) * (1 + 2.0**-40)
     return Additive(radial.laplace(scale, dim), L2(radius, dim), epsilon, delta, recipe="multivariate-laplace")

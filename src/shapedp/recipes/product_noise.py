@@ -7,17 +7,39 @@ the radius over r^(M-1), so the loss has a further term (M-1) log(|n + v|/|n|), 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 
 from scipy import special
 
-from shapedp.mechanisms import Additive
+from shapedp.mechanisms import Additive, certify
 from shapedp.noise import radial
 from shapedp.numerics.checks import count, positive, probability
+from shapedp.privacy import Certificate
 from shapedp.sensitivity import L2
 
 INITIAL_K = 1e5
+_REASON = "the published proof drops the volume factor r^(M-1), that is (M-1) log(|n + v|/|n|) of the loss"
 STEP_FACTOR = 2.0
+
+
+@dataclass(frozen=True)
+class ReasonedCertificate(Certificate):
+    """A certificate that says, where it refutes, why the published proof fails."""
+
+    def explain(self) -> str:
+        text = super().explain()
+        return f"{text}. Reason: {_REASON}" if self.verdict == "refuted" else text
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedSpherical(Additive):
+    """A mechanism whose refutation states the reason."""
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        plain = certify(self, epsilon=self.epsilon, delta=self.delta)
+        return ReasonedCertificate(**{part.name: getattr(plain, part.name) for part in fields(plain)})
 
 
 @dataclass(frozen=True)
@@ -124,7 +146,7 @@ def product_noise(
     """
     noise = calibrated(dim=dim, sensitivity=sensitivity, epsilon=epsilon, delta=delta, k=k, step=step)
     law = radial.chi(1.0, noise.sigma, dim)
-    return Additive(law, L2(noise.sensitivity, dim), epsilon, delta, recipe="product-noise")
+    return PublishedSpherical(law, L2(noise.sensitivity, dim), epsilon, delta, recipe="product-noise")
 
 
 def r1smg(*, dim: int, sensitivity: float, epsilon: float, delta: float) -> Additive:
@@ -141,4 +163,4 @@ def r1smg(*, dim: int, sensitivity: float, epsilon: float, delta: float) -> Addi
     ratio = special.gammaln((dim - 1) / 2) - special.gammaln(dim / 2)
     log_psi = 2 / (dim - 2) * (math.log(delta) + ratio - 0.5 * math.log(math.pi))
     sigma = radius * math.sqrt(2 / epsilon * math.exp(-log_psi))
-    return Additive(radial.chi(1.0, sigma, dim), L2(radius, dim), epsilon, delta, recipe="r1smg")
+    return PublishedSpherical(radial.chi(1.0, sigma, dim), L2(radius, dim), epsilon, delta, recipe="r1smg")

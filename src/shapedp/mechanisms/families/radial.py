@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from functools import singledispatch
 
-from scipy import optimize
+import numpy as np
+from numpy.typing import NDArray
 
 from shapedp.mechanisms.families.base import DoesNotApplyError, Family, Request
 from shapedp.noise.radial import Radial
@@ -64,11 +65,13 @@ def _ball(sensitivity: L2) -> float:
 
 
 def best_shape(dim: int, epsilon: float, delta: float, *, progress: Progress | None = None) -> Shape:
-    """(a, b) of the generalised gamma law with the least E R^2 that meets (epsilon, delta); for large dim near Gaussian.
+    """(a, b) of the generalised gamma law with the least E R^2 that meets (epsilon, delta).
 
     A simplex search over sqrt(dim - a) and log b, started at exp(-r) and at the Gaussian. Nothing it finds is
     trusted: the law is calibrated and certified afterwards.
     """
+    from scipy import optimize
+
     if delta == 0:
         return float(dim), 1.0
     mu = GaussianLoss.calibrate(epsilon, delta).mu
@@ -76,9 +79,9 @@ def best_shape(dim: int, epsilon: float, delta: float, *, progress: Progress | N
     last: float | None = None
     done = 0
 
-    def cost(point: list[float]) -> float:
+    def cost(point: NDArray[np.float64]) -> float:
         nonlocal best, last, done
-        a, b = dim - min(point[0] ** 2, 0.95 * dim), math.exp(min(max(point[1], -2.0), 2.5))
+        a, b = dim - min(float(point[0]) ** 2, 0.95 * dim), math.exp(min(max(float(point[1]), -2.0), 2.5))
         try:
             last = RadialLoss.approximate(dim, a, b, epsilon, delta, start=last, gap=1e-5, tolerance=1e-6)
         except SearchError:
@@ -92,9 +95,13 @@ def best_shape(dim: int, epsilon: float, delta: float, *, progress: Progress | N
         return value
 
     root = 0.1 * math.sqrt(dim)
-    simplex = [[root, 0.2], [3 * root, 0.25], [root, 0.5]]
-    options = {"xatol": 1e-3, "fatol": 1e-6, "initial_simplex": simplex, "maxfev": EVALUATIONS}
-    optimize.minimize(cost, simplex[0], method="Nelder-Mead", options=options)
+    simplex = np.array([[root, 0.2], [3 * root, 0.25], [root, 0.5]])
+    optimize.minimize(
+        cost,
+        simplex[0],
+        method="Nelder-Mead",
+        options={"xatol": 1e-3, "fatol": 1e-6, "initial_simplex": simplex, "maxfev": EVALUATIONS},
+    )
     return best[1]
 
 

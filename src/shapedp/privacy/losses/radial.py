@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import optimize
 
 from shapedp.noise.radial import Radial
 from shapedp.numerics import SearchError
@@ -213,6 +212,8 @@ def _typical(dim: int, a: float, b: float, epsilon: float, delta: float) -> floa
 
 def _root(gap: Callable[[float], float], start: float, tolerance: float = 1e-11) -> float:
     """A root of an increasing function: secants first, then a bracket."""
+    from scipy import optimize
+
     x, at_x = start, gap(start)
     step = -min(max(at_x / 4, -0.5), 0.5)
     for _ in range(12):
