@@ -7,22 +7,27 @@ where there are very many values and s a is small they are replaced by a few int
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy import special
 
 from shapedp.numerics.inversion import UNIT, Complexes, Floats
 
 _FEW = 64  # up to this many distinct values are taken one by one
 _POINTS = 10  # interpolation nodes per bucket
 _BUCKET = 0.25  # log2 width of a bucket
-_DEAD = 1e-26  # a product this small no longer counts
+_ATOMS = 2**13  # the most atoms that are counted one by one
+_DEAD = 1e-22  # a product this small no longer counts
 
 
 @dataclass(frozen=True, eq=False)
 class LaplaceSum:
-    """Distinct values a_g > 0 with multiplicities n_g, and the deviation of the normal part."""
+    """Distinct values a_g > 0 with multiplicities n_g, and the deviation of the normal part.
+
+    Where `bare`, `spectrum` leaves out the event that every term is at one of its ends +-a: see `split`.
+    """
 
     values: Floats
     counts: Floats
@@ -31,6 +36,7 @@ class LaplaceSum:
     weights: Floats
     bucket_counts: Floats
     bucket_tops: Floats
+    bare: bool = False
 
     @classmethod
     def of(cls, terms: Floats, deviation: float = 0.0) -> LaplaceSum:
@@ -45,6 +51,21 @@ class LaplaceSum:
             empty = np.empty(0)
             return cls(values, n, deviation, values, n, empty, empty)
         return cls(values, n, deviation, *_compress(values, n))
+
+    def split(self) -> tuple[LaplaceSum, Floats, Floats] | None:
+        """The sum without its atoms, the atoms' places and their masses (to 2^-38); None if they are too many.
+
+        All terms at their ends: (2 j - n) a with mass C(n, j) 2^-n e^(-a (n - j)) for n terms of value a.
+        """
+        if self.deviation > 0 or math.fsum(np.log1p(self.counts)) > math.log(_ATOMS):
+            return None
+        places, logs = np.zeros(1), np.zeros(1)
+        for a, n in zip(self.values, self.counts, strict=True):
+            j = np.arange(n + 1)
+            mass = special.gammaln(n + 1) - special.gammaln(j + 1) - special.gammaln(n - j + 1)
+            places = np.add.outer(places, (2 * j - n) * a).reshape(-1)
+            logs = np.add.outer(logs, mass - n * math.log(2) - a * (n - j)).reshape(-1)
+        return replace(self, bare=True), places, np.exp(logs)
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
         value, first, second = _real_cumulants(self.nodes, theta)
@@ -63,7 +84,9 @@ class LaplaceSum:
     def spectrum(self, tilt: float, frequencies: Floats) -> tuple[Complexes, Floats]:
         s = abs(tilt + 0.5) + frequencies
         total = float(self.counts @ self.values)
-        error = 256 * UNIT * (1 + total * s + self.deviation**2 * s * s)
+        with np.errstate(under="ignore"):
+            normal = self.deviation**2 * s * s * np.exp(-0.5 * np.square(self.deviation * frequencies))
+        error = 256 * UNIT * (1 + total * s + normal)
         theta = tilt + 1j * frequencies
         half = self.deviation * self.deviation / 2
         log = np.asarray(half * (theta * (theta + 1) - tilt * (tilt + 1)), dtype=np.complex128)
@@ -76,37 +99,45 @@ class LaplaceSum:
         return self._one_by_one(tilt, frequencies, log, error)
 
     def _one_by_one(self, tilt: float, frequencies: Floats, log: Complexes, error: Floats) -> tuple[Complexes, Floats]:
-        """The product taken value by value; frequencies where it has died leave.
+        """The product taken value by value, the largest first; frequencies where it has died leave.
 
         Where there are too many values the product is cut short: it then bounds the modulus, nothing more.
         """
         size = self.values.size
         alive = np.arange(frequencies.size)
         budget = 4e6 + _FEW * frequencies.size if size > _FEW else math.inf
-        stride = next(k for k in range(max(int(0.618 * size), 1), size + 1) if math.gcd(k, size) == 1) if size else 1
+        dead = _DEAD * (1 + np.square(frequencies))  # what is divided by t^2 later may be larger
         values = np.zeros(frequencies.size, dtype=np.complex128)
         product: Complexes = np.asarray(np.exp(log), dtype=np.complex128)
+        ends = product.copy() if self.bare else np.zeros(0, dtype=np.complex128)
         inner = np.asarray(0.5 - 0.25 / (tilt + 0.5 + 1j * frequencies), dtype=np.complex128)
         for index in range(size):
             if budget < 0:
-                bound = np.full(frequencies.size, _DEAD)
-                bound[alive] = np.abs(product)
+                bound = dead.copy()
+                bound[alive] = 2 * np.abs(product)
                 return values, error + bound
-            g = index * stride % size
-            factor = _factor(float(self.values[g]), tilt, frequencies[alive], inner[alive])
+            g = size - 1 - index
+            factor, end = _factor(float(self.values[g]), tilt, frequencies[alive], inner[alive])
             product = np.multiply(product, _power(factor, float(self.counts[g])))
+            if self.bare:
+                ends = np.multiply(ends, _power(end, float(self.counts[g])))
             budget -= alive.size
             if index % 4 == 1:
-                left = np.abs(product) > _DEAD
+                left = np.abs(product) > dead[alive]
+                if self.bare:
+                    left |= np.abs(ends) > dead[alive]
                 if not left.all():
-                    alive, product = alive[left], product[left]
+                    alive, product, ends = alive[left], product[left], ends[left] if self.bare else ends
                     if not alive.size:
                         break
-        values[alive] = product
-        return values, error + _DEAD
+        values[alive] = product - ends if self.bare else product
+        return values, 2 * (error + dead)
 
     def decay(self, tilt: float, low: float, high: float) -> float:
-        """|factor|^2 <= 1 - 4 p q sin^2(t a), p and q its masses at +-a; the terms with t a <= 1 are counted."""
+        """|factor|^2 <= 1 - 4 p q sin^2(t a), p and q its masses at +-a; the terms with t a <= 1 are counted.
+
+        Twice the product bounds the sum without its atoms too.
+        """
         if not low < high:
             return 1.0
         log = -0.5 * (self.deviation * low) ** 2
@@ -116,7 +147,7 @@ class LaplaceSum:
             a = float(self.values[stop - 1])
             pq = 0.25 / (math.cosh(s * a) + math.sinh(s * a) / (2 * s)) ** 2
             log -= 1.4 * low * low * pq * float(self._squares[stop - 1]) * (1 - 1e-9)
-        return math.exp(max(log, -700.0))
+        return 2 * math.exp(max(log, -700.0))
 
     @cached_property
     def _squares(self) -> Floats:
@@ -174,20 +205,26 @@ def _compress(values: Floats, counts: Floats) -> tuple[Floats, Floats, Floats, F
     return np.concatenate(nodes), np.concatenate(weights), np.array(totals), np.array(tops)
 
 
-def _factor(a: float, tilt: float, t: Floats, inner: Complexes) -> Complexes:
-    """E e^((tilt + i t) L)/E e^(tilt L) for one term: e^(i t a) A/A0, see `_log_factor`; inner = 1/2 - 1/(4 s)."""
+def _factor(a: float, tilt: float, t: Floats, inner: Complexes) -> tuple[Complexes, Complexes]:
+    """E e^((tilt + i t) L)/E e^(tilt L) for one term, and the part of it that the two ends give.
+
+    e^(i t a) A/A0, see `_log_factor`, with inner = 1/2 - 1/(4 s); inner = 1/2 leaves the ends.
+    """
     s0 = tilt + 0.5
     fall, damp = math.expm1(-2 * s0 * a), math.exp(-2 * s0 * a)
-    turn = np.exp(1j * (a * t))
+    angle = a * t
+    turn = np.empty(t.shape, dtype=np.complex128)
+    turn.real, turn.imag = np.cos(angle), np.sin(angle)
     back = np.conj(turn)
-    sine = turn.imag
+    sine = turn.imag.copy()
     shift = (-2j * damp) * sine * back
     shift += fall
+    turn *= 1 / (1 + fall * (0.5 - 0.25 / s0))
+    ends = np.asarray((shift * 0.5 + 1) * turn)
     shift *= inner
     shift += 1
     shift *= turn
-    shift *= 1 / (1 + fall * (0.5 - 0.25 / s0))
-    return np.asarray(shift)
+    return np.asarray(shift), ends
 
 
 def _power(base: Complexes, exponent: float) -> Complexes:

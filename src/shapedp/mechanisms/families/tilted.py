@@ -26,7 +26,7 @@ from shapedp.privacy.losses import loss_of
 from shapedp.sensitivity import Box
 
 _GUIDE = 2**11
-_THIN = 48
+_THIN = 32
 _TABLE = np.linspace(math.log(1e-14), math.log(1e4), 6000)
 _CLOSE = 2e-6  # how close, in log delta, the certified claim comes to the one asked for
 
@@ -89,7 +89,7 @@ class Problem:
         slope = (high - low) / math.log(t)
         return slope if 0.1 < slope < 1e7 else 20.0
 
-    def solve(self, c: float, split: int, guess: float) -> float:
+    def solve(self, c: float, split: int, guess: float, *, close: float = 1e-5) -> float:
         """The log lambda at which the claim is just met."""
 
         def excess(value: float) -> float:
@@ -105,7 +105,7 @@ class Problem:
         while at_high > 0:
             low, at_low, high = high, at_high, high + step
             at_high, step = excess(high), 2 * step
-        return float(optimize.brentq(excess, low, high, xtol=1e-5))
+        return float(optimize.brentq(excess, low, high, xtol=close))
 
     def start(self, c: float, split: int) -> float:
         """A log lambda at which the claim is met by far: ratios that add up to epsilon/2, mu below epsilon/8."""
@@ -120,14 +120,14 @@ class Problem:
         """(error, c, log lambda): c at the tilt of its own solution first, then searched around it."""
         c = 2 * math.log(1 / self.delta) / self.epsilon
         log_lambda = self.start(c, split)
-        for _ in range(4):
-            log_lambda = self.solve(c, split, log_lambda)
+        for _ in range(4 if search else 2):
+            log_lambda = self.solve(c, split, log_lambda, close=1e-3)
             new = best_tilt(self.loss(c, log_lambda, split), self.epsilon)
             done = abs(math.log(new / c)) < 0.02
             c = new
             if done or math.isinf(self.power):
                 break
-        log_lambda = self.solve(c, split, log_lambda)
+        log_lambda = self.solve(c, split, log_lambda, close=1e-5 if search else 1e-3)
         found = (self.error(c, log_lambda, split), c, log_lambda)
         if math.isinf(self.power) or self.y.size == 1 or not search:
             return found
