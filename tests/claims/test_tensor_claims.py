@@ -1,0 +1,28 @@
+"""The register's entries on tensor-valued queries, recomputed; the studies' quick mode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shapedp.claims import find_item, reproduce
+from shapedp.claims.register import check
+from shapedp.claims.tensor import CLAIMS
+
+EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
+def test_the_register_says_what_is_computed(claim):
+    finding = check(claim)
+    assert finding.verified, finding.disagreements
+
+
+@pytest.mark.parametrize("name", ["tensor-noise/error-by-size", "tensor-noise/gain-by-decay"])
+def test_studies_reproduce(name, tmp_path):
+    table, written = reproduce(
+        name, find_item(name, EXPERIMENTS), tmp_path, full=False, progress=lambda done, total, what: None
+    )
+    assert len(table.rows) == 3
+    assert all(path.exists() for path in written)
