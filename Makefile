@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+MUTANT_ARGS ?=
 
 # Real data sets are optional: tests that read them are skipped where they are absent.
 ifneq ($(wildcard ../shared/data),)
@@ -17,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export NO_MKDOCS_2_WARNING = true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bare bench peers docs clean
+.PHONY: help setup demo test lint format bare bench peers mutants docs clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -66,6 +67,9 @@ peers: .venv-peers/.setup-done .venv-diffprivlib/.setup-done ## make the environ
 
 bench: setup peers ## measure against peers in one run (BENCH_ARGS: --quick, names)
 	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
+
+mutants: setup ## put seeded faults into copies of the library; prints the share the tests kill (MUTANT_ARGS: --ci, --only)
+	$(BIN)/python mutants/run.py $(MUTANT_ARGS)
 
 docs: setup ## build the documentation into site/, warnings are errors
 	$(BIN)/mkdocs build --strict --quiet

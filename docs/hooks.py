@@ -12,6 +12,7 @@ FIRST = (
     "index.md",
     "tutorial.md",
     "families.md",
+    "audit.md",
     "threat-model.md",
     "benchmarks.md",
     "api.md",

@@ -89,8 +89,8 @@ def caught(quick: bool) -> list[str]:
     for name, loss, samples in (("profile", m.loss, 10**6), ("claim alone", None, 10**7 if not quick else 10**6)):
         result = audit.mechanism(weak, **call, loss=loss, samples=samples)
         lines.append(
-            f"caught: gaussian at 0.8 scale, by its {name}: {result.verdict}, delta >= {result.delta_lower:.3g} "
-            f"where 1e-5 is claimed, from {result.samples} outputs"
+            f"caught: gaussian at 0.8 scale, by its {name}: {result.verdict}, at epsilon {result.witness.epsilon:g} "
+            f"delta >= {result.witness.delta_lower:.3g}, claimed {result.witness.claimed:.3g}, from {result.samples} outputs"
         )
     result = audit.bits(naive_laplace, neighbours=(0.0, 1.0), epsilon=1.0, delta=1e-6, vectorized=True, seed=1)
     lines.append(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.audit.bounds import binomial_p_values
-from shapedp.audit.shapes import LEVELS, Shape, cosine_level, magnitude_levels, radius_levels, shape_of
+from shapedp.audit.shapes import LEVELS, Shape, cosine_level, magnitude_levels, radius_level, shape_of, whitened
 from shapedp.audit.subjects import released
 from shapedp.mechanisms import Additive
 from shapedp.noise import Law
@@ -88,9 +88,9 @@ def distribution(
     followed, sampler = _sampler(mechanism, law)
     n = max(_VALUES // followed.dim, 2000) if samples is None else count("samples", samples, least=100)
     noise, on_grid = _draw(followed, sampler, n, None if seed is None else np.random.default_rng(seed))
-    shape = shape_of(followed)
-    checks = tuple(_checks(followed, shape, noise))
-    if isinstance(mechanism, Additive) and shape.grid is not None:
+    turned, straight = whitened(followed, noise)
+    checks = tuple(_checks(turned, shape_of(turned) if turned is followed else Shape(True, True, True), straight))
+    if isinstance(mechanism, Additive) and shape_of(followed).grid is not None:
         checks += (Check("grid", 1.0 if on_grid else 0.0, n, "values off the grid of the law"),)
     return DistributionResult(followed.kind, n, int(noise.size), rate, checks)
 
@@ -138,26 +138,25 @@ def _checks(law: Law, shape: Shape, noise: Floats) -> Iterator[Check]:
     noisy = scales > 0
     if not noisy.all() and noise[:, ~noisy].any():
         yield Check("no noise where none is due", 0.0, 1, "noise in a coordinate of scale 0")
-    n = len(noise)
-    owner = np.arange(n) % law.dim
-    inside = [_inside(law, noise, level) for level in LEVELS]
-    if shape.independent:
-        hits = [int(hit[:, noisy].sum()) for hit, _ in inside]
-        yield _check("scale", hits, n * int(noisy.sum()), [_mean(p, noisy) for _, p in inside], "share within a width")
-    else:
-        own = noisy[owner]
-        hits = [int(hit[np.arange(n), owner][own].sum()) for hit, _ in inside]
-        yield _check("scale", hits, int(own.sum()), [_mean(p, noisy) for _, p in inside], "share within a width")
-    halves = [inside[i] for i in (9, 17)]
-    each = np.concatenate([hit[:, noisy].sum(0) for hit, _ in halves])
-    chances = np.concatenate([np.broadcast_to(p, law.dim)[noisy] for _, p in halves])
-    yield _check("scale of each coordinate", each, n, chances, "share within a width")
+    if shape.widths:
+        yield from _scales(law, shape, noise, noisy)
     yield from _signs(noise[:, noisy], shape)
-    if shape.independent:
-        yield from _magnitudes(inside[9][0][:, noisy], np.broadcast_to(inside[9][1], law.dim)[noisy])
     if noisy.all():
         yield from _directions(law, shape, noise / scales)
     yield from _lattice(shape, noise[:, noisy], noisy)
+
+
+def _scales(law: Law, shape: Shape, noise: Floats, noisy: NDArray[np.bool_]) -> Iterator[Check]:
+    n, inside = len(noise), [_inside(law, noise, level) for level in LEVELS]
+    if shape.independent:
+        hits = [int(hit[:, noisy].sum()) for hit, _ in inside]
+        chances = [_mean(p, noisy) for _, p in inside]
+        yield _check("scale", hits, n * int(noisy.sum()), chances, "share within a width")
+        yield from _magnitudes(inside[9][0][:, noisy], np.broadcast_to(inside[9][1], law.dim)[noisy])
+    halves = [inside[i] for i in (9, 17)]
+    each = np.concatenate([hit[:, noisy].sum(0) for hit, _ in halves])
+    ones = np.concatenate([np.broadcast_to(p, law.dim)[noisy] for _, p in halves])
+    yield _check("scale of each coordinate", each, n, ones, "share within a width")
 
 
 def _inside(law: Law, noise: Floats, level: float) -> tuple[NDArray[np.bool_], Floats]:
@@ -174,7 +173,11 @@ def _signs(noise: Floats, shape: Shape) -> Iterator[Check]:
     """Given the magnitudes, signs are fair coins of their own: alone, along a draw, and from draw to draw."""
     sign = np.sign(noise).astype(np.int8)
     up, down = (sign > 0).sum(0), (sign < 0).sum(0)
-    yield _check("sign", [up.sum(), *up], [(up + down).sum(), *(up + down)], 0.5, "share of positive noise")
+    yield _check("sign", up, up + down, 0.5, "share of positive noise")
+    if not shape.fair:
+        sign = sign[np.arange(len(sign)), np.arange(len(sign)) // 2 % noise.shape[1]][:, None]
+        yield _agreement("independence of draws, signs", [sign[1::2] * sign[: 2 * (len(sign) // 2) : 2]])
+        return
     yield _agreement("independence of draws, signs", [sign[1:] * sign[:-1], *_far(sign)])
     if noise.shape[1] > 1:
         yield _agreement("independence of coordinates, signs", [sign[:, 1:] * sign[:, :-1], *_far(sign.T)])
@@ -210,7 +213,7 @@ def _magnitudes(below: NDArray[np.bool_], p: Floats) -> Iterator[Check]:
 
 def _directions(law: Law, shape: Shape, standard: Floats) -> Iterator[Check]:
     radius = np.sqrt(np.square(standard).sum(1))
-    known = [(r, level) for level in LEVELS if (r := radius_levels(law, float(level))) is not None]
+    known = [(r, level) for level in LEVELS if (r := radius_level(law, float(level))) is not None]
     if known:
         hits = [int((radius <= r).sum()) for r, _ in known]
         yield _check("radius", hits, len(radius), [level for _, level in known], "share within a ball")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.mechanisms import Additive
-from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law
+from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law, Mixed, Staircase
 from shapedp.numerics.checks import finite
 
 Floats = NDArray[np.float64]
@@ -168,8 +168,9 @@ def _centre(law: Law, x: Floats) -> Floats:
     return x
 
 
-@_centre.register
-def _(law: DiscreteLaplace, x: Floats) -> Floats:
+@_centre.register(DiscreteLaplace)
+@_centre.register(Staircase)
+def _(law: DiscreteLaplace | Staircase, x: Floats) -> Floats:
     return np.asarray(np.rint(x / law.grid) * law.grid)
 
 
@@ -187,6 +188,11 @@ def _(law: Gaussian, keep: NDArray[np.bool_]) -> Law:
 @_reduced.register
 def _(law: Laplace, keep: NDArray[np.bool_]) -> Law:
     return Laplace(np.broadcast_to(law.scales, law.dim)[keep])
+
+
+@_reduced.register
+def _(law: Mixed, keep: NDArray[np.bool_]) -> Law:
+    return Mixed(law.scales[keep], law.gaussian[keep])
 
 
 @_reduced.register
