@@ -106,7 +106,7 @@ def judge(mutant: Mutant, tree: Path, seconds: float = SECONDS) -> Outcome:
     finally:
         path.write_text(text, encoding="utf-8")
     took = time.perf_counter() - start
-    if status in (4, 5):
+    if status in (4, 5) or "No module named" in output:
         return Outcome(mutant, BROKEN, took, output.strip().splitlines()[-1])
     killed = status in (None, 1, 2, 3)
     failed = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]

@@ -90,7 +90,8 @@ def caught(quick: bool) -> list[str]:
         result = audit.mechanism(weak, **call, loss=loss, samples=samples)
         lines.append(
             f"caught: gaussian at 0.8 scale, by its {name}: {result.verdict}, at epsilon {result.witness.epsilon:g} "
-            f"delta >= {result.witness.delta_lower:.3g}, claimed {result.witness.claimed:.3g}, from {result.samples} outputs"
+            f"delta >= {result.witness.delta_lower:.3g}, claimed {result.witness.claimed:.3g}, "
+            f"from {result.samples} outputs"
         )
     result = audit.bits(naive_laplace, neighbours=(0.0, 1.0), epsilon=1.0, delta=1e-6, vectorized=True, seed=1)
     lines.append(

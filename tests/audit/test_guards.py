@@ -1,0 +1,93 @@
+"""Guards that no statistical test can see: each kills a seeded fault of the mutation suite."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from tests.sampling.helpers import Scripted
+
+import shapedp as sdp
+from shapedp import audit
+from shapedp.audit import empirical
+from shapedp.mechanisms import families
+from shapedp.privacy import loss_of
+from shapedp.sampling import rounded_sum
+from shapedp.sampling.discrete import _below
+
+
+@pytest.mark.parametrize(("radius", "scale"), [(0.1, 0.3), (1.0, 3.0), (0.7, 0.11)])
+def test_the_reach_is_rounded_against_us(radius, scale):
+    """mu and the pure epsilon are at least the exact quotient of the floats given."""
+    exact = Fraction(radius) / Fraction(scale)
+    for dim in (1, 4):
+        assert Fraction(loss_of(sdp.Gaussian(scale, dim), sdp.L2(radius, dim)).mu) >= exact
+        assert Fraction(loss_of(sdp.Laplace(scale, dim), sdp.L1(radius, dim)).pure) >= exact
+
+
+def test_calibrate_hands_out_nothing_that_is_not_certified(monkeypatch):
+    family = families.FAMILIES["gaussian"]
+    weak = replace(family, law=lambda request: sdp.Gaussian(0.5, request.sensitivity.dim))
+    monkeypatch.setitem(families.FAMILIES, "gaussian", weak)
+    with pytest.raises(sdp.RefutedError):
+        sdp.calibrate("gaussian", sdp.L2(1.0, 2), epsilon=1.0, delta=1e-6)
+
+
+def test_bits_of_a_tiny_uniform_are_extended():
+    """A word of 5 leaves the noise undecided by far more than a grid step: further bits must be drawn."""
+    found = []
+    for further in (0, 2**64 - 1):
+        source = Scripted([5, further, further, further])
+        found.append(rounded_sum(np.zeros(1), "laplace", 1.0, 2.0**-20, source)[0])
+        assert len(source.asked) > 1
+    assert found[0] != found[1]
+
+
+def test_the_last_incomplete_multiple_is_rejected():
+    bound = np.array([3 << 48], dtype=np.uint64)
+    source = Scripted([2**64 - 1, 7])
+    assert _below(bound, source).tolist() == [7]
+
+
+def test_failures_count_against_the_cap_of_a_ledger():
+    pytest.importorskip("sqlalchemy")
+    from shapedp.accounting.ledger.filters import make_filter
+    from shapedp.accounting.ledger.fixed import Charge
+
+    kept = make_filter(epsilon=1.0, delta=1e-5, failure_share=0.1)
+    assert kept.admits(Charge((0,), kept.failure_capacity))
+    assert not kept.admits(Charge((0,), kept.failure_capacity + 1))
+
+
+def test_no_two_blocks_share_a_stream():
+    """Learning, choosing and testing draw from streams of their own."""
+    keys = []
+
+    def f(x, rng, n):
+        keys.append(rng.bit_generator.seed_seq.spawn_key)
+        return x + rng.normal(size=(n, 1))
+
+    audit.mechanism(
+        f,
+        neighbours=(0.0, 0.1),
+        epsilon=1.0,
+        delta=1e-3,
+        samples=200_000,
+        vectorized=True,
+        score=lambda y: -y[:, 0],
+        seed=1,
+    )
+    assert len(keys) > 4
+    assert len(set(keys)) == len(keys)
+
+
+def test_the_error_probability_of_an_audit_adds_up(monkeypatch):
+    spent = []
+    tally = empirical.tally
+    monkeypatch.setattr(empirical, "tally", lambda e, h, n, alpha: spent.append(alpha) or tally(e, h, n, alpha))
+    m = sdp.calibrate("gaussian", sdp.L2(1.0, 1), epsilon=1.0, delta=1e-3)
+    audit.mechanism(m, samples=20_000, confidence=0.95, seed=1)
+    assert len(spent) > len(empirical.LOOKS)  # several events at each look
+    assert sum(spent) == pytest.approx(0.05)
