@@ -293,7 +293,12 @@ class ShiftExcess:
         for turn in range(_ROUNDS):
             if not panels.index.size:
                 break
-            level, allowed = levels[panels.index], budget[panels.index]
+            level = levels[panels.index]
+            if scale is None and turn:
+                middle = self._values(panels.centre[:, None], level[:, None])[0][:, 0] * panels.half
+                seen = np.bincount(panels.index, np.maximum(middle, 0.0), levels.size)
+                budget = np.maximum(budget, relative / 64 * seen)
+            allowed = budget[panels.index]
             wide, tall = ellipse_axes(panels.half)
             wide = np.concatenate([panels.half[:, None], wide], axis=1)
             tall = np.concatenate([np.zeros_like(panels.half)[:, None], tall], axis=1)
