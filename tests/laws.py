@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law, TensorGaussian
+from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law, Mixed, TensorGaussian
 from shapedp.sampling import grid_for
 
 
@@ -83,6 +83,12 @@ LAWS = [
     Row("laplace-diagonal", lambda t: Laplace(np.array([3.0, 0.05]) * t), _laplace, _default),
     Row("laplace-block", lambda t: Laplace(np.array([0.4, 7.0]) * t, sizes=[1, 2]), _laplace, _default),
     Row("laplace-tiny", lambda t: Laplace(1e-120 * t, 2), _laplace, _default),
+    Row(
+        "mixed",
+        lambda t: Mixed(np.array([3.0, 0.05, 1.0]) * t, [True, False, False]),
+        lambda law, i: (_normal if law.gaussian[i] else _laplace)(law, i),
+        _default,
+    ),
     Row(
         "discrete-laplace-1",
         lambda t: DiscreteLaplace(round(100 * t), 0.25, 1),

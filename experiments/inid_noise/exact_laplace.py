@@ -18,7 +18,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from profiles import profile
+from inid_profiles import profile
 
 from shapedp import Box, Laplace, calibrate
 from shapedp.privacy import loss_of

@@ -36,7 +36,7 @@ def test_every_calibration_is_certified(recipe):
         assert mechanism.certificate.verdict == "certified", mechanism.certificate.explain()
 
 
-@pytest.mark.parametrize("study", ["figures", "tables", "exact_laplace", "mixed"])
+@pytest.mark.parametrize("study", ["inid_figures", "inid_tables", "exact_laplace", "mixed"])
 def test_studies_reproduce_their_numbers(study, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [study])
     monkeypatch.setattr(sys, "path", [str(STUDIES), *sys.path])

@@ -26,7 +26,7 @@ _TAIL = 8.7  # the smoothing normal has decayed to e^-37.8 at _TAIL/deviation
 _WIDTH = 7.5  # chords reach this many deviations to either side
 _PERIOD = 30.0  # aliases are below e^-_PERIOD of the value sought
 _TILTS = 200
-_MAX_TILT = 1e7
+_MAX_TILT = 1e13
 
 
 class Transform(Protocol):

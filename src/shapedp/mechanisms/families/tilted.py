@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize
 
 from shapedp.mechanisms.families.base import Floats, Request
@@ -26,7 +27,8 @@ from shapedp.privacy.losses import loss_of
 from shapedp.sensitivity import Box
 
 _GUIDE = 2**11
-_THIN = 32
+_THIN = 16
+_ALONE = 6
 _TABLE = np.linspace(math.log(1e-14), math.log(1e4), 6000)
 _CLOSE = 2e-6  # how close, in log delta, the certified claim comes to the one asked for
 
@@ -150,11 +152,20 @@ def problem_of(sensitivity: Box, request: Request) -> tuple[Problem, Floats]:
     ordered = np.sort(y[y > 0])
     values, counts = np.unique(ordered, return_counts=True)
     if values.size > _THIN:
-        groups = np.unique(np.linspace(0, ordered.size, _THIN + 1).astype(np.int64))
-        counts = np.diff(groups)
-        values, back = np.unique(np.exp(np.add.reduceat(np.log(ordered), groups[:-1]) / counts), return_inverse=True)
+        edges = np.concatenate([[0], _edges(ordered.size)])
+        counts = np.diff(edges)
+        values, back = np.unique(np.exp(np.add.reduceat(np.log(ordered), edges[:-1]) / counts), return_inverse=True)
         counts = np.bincount(back, weights=counts)
     return Problem(values, counts.astype(np.float64), power, request.epsilon, request.delta), y
+
+
+def _edges(size: int) -> NDArray[np.int64]:
+    """Ends of groups of an ascending list: the largest entries one by one, then groups that double in pairs."""
+    ends, width = [size], 1
+    while ends[-1] > 0:
+        ends += [max(ends[-1] - width, 0), max(ends[-1] - 2 * width, 0)]
+        width = width * 2 if len(ends) > _ALONE else width
+    return np.unique(np.array(ends, dtype=np.int64))[1:]
 
 
 def least_error(sensitivity: Box, request: Request, pure: Laplace, *, mixed: bool = False) -> Law | None:

@@ -1,6 +1,6 @@
 """Figures 1 to 4 of the i.n.i.d. noise paper, with the numbers its text quotes.
 
-    python experiments/inid_noise/figures.py [--plot DIRECTORY]
+    python experiments/inid_noise/inid_figures.py [--plot DIRECTORY]
 
 Expected: reductions of 1.145, 2.442, 9.658 dB (Gaussian) and 0.546, 1.39, 7.609 dB (Laplace) at K = 20; saturation of
 the exponential profile at 21.477 dB (Gaussian) and 14.432 dB (Laplace; 14.243 is printed); exponential below quadratic
@@ -18,7 +18,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from profiles import NAMES, decibel, profile
+from inid_profiles import NAMES, decibel, profile
 
 from shapedp.recipes import inid
 

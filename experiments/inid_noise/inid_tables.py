@@ -1,6 +1,6 @@
 """Tables I and II of the i.n.i.d. noise paper.
 
-    python experiments/inid_noise/tables.py
+    python experiments/inid_noise/inid_tables.py
 
 Expected: every cell of Table II to the four decimals printed; Table I's formulas against the computed mechanisms.
 """
