@@ -120,22 +120,31 @@ class ComposedLoss(Loss):
     def _epsilon(self, target: float, reverse: bool, accuracy: float) -> Bracket:
         finite = (target - self.certain) / (1 - self.certain)
         view = self._problem(reverse).solve(delta=finite, accuracy=accuracy)
-        self._views.setdefault((reverse and not self.symmetric, accuracy), []).append(view)
+        known = self._views.setdefault((reverse and not self.symmetric, accuracy), [])
+        for _ in range(12):
+            known.append(view)
+            top = max(view.upper.centre + 5 * view.upper.spread, 0.0) + view.upper.step
+            bottom = max(view.upper.start, view.lower.start, 0.0) if view.upper.theta > 0 else 0.0
+            if bottom and self._ends(view, bottom)[1] <= target:
+                view = self._problem(reverse).solve(epsilon=max(bottom - view.upper.spread, 0.0), accuracy=accuracy)
+            elif self._ends(view, top)[1] > target:
+                view = self._problem(reverse).solve(epsilon=top, accuracy=accuracy)
+            else:
+                break
+        return self._within(view, target, bottom, top)
 
-        def at(epsilon: float) -> tuple[float, float]:
-            low, high = self._with_certain(*view.bounds(np.array([epsilon])))
-            return float(low[0]), float(high[0])
+    def _ends(self, view: View, epsilon: float) -> tuple[float, float]:
+        low, high = self._with_certain(*view.bounds(np.array([epsilon])))
+        return float(low[0]), float(high[0])
 
-        top = max(view.upper.centre + 5 * view.upper.spread, 0.0) + view.upper.step
-        bottom = max(view.upper.start, view.lower.start, 0.0) if view.upper.theta > 0 else 0.0
+    def _within(self, view: View, target: float, bottom: float, top: float) -> Bracket:
+        """The epsilon of one view; infinite above and 0 below where the view does not show it."""
         try:
-            upper = first_true(lambda e: at(e)[1] <= target, bottom, top, relative=2.0**-42)
-            if upper == bottom > 0:
-                raise SearchError("the view does not reach down to the epsilon asked for")
+            upper = first_true(lambda e: self._ends(view, e)[1] <= target, bottom, top, relative=2.0**-42)
         except SearchError:
-            upper = super().epsilon(target).upper
+            upper = math.inf
         try:
-            lower = last_true(lambda e: at(e)[0] > target, min(bottom, upper), upper, relative=2.0**-42)
+            lower = last_true(lambda e: self._ends(view, e)[0] > target, bottom, min(upper, top), relative=2.0**-42)
         except SearchError:
             lower = 0.0
         return Bracket(min(lower, upper), upper)

@@ -80,16 +80,17 @@ def _window(parts: Parts, theta: float, base: float, spread: float, tail: float)
     return ends[0], ends[1]
 
 
-def window(parts: Parts, theta: float, accuracy: float) -> tuple[float, float, float, float, float]:
-    """Mean and spread of the tilted composition, and an interval outside which each side has at most the mass returned."""
+def window(parts: Parts, theta: float, accuracy: float) -> tuple[float, float, float, float, float, float]:
+    """Mean and spread of the tilted composition, an interval, and the most mass below and above it."""
     step = parts[0][0].step
     base, mean, variance = total_cumulant(parts, theta)
     spread = max(math.sqrt(variance), step / 4)
     tail = max(min(accuracy / 1000, 1e-4), 1e-14)
     left, right = _window(parts, theta, base, spread, tail)
-    left = max(left, step * sum(n * masses.first for masses, n in parts)) - step
-    right = min(right, step * sum(n * (masses.first + masses.masses.size - 1) for masses, n in parts)) + step
-    return mean, spread, left, right, tail
+    bottom = step * sum(n * masses.first for masses, n in parts)
+    top = step * sum(n * (masses.first + masses.masses.size - 1) for masses, n in parts)
+    below, above = (0.0 if left <= bottom else tail), (0.0 if right >= top else tail)
+    return mean, spread, max(left, bottom) - step, min(right, top) + step, below, above
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +205,7 @@ def convolve(parts: Parts, theta: float, *, upper: bool, accuracy: float, node_l
     Guarantee: that of `Convolution`. Raises WindowError where more than `node_limit` nodes would be needed.
     """
     step = parts[0][0].step
-    mean, spread, left, right, tail = window(parts, theta, accuracy)
+    mean, spread, left, right, below, above = window(parts, theta, accuracy)
     first = math.floor(left / step)
     count = math.ceil(right / step) - first + 1
     if count > node_limit:
@@ -215,7 +216,8 @@ def convolve(parts: Parts, theta: float, *, upper: bool, accuracy: float, node_l
     norm = math.sqrt(float(weights @ weights))
     error = norm_error + growth * (norm + norm_error) + 1e-90
     centre = mean
-    keep = max(math.floor((centre - 3.5 * spread) / step) - first, 0) if theta > 0 else 0
+    reach = min(3.5 * spread, 600 / (theta + 1))
+    keep = max(math.floor((centre - reach) / step) - first, 0) if theta > 0 else 0
     start = (first + keep) * step
     weights = weights[keep:]
     points = start + step * np.arange(weights.size) - centre
@@ -236,9 +238,9 @@ def convolve(parts: Parts, theta: float, *, upper: bool, accuracy: float, node_l
     absolute = 1.01 * error * response
     beyond = 0.0
     if upper:
-        beyond = 1.01 * tail * math.exp(max(-theta * (right - centre), -700.0))
+        beyond = 1.01 * above * math.exp(max(-theta * (right - centre), -700.0))
     else:
-        absolute += 2.02 * tail / (1 + theta)
+        absolute += 1.01 * (below + above) / (1 + theta)
     infinity = -math.expm1(math.fsum(n * math.log1p(-masses.infinity) for masses, n in parts)) * (1 + 2.0**-40)
     return Convolution(
         theta, centre, spread, step, start, log_scale - theta * centre, at_node, tails, plain,
@@ -278,11 +280,11 @@ def _search(parts: Parts, reached: object) -> float:
 
     if test(0.0):
         return 0.0
-    high = 1.0
-    while not test(high) and high < 1e9:
+    high, most = 1.0, 20 / parts[0][0].step  # beyond it neighbouring nodes no longer see each other
+    while not test(high) and high < most:
         if total_cumulant(parts, high)[2] <= 1e-4 * parts[0][0].step ** 2:
             return high  # all mass sits on one point: tilting further changes nothing
-        high *= 4
+        high = min(4 * high, most)
     low = 0.0 if high == 1.0 else high / 4
     for _ in range(26):
         middle = (low + high) / 2 if low == 0 or high < 4 * low else math.sqrt(low * high)

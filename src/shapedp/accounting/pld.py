@@ -144,8 +144,9 @@ class Problem:
             if not known and gap < 0.5:
                 known = True
                 aim = math.exp(max(saddle(k, mean, variance, theta), -650.0)) if delta is None else delta
+                aim *= math.exp(-1.5 * theta * math.sqrt(variance) - 1.2)  # what is left at the far end of the view
                 ends = [self._trim(masses, theta, aim, accuracy) for masses, _ in upper]
-            _, _, left, right, _ = window(upper, theta, accuracy)
+            _, _, left, right, *_ = window(upper, theta, accuracy)
             least = max(1.05 * (right - left), max(high - low for low, high in ends)) / node_limit
             if gap <= accuracy / 2 or step <= 1.05 * least or self.grid is not None:
                 break

@@ -181,11 +181,11 @@ def _log_mix(epsilon: float, rate: float) -> float:
 def amplify_pure(epsilon: float, rate: float) -> BareLoss:
     """What a pure guarantee becomes when each entry is blanked with probability 1 - rate, both data sets alike.
 
-    epsilon' = log(1 + rate (e^epsilon - 1)) - log(1 - rate (1 - e^-epsilon)), rounded up.
+    epsilon' = log(1 + rate (e^epsilon - 1)) - log(1 - rate (1 - e^-epsilon)), rounded up, and at most epsilon.
     Reference: Beimel, Kasiviswanathan and Nissim 2010, Lemma 2 (tensor supplement, Theorem D.2), solved for epsilon'.
     """
     epsilon, rate = nonnegative("epsilon", epsilon), sampling_rate(rate)
     if rate == 1:
         return BareLoss(epsilon)
     value = _log_mix(epsilon, rate) - math.log1p(rate * math.expm1(-epsilon))
-    return BareLoss(value * (1 + 2.0**-48))
+    return BareLoss(min(value * (1 + 2.0**-48), epsilon))

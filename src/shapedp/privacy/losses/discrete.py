@@ -251,8 +251,8 @@ def bound_masses(loss: Loss, step: float, first: int, last: int, *, reverse: boo
     at = np.arange(first * _SUB - 1, last * _SUB + 2) * fine
     exact = math.frexp(step)[0] * 2.0**26 % 1 == 0
     move, shift = (0.0, 0.0) if exact else (2.0**-51, _SHIFT)  # an atom on a node, up to rounding, counts there
-    lower, upper = excess(loss, at, reverse=reverse, move=move)
     with np.errstate(under="ignore", over="ignore"):
+        lower, upper = excess(loss, at, reverse=reverse, move=move)
         top = _upper(step, first, last, upper[1:-1:_SUB])
         if shift:
             lower, upper = excess(loss, at, reverse=reverse, shift=shift, move=move)
