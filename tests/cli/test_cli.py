@@ -42,6 +42,21 @@ def test_advise_ranks_and_prints_json(capsys: pytest.CaptureFixture[str]) -> Non
     assert "least expected error" in capsys.readouterr().out
 
 
+def test_advise_explains_the_winner_and_draws_the_scales(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = tmp_path / "profile.csv"
+    profile.write_text("bound\n1.0\n" + "0.01\n" * 60)
+    picture = tmp_path / "scales.png"
+    assert main(["advise", "--box", str(profile), *CLAIM, "--plot", str(picture)]) == 0
+    assert "\nmixed noise has the least expected error: 1 coordinate decides" in capsys.readouterr().out
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert main(["advise", "--box", "1,0.5", "--epsilon", "3", "--delta", "0", "--error", "absolute", "--json"]) == 0
+    ranked = json.loads(capsys.readouterr().out)
+    assert ranked[0]["family"] == "staircase"
+    assert ranked[0]["why"].endswith("times as much.")
+    assert main(["advise", "--box", "1,0.5", *CLAIM, "--error", "cubed"]) == 2
+    assert "error must be" in capsys.readouterr().err
+
+
 def test_advise_says_why_a_family_does_not_apply(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["advise", "--l1", "1", "--dim", "2", "--epsilon", "1", "--delta", "0"]) == 0
     assert "cannot meet delta = 0" in capsys.readouterr().out

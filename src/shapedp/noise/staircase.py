@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize
 
 from shapedp.noise.base import Floats, Law, confidence_level
 from shapedp.numerics.arrays import decode, encode, frozen
@@ -44,6 +43,8 @@ def best_gamma(dim: int, epsilon: float, power: float) -> float:
     def error(gamma: float) -> float:
         mass, total = radial_moments(dim, epsilon, gamma, power)
         return total / mass
+
+    from scipy import optimize  # slow to import
 
     return float(optimize.minimize_scalar(error, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-9}).x)
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
 
 from shapedp.mechanisms.families.base import Floats, Request
 from shapedp.noise import Laplace, Law
@@ -107,6 +106,8 @@ class Problem:
         while at_high > 0:
             low, at_low, high = high, at_high, high + step
             at_high, step = excess(high), 2 * step
+        from scipy import optimize  # slow to import
+
         return float(optimize.brentq(excess, low, high, xtol=close))
 
     def start(self, c: float, split: int) -> float:
