@@ -6,7 +6,8 @@
 
 A mutant is an entry of mutants/*.toml: name, fault (what goes wrong, in words), file, old (text that occurs exactly
 once), new, kill (pytest arguments: the tests and audits that should see it), ci = true for the ten of CI,
-survives (why no test sees it, where none does: it counts against the score all the same).
+survives (why no test sees it, where none does: it counts against the score all the same), hangs = true where the
+fault shows as a test that never ends.
 Exit code 1 if the score is below 95%, a mutant no longer applies, or a named test fails without any fault.
 """
 
@@ -28,7 +29,7 @@ from queue import Queue
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 30
 SCORE = 0.95
-KILLED, SURVIVED, STALE, BROKEN = "killed", "survived", "stale", "names no test"
+KILLED, SURVIVED, SLOW, STALE, BROKEN = "killed", "survived", "too slow", "stale", "names no test"
 _PYTEST = ("-x", "-q", "--no-header", "--tb=line", "-p", "no:cacheprovider", "-p", "no:randomly", "-m", "not slow")
 
 
@@ -44,6 +45,7 @@ class Mutant:
     kill: tuple[str, ...]
     ci: bool = False
     survives: str | None = None
+    hangs: bool = False
 
     def applied(self, text: str) -> str | None:
         """The text with the fault, or None where the line has changed since."""
@@ -106,12 +108,12 @@ def judge(mutant: Mutant, tree: Path, seconds: float = SECONDS) -> Outcome:
     finally:
         path.write_text(text, encoding="utf-8")
     took = time.perf_counter() - start
-    if status in (4, 5) or "No module named" in output:
+    if status in (4, 5) or (status == 2 and "No module named" in output):
         return Outcome(mutant, BROKEN, took, output.strip().splitlines()[-1])
-    killed = status in (None, 1, 2, 3)
     failed = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
     by = "out of time" if status is None else (failed[0] if failed else "")
-    return Outcome(mutant, KILLED if killed else SURVIVED, took, by)
+    verdict = {0: SURVIVED, None: KILLED if mutant.hangs else SLOW}.get(status, KILLED)
+    return Outcome(mutant, verdict, took, by)
 
 
 def run(mutants: list[Mutant], workers: int = 2, seconds: float = SECONDS) -> list[Outcome]:
@@ -147,7 +149,7 @@ def healthy(mutants: list[Mutant]) -> str | None:
 def report(outcomes: list[Outcome]) -> int:
     """Print the score and what is left to do; the exit code."""
     killed = sum(o.verdict == KILLED for o in outcomes)
-    bad = [o for o in outcomes if o.verdict in (STALE, BROKEN)]
+    bad = [o for o in outcomes if o.verdict in (SLOW, STALE, BROKEN)]
     score = killed / len(outcomes) if outcomes else 1.0
     for o in outcomes:
         if o.verdict == SURVIVED:
