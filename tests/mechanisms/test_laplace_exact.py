@@ -128,4 +128,4 @@ def test_never_worse_than_one_scale_for_all():
         alike = Laplace(float(shaped.law.scales.mean()), 30)
         while loss_of(alike, Box(bounds)).delta(1.0).upper > 1e-6:
             alike = Laplace(alike.scales[0] * 1.1, 30)
-        assert shaped.expected_error(error) <= alike.expected_error(error)
+        assert shaped.expected_error(error) <= alike.expected_error(error) * (1 + 1e-9)
