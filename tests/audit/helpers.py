@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import shapedp as sdp
+from shapedp.mechanisms.families import FAMILIES
 
 
 @dataclass(frozen=True)
@@ -83,17 +84,29 @@ def sets(dim: int):
     }
 
 
-def certified(dim: int, epsilon: float = 1.0, deltas: tuple[float, ...] = (1e-3, 1e-6, 0.0)):
-    """Every mechanism that `calibrate` makes for these sets: (name, mechanism)."""
-    from shapedp.mechanisms.families import FAMILIES
+def served(dim: int):
+    """The sets of `sets`, and two of matrices."""
+    columns = dim // 2
+    matrices = {
+        "matrix": sdp.L2(1.0, shape=(2, columns)),
+        "slices": sdp.Slices([1.0, 0.3], (2, columns), 0),
+    }
+    return {**sets(dim), **matrices}
 
-    for name, sensitivity in sets(dim).items():
+
+def calibrated(family: str, kind: str, dim: int, delta: float, epsilon: float = 1.0):
+    """What `calibrate` makes, or None where the family does not apply."""
+    try:
+        return sdp.calibrate(family, served(dim)[kind], epsilon=epsilon, delta=delta)
+    except (sdp.DoesNotApplyError, sdp.NotCertifiedError):
+        return None
+
+
+def certified(dim: int, deltas: tuple[float, ...] = (1e-6, 0.0)):
+    """Every mechanism that `calibrate` makes for these sets: (name, mechanism)."""
+    for kind in served(dim):
         for family in FAMILIES:
             for delta in deltas:
-                try:
-                    yield (
-                        f"{family}-{name}-{delta:g}",
-                        sdp.calibrate(family, sensitivity, epsilon=epsilon, delta=delta),
-                    )
-                except (sdp.DoesNotApplyError, sdp.NotCertifiedError):
-                    continue
+                m = calibrated(family, kind, dim, delta)
+                if m is not None:
+                    yield f"{family}-{kind}-{delta:g}", m
