@@ -22,6 +22,8 @@ LINT = (
 # Imports are timed, and everything that is neither standard library, numpy nor scipy is hidden.
 BARE = """
 import json, sys, time
+import sysconfig
+sysconfig.get_config_vars()  # scipy asks for them; their module has a name of the platform's own
 allowed = set(sys.stdlib_module_names) | {"numpy", "scipy", "shapedp"}
 asked = set()
 
