@@ -1,7 +1,12 @@
 """Differential privacy in high dimension: noise shaped to the query, with a guarantee you can check."""
 
-from shapedp import audit, recipes
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from shapedp import recipes
 from shapedp._version import __version__
+from shapedp.accounting import ComposedLoss, Plan, compose, plan, subsample
 from shapedp.mechanisms import (
     Additive,
     Advice,
@@ -13,7 +18,7 @@ from shapedp.mechanisms import (
     certify,
     verify,
 )
-from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law, TensorGaussian
+from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law, Radial, TensorGaussian
 from shapedp.privacy import (
     Bracket,
     Certificate,
@@ -35,6 +40,7 @@ __all__ = [
     "Box",
     "Bracket",
     "Certificate",
+    "ComposedLoss",
     "DiscreteLaplace",
     "DoesNotApplyError",
     "Gaussian",
@@ -45,6 +51,8 @@ __all__ = [
     "Loss",
     "Mechanism",
     "NotCertifiedError",
+    "Plan",
+    "Radial",
     "RefutedError",
     "Release",
     "Sensitivity",
@@ -56,6 +64,20 @@ __all__ = [
     "audit",
     "calibrate",
     "certify",
+    "compose",
+    "plan",
     "recipes",
+    "subsample",
     "verify",
 ]
+
+_LATER = ("audit", "claims", "datasets")  # subpackages that `import shapedp` does not load
+
+if TYPE_CHECKING:
+    from shapedp import audit
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _LATER:
+        return import_module(f"shapedp.{name}")
+    raise AttributeError(f"module 'shapedp' has no attribute {name!r}")

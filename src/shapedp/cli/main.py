@@ -7,11 +7,11 @@ import sys
 from collections.abc import Sequence
 
 from shapedp._version import __version__
-from shapedp.cli import advise, audit, calibrate, certify, demo, release, verify
+from shapedp.cli import advise, audit, calibrate, certify, claims, demo, ledger, release, reproduce, verify
 from shapedp.cli.output import DONE, REFUSED, WRONG_INPUT
 from shapedp.privacy import NotCertifiedError
 
-COMMANDS = (advise, calibrate, certify, verify, release, audit, demo)
+COMMANDS = (advise, calibrate, certify, verify, release, ledger, audit, claims, reproduce, demo)
 
 _EPILOG = """\
 a first session:

@@ -9,6 +9,7 @@ from shapedp.noise.base import Law
 from shapedp.noise.gaussian import Gaussian
 from shapedp.noise.laplace import DiscreteLaplace, Laplace
 from shapedp.noise.mixed import Mixed
+from shapedp.noise.radial import Radial
 from shapedp.noise.spread import Spread
 from shapedp.noise.staircase import L1Staircase, Staircase
 from shapedp.noise.tensor import TensorGaussian
@@ -28,6 +29,7 @@ READERS: dict[str, Callable[[dict[str, Any]], Law]] = {
     Laplace.kind: _spread(Laplace),
     DiscreteLaplace.kind: DiscreteLaplace.from_json,
     TensorGaussian.kind: TensorGaussian.from_json,
+    Radial.kind: Radial.from_json,
     Mixed.kind: Mixed.from_json,
     Staircase.kind: Staircase.from_json,
     L1Staircase.kind: L1Staircase.from_json,

@@ -7,5 +7,16 @@ from shapedp.privacy.losses.gaussian import GaussianLoss
 from shapedp.privacy.losses.laplace import LaplaceLoss
 from shapedp.privacy.losses.mixed import MixedLoss
 from shapedp.privacy.losses.pairing import loss_of
+from shapedp.privacy.losses.radial import RadialLoss
 
-__all__ = ["AdjustedLoss", "GaussianLoss", "LaplaceLoss", "Loss", "MixedLoss", "loss_of", "staircase", "tensor"]
+__all__ = [
+    "AdjustedLoss",
+    "GaussianLoss",
+    "LaplaceLoss",
+    "Loss",
+    "MixedLoss",
+    "RadialLoss",
+    "loss_of",
+    "staircase",
+    "tensor",
+]
