@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from shapedp.datasets.base import DataFormatError, Dataset, build, limits
 from shapedp.datasets.cards import CARDS
 from shapedp.datasets.files import Folder, read
-from shapedp.datasets.formats import parse_numbers, set_one_hot
+from shapedp.datasets.formats import set_one_hot
 from shapedp.numerics.checks import one_of
+
+Index = NDArray[np.int64]
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -30,6 +32,9 @@ COLUMNS = _words(
 )
 SYMBOLIC = (1, 2, 3)
 NUMERIC = tuple(k for k in range(41) if k not in SYMBOLIC)
+RATES = [k for k, column in enumerate(NUMERIC) if COLUMNS[column].endswith("_rate")]
+WHOLE = [k for k in range(len(NUMERIC)) if k not in RATES]
+RATE_COLUMNS, WHOLE_COLUMNS = [NUMERIC[k] for k in RATES], [NUMERIC[k] for k in WHOLE]
 BINARY = ("land", "logged_in", "root_shell", "is_host_login", "is_guest_login")
 
 # kddcup.names leaves the values open. These are the lists of the header of NSL-KDD (Tavallaee et al. 2009), which
@@ -48,15 +53,13 @@ CATEGORIES = {
 
 # The published list of training attack types, and normal traffic.
 LABELS = _words(
-    """back buffer_overflow ftp_write guess_passwd imap ipsweep land loadmodule multihop neptune nmap normal perl phf pod
-    portsweep rootkit satan smurf spy teardrop warezclient warezmaster"""
+    """back buffer_overflow ftp_write guess_passwd imap ipsweep land loadmodule multihop neptune nmap normal perl phf
+    pod portsweep rootkit satan smurf spy teardrop warezclient warezmaster"""
 )
 
-BLOCK = 1 << 23
+BLOCK = 1 << 22
 WIDTH = 18
-# Letters and "_" become 0 and separators blanks: every field reads as a number, those of the symbolic columns unused.
-_LETTERS = bytes(k for k in range(256) if chr(k).isascii() and (chr(k).isalpha() or chr(k) == "_"))
-_AS_NUMBERS = bytes.maketrans(_LETTERS + b",\n", b"0" * len(_LETTERS) + b"  ")
+DIGITS = 15
 
 
 def load_kddcup99(
@@ -108,31 +111,51 @@ def parse(content: bytes, dtype: Any = np.float64) -> tuple[NDArray[Any], NDArra
         marks = np.frombuffer(text, np.uint8)
         lines = np.flatnonzero(marks == ord("\n"))
         part = slice(row, row + len(lines))
-        commas = np.flatnonzero(marks == ord(","))
-        if commas.size != 41 * lines.size or np.any(
-            np.searchsorted(commas, lines) != 41 * np.arange(1, lines.size + 1)
-        ):
+        places = np.flatnonzero(marks == ord(","))
+        if not np.array_equal(np.searchsorted(places, lines), 41 * np.arange(1, lines.size + 1)):
             raise DataFormatError("KDD Cup 1999: every line must have 42 fields")
-        commas = commas.reshape(-1, 41)
+        commas: Index = places.reshape(-1, 41)
         for k, names in enumerate(CATEGORIES.values()):
             codes[part, k] = _lookup(marks, commas[:, k] + 1, commas[:, k + 1], names)
         labels[part] = _lookup(marks, commas[:, 40] + 1, lines - 1, LABELS)
-        fields = parse_numbers(text.translate(_AS_NUMBERS))
-        if fields.size != 42 * lines.size:
-            raise DataFormatError("KDD Cup 1999: a field is empty")
-        table = fields.reshape(-1, 42)
-        values[part, :1], values[part, 1:] = table[:, :1], table[:, 4:41]
+        starts = np.concatenate([np.concatenate(([0], lines[:-1] + 1))[:, None], commas[:, :40] + 1], axis=1)
+        values[part, WHOLE] = _whole(marks, starts[:, WHOLE_COLUMNS], commas[:, WHOLE_COLUMNS])
+        values[part, RATES] = _rates(marks, starts[:, RATE_COLUMNS], commas[:, RATE_COLUMNS])
         begin, row = end, part.stop
     return values, codes, labels
 
 
-def _lookup(
-    marks: NDArray[np.uint8], start: NDArray[np.int64], stop: NDArray[np.int64], names: tuple[str, ...]
-) -> NDArray[np.int64]:
+def _whole(marks: NDArray[np.uint8], start: Index, stop: Index) -> NDArray[np.float64]:
+    """Whole numbers of at most 15 digits, digit by digit; float64 holds them all."""
+    length = stop - start
+    if length.min(initial=1) < 1 or length.max(initial=1) > DIGITS:
+        raise DataFormatError(f"KDD Cup 1999: a count must have 1 to {DIGITS} digits")
+    values = _digit(marks[start]).astype(np.float64)
+    for place in range(1, int(length.max(initial=1))):
+        more = np.nonzero(length > place)
+        values[more] = 10 * values[more] + _digit(marks[start[more] + place])
+    return values
+
+
+def _rates(marks: NDArray[np.uint8], start: Index, stop: Index) -> NDArray[np.float64]:
+    """Numbers written as d.dd; the quotient by 100 is the float64 nearest to the decimal."""
+    if np.any(stop - start != 4) or np.any(marks[start + 1] != ord(".")):
+        raise DataFormatError("KDD Cup 1999: a rate must have two decimals")
+    units, tenths, hundredths = (_digit(marks[start + place]).astype(np.int16) for place in (0, 2, 3))
+    return (100 * units + 10 * tenths + hundredths) / 100
+
+
+def _digit(letters: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    digits = letters - np.uint8(ord("0"))
+    if digits.max(initial=0) > 9:
+        raise DataFormatError("KDD Cup 1999: a number holds something else than digits")
+    return digits
+
+
+def _lookup(marks: NDArray[np.uint8], start: Index, stop: Index, names: tuple[str, ...]) -> Index:
     """Positions in the sorted list `names` of the strings between start and stop."""
     sorted_names = np.array(names, dtype=f"S{WIDTH}")
-    width = int((stop - start).max(initial=1))
-    if not 0 < width <= WIDTH:
+    if (stop - start).max(initial=1) > WIDTH:
         raise DataFormatError(f"KDD Cup 1999: a symbolic field is longer than {WIDTH} characters")
     place = start[:, None] + np.arange(WIDTH)
     letters = np.where(place < stop[:, None], marks[np.minimum(place, marks.size - 1)], 0).astype(np.uint8)

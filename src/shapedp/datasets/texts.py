@@ -31,7 +31,7 @@ def load_imdb(folder: Folder = None, *, length: int = 256, words: int | None = N
     arrays = read_npz(
         read(card, "imdb/imdb_tokens.npz", folder), [f"{part}_{key}" for part in ("train", "test") for key in keys]
     )
-    vocabulary = tuple(read(card, "imdb/vocab.txt.gz", folder).decode("utf-8").split())
+    vocabulary = tuple(read(card, "imdb/vocab.txt.gz", folder).decode("utf-8").removesuffix("\n").split("\n"))
     tokens, label, stars, number = (
         np.concatenate([arrays[f"{part}_{key}"] for part in ("train", "test")])
         for key in ("tokens", "label", "stars", "id")
