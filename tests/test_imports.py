@@ -37,9 +37,9 @@ class Hide:
 
 sys.meta_path.insert(0, Hide())
 before = set(sys.modules)
-start = time.perf_counter()
+start = time.process_time()  # other tests share the cores; `make bare` measures the clock
 import shapedp
-seconds = time.perf_counter() - start
+seconds = time.process_time() - start
 tops = {name.partition(".")[0] for name in set(sys.modules) - before}
 print(json.dumps({"seconds": seconds, "foreign": sorted(tops - allowed), "asked": sorted(asked)}))
 """
