@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.datasets.test_formats import idx_bytes, svmlight_bytes
+from tests.datasets.helpers import idx_bytes, svmlight_bytes
 
 from shapedp import datasets as ds
 from shapedp.datasets import base, checksums, images, texts

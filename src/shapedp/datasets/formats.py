@@ -7,13 +7,15 @@ import io
 import warnings
 import zipfile
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from shapedp.datasets.base import DataFormatError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 CIFAR_RECORD = 1 + 3 * 32 * 32
@@ -100,6 +102,8 @@ def parse_numbers(text: bytes, dtype: Any = np.float64) -> NDArray[Any]:
 
 def read_svmlight(content: bytes, features: int) -> tuple[csr_array, NDArray[np.float64]]:
     """Rows "label index:value ..." with indices 1 to `features`, ascending; comments after "#" are dropped."""
+    from scipy.sparse import csr_array
+
     text = content.replace(b"\r\n", b"\n").replace(b"\t", b" ")
     if b"#" in text:
         text = b"\n".join(line.partition(b"#")[0] for line in text.split(b"\n"))
