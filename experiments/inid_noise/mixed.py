@@ -4,7 +4,8 @@
 
 The paper leaves mixtures open. Searched: one large coordinate (or several) and many small ones, (epsilon, delta) of
 (0.5, 1e-6), (1, 1e-6), (4, 1e-6), (1, 1e-10), and the power-law profiles i^-1, i^-2. Reported: the mixture's error over
-the better of Laplace and Gaussian, both shaped and exact. Expected: 0.747 at (1, 1e-6); 1 where nothing is won.
+the better of Laplace and Gaussian, both shaped and exact. Expected: 0.71 to 0.97 for one
+large coordinate at (1, 1e-6), 0.64 at (1, 1e-10); 1 where nothing is won.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ CLAIMS = ((1.0, 1e-6), (0.5, 1e-6), (4.0, 1e-6), (1.0, 1e-10))
 
 def profiles(full: bool) -> dict[str, NDArray[np.float64]]:
     """The searched profiles."""
-    large = (1, 2, 5) if full else (1,)
+    large = (1, 5) if full else (1,)
     small = (0.003, 0.01, 0.03, 0.1) if full else (0.01, 0.03)
-    many = (30, 100, 1000) if full else (100,)
+    many = (30, 100) if full else (100,)
     grid = {
         f"{m} x 1, {n} x {v:g}": np.concatenate([np.ones(m), np.full(n, v)]) for m, v, n in product(large, small, many)
     }

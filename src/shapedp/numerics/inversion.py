@@ -117,7 +117,8 @@ def stop_loss(transform: Transform, x: Floats, *, slack: float = 0.0, nodes: int
     rest = order[done:]
     if rest.size:
         upper[rest] = math.exp(min(chernoff(transform, float(ordered[done]) - slack, tilt), 0.0))
-    lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
+    lower = np.clip(np.nan_to_num(lower, nan=0.0), 0.0, 1.0)
+    upper = np.clip(np.nan_to_num(upper, nan=1.0), 0.0, 1.0)
     return np.minimum(lower, upper), upper
 
 
@@ -140,7 +141,7 @@ def _window(
     errors = np.zeros(nodes + 1)
     band = nodes
     edges = [nodes + 1]
-    while band > 256:
+    while band > 32:
         band //= 2
         edges.append(band)
     edges.append(0)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from shapedp.numerics.inversion import UNIT, Complexes, Floats
@@ -18,6 +19,7 @@ from shapedp.numerics.inversion import UNIT, Complexes, Floats
 _FEW = 64  # up to this many distinct values are taken one by one
 _POINTS = 10  # interpolation nodes per bucket
 _BUCKET = 0.25  # log2 width of a bucket
+_LARGEST = 0.25  # values above it are never interpolated
 _ATOMS = 2**13  # the most atoms that are counted one by one
 _DEAD = 1e-22  # a product this small no longer counts
 
@@ -34,8 +36,8 @@ class LaplaceSum:
     deviation: float
     nodes: Floats
     weights: Floats
-    bucket_counts: Floats
     bucket_tops: Floats
+    bucket_ends: NDArray[np.int64]
     bare: bool = False
 
     @classmethod
@@ -49,7 +51,7 @@ class LaplaceSum:
         """From distinct ascending values > 0 and their multiplicities."""
         if values.size <= _FEW:
             empty = np.empty(0)
-            return cls(values, n, deviation, values, n, empty, empty)
+            return cls(values, n, deviation, empty, empty, empty, np.empty(0, dtype=np.int64))
         return cls(values, n, deviation, *_compress(values, n))
 
     def split(self) -> tuple[LaplaceSum, Floats, Floats] | None:
@@ -67,13 +69,21 @@ class LaplaceSum:
             logs = np.add.outer(logs, mass - n * math.log(2) - a * (n - j)).reshape(-1)
         return replace(self, bare=True), places, np.exp(logs)
 
+    def _small(self, s: float) -> tuple[int, int]:
+        """How many buckets, and how many values in them, may be replaced by their nodes for |theta + 1/2| <= s."""
+        buckets = int(np.searchsorted(self.bucket_tops, min(1 / s, _LARGEST), side="right"))
+        return buckets, int(self.bucket_ends[buckets - 1]) if buckets else 0
+
     def cumulants(self, theta: float) -> tuple[float, float, float]:
-        value, first, second = _real_cumulants(self.nodes, theta)
+        buckets, begin = self._small(abs(theta) + 0.5)
+        values = np.concatenate([self.nodes[: _POINTS * buckets], self.values[begin:]])
+        weights = np.concatenate([self.weights[: _POINTS * buckets], self.counts[begin:]])
+        value, first, second = _real_cumulants(values, theta)
         half = self.deviation * self.deviation / 2
         return (
-            float(self.weights @ value) + half * theta * (theta + 1),
-            float(self.weights @ first) + half * (2 * theta + 1),
-            float(self.weights @ second) + 2 * half,
+            float(weights @ value) + half * theta * (theta + 1),
+            float(weights @ first) + half * (2 * theta + 1),
+            float(weights @ second) + 2 * half,
         )
 
     def log_mgf_error(self, theta: float) -> float:
@@ -90,20 +100,20 @@ class LaplaceSum:
         theta = tilt + 1j * frequencies
         half = self.deviation * self.deviation / 2
         log = np.asarray(half * (theta * (theta + 1) - tilt * (tilt + 1)), dtype=np.complex128)
-        top = float(s[-1]) if s.size else 0.0
-        slip = 2 * self._interpolation(top)
-        if self.bucket_counts.size and slip < 1e-6:
-            for a, n in zip(self.nodes, self.weights, strict=True):
-                log += n * _log_factor(float(a), tilt, frequencies)
-            return np.exp(log), error + slip * np.exp(log.real) * 1.01
-        return self._one_by_one(tilt, frequencies, log, error)
+        buckets, begin = self._small(float(s[-1]))
+        for a, n in zip(self.nodes[: _POINTS * buckets], self.weights[: _POINTS * buckets], strict=True):
+            log += n * _log_factor(float(a), tilt, frequencies)
+        slip = math.expm1(min(2 * self._interpolation(float(s[-1])), 100.0))
+        values, bound = self._one_by_one(tilt, frequencies, log, begin)
+        return values, error + bound + slip * (np.abs(values) + bound)
 
-    def _one_by_one(self, tilt: float, frequencies: Floats, log: Complexes, error: Floats) -> tuple[Complexes, Floats]:
-        """The product taken value by value, the largest first; frequencies where it has died leave.
+    def _one_by_one(self, tilt: float, frequencies: Floats, log: Complexes, begin: int) -> tuple[Complexes, Floats]:
+        """e^log times the factors of the values from `begin` on, the largest first, and what was left out.
 
-        Where there are too many values the product is cut short: it then bounds the modulus, nothing more.
+        Frequencies where the product has died leave. Where there are too many values the product is cut short: it
+        then bounds the modulus, nothing more.
         """
-        size = self.values.size
+        size = self.values.size - begin
         alive = np.arange(frequencies.size)
         budget = 4e6 + _FEW * frequencies.size if size > _FEW else math.inf
         dead = _DEAD * (1 + np.square(frequencies))  # what is divided by t^2 later may be larger
@@ -115,8 +125,8 @@ class LaplaceSum:
             if budget < 0:
                 bound = dead.copy()
                 bound[alive] = 2 * np.abs(product)
-                return values, error + bound
-            g = size - 1 - index
+                return values, bound
+            g = self.values.size - 1 - index
             factor, end = _factor(float(self.values[g]), tilt, frequencies[alive], inner[alive])
             product = np.multiply(product, _power(factor, float(self.counts[g])))
             if self.bare:
@@ -131,7 +141,7 @@ class LaplaceSum:
                     if not alive.size:
                         break
         values[alive] = product - ends if self.bare else product
-        return values, 2 * (error + dead)
+        return values, 2 * dead
 
     def decay(self, tilt: float, low: float, high: float) -> float:
         """|factor|^2 <= 1 - 4 p q sin^2(t a), p and q its masses at +-a; the terms with t a <= 1 are counted.
@@ -156,53 +166,50 @@ class LaplaceSum:
     def _interpolation(self, s: float) -> float:
         """A bound on the error that the interpolation nodes make in log M wherever |theta + 1/2| <= s.
 
-        In z = s a the function is analytic and at most 2 |z| + 2 in modulus for |z| <= 1.2 and a <= 1/4, where the
-        real part of cosh z + (a/2) sinh(z)/z stays above 0.1. Ellipses about a bucket of half-width h centre reach to
+        In z = s a the function is analytic and at most 5.4 in modulus for |z| <= 1.2 and |a| <= 0.3, where cosh z +
+        (a/2) sinh(z)/z stays away from 0. Ellipses about a bucket of half-width h centre reach to
         centre + h (rho + 1/rho)/2 <= 1.2/s. Reference: Trefethen 2013, Theorem 8.2.
         """
-        if not self.bucket_counts.size:
+        buckets, _ = self._small(s)
+        if not buckets:
             return 0.0
-        tops = self.bucket_tops
-        if tops[-1] * s > 1 or tops[-1] > 0.25:
-            return math.inf
+        tops, counts = self.bucket_tops[:buckets], np.diff(self.bucket_ends[:buckets], prepend=0)
         narrow = 2.0**-_BUCKET
         half, centre = tops * (1 - narrow) / 2, tops * (1 + narrow) / 2
         axis = (np.minimum(1.2 / s, 0.3) - centre) / half
         rho = axis + np.sqrt(axis * axis - 1)
-        reach = 0.3 * s if s < 4 else 1.2
         with np.errstate(under="ignore"):
-            each = 4 * (2 * reach + 3) * rho ** -(_POINTS - 1.0) / (rho - 1)
-        return float(self.bucket_counts @ each) * (1 + _LEBESGUE)
+            each = 4 * 5.4 * rho ** -(_POINTS - 1.0) / (rho - 1)
+        return float(self._cumulative(counts, each)) * (1 + _LEBESGUE)
+
+    def _cumulative(self, sizes: NDArray[np.int64], each: Floats) -> float:
+        """sum over buckets of the multiplicities in them times `each`."""
+        starts = np.cumsum(sizes) - sizes
+        return float(np.add.reduceat(self.counts[: int(sizes.sum())], starts) @ each)
 
 
 _LEBESGUE = 3.0  # of 10 Chebyshev points: 2.4
 
 
-def _compress(values: Floats, counts: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+def _compress(values: Floats, counts: Floats) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
     """Buckets of equal log width; in each, Chebyshev nodes whose weights reproduce polynomials of degree 9."""
     top = float(values[-1]) * (1 + 2.0**-40)
     bucket = np.floor(np.log2(top / values) / _BUCKET).astype(np.int64)
-    last = int(bucket.max())
+    ends = np.append(np.flatnonzero(np.diff(bucket)) + 1, values.size)  # values ascend, buckets descend along them
     x = np.cos((2 * np.arange(_POINTS) + 1) * math.pi / (2 * _POINTS))
-    nodes, weights, totals, tops = [], [], [], []
-    # values ascend, so buckets descend along them
-    edges = np.searchsorted(-bucket, -np.arange(last, -2, -1))
-    for index in range(last, -1, -1):
-        begin, stop = edges[last - index], edges[last - index + 1]
-        if begin == stop:
-            continue
-        high = top * 2.0 ** (-_BUCKET * index)
+    basis = np.cos(np.outer(np.arange(_POINTS), np.arccos(x)))
+    nodes, weights, tops = [], [], []
+    begin = 0
+    for stop in ends:
+        high = top * 2.0 ** (-_BUCKET * float(bucket[begin]))
         low = high * 2.0**-_BUCKET
-        a, n = values[begin:stop], counts[begin:stop]
-        t = np.clip((2 * a - high - low) / (high - low), -1.0, 1.0)
-        chebyshev = np.cos(np.outer(np.arange(_POINTS), np.arccos(t))) @ n
-        basis = np.cos(np.outer(np.arange(_POINTS), np.arccos(x)))
-        weight = (2 * chebyshev @ basis - chebyshev[0]) / _POINTS
+        t = np.clip((2 * values[begin:stop] - high - low) / (high - low), -1.0, 1.0)
+        chebyshev = np.cos(np.outer(np.arange(_POINTS), np.arccos(t))) @ counts[begin:stop]
+        weights.append((2 * chebyshev @ basis - chebyshev[0]) / _POINTS)
         nodes.append((high + low) / 2 + (high - low) / 2 * x)
-        weights.append(weight)
-        totals.append(float(n.sum()))
         tops.append(high)
-    return np.concatenate(nodes), np.concatenate(weights), np.array(totals), np.array(tops)
+        begin = stop
+    return np.concatenate(nodes), np.concatenate(weights), np.array(tops), ends.astype(np.int64)
 
 
 def _factor(a: float, tilt: float, t: Floats, inner: Complexes) -> tuple[Complexes, Complexes]:
