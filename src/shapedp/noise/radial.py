@@ -145,37 +145,38 @@ class Radial(Law):
         x = np.asarray(x)
         rows = x.reshape(-1, self.dim)
         out = np.empty(rows.shape, dtype=np.float32 if x.dtype == np.float32 else np.float64)
-        for row, target in zip(rows, out, strict=True):
-            noise = self._draw(source)
-            for start in range(0, self.dim, _BLOCK):
-                part = slice(start, start + _BLOCK)
-                steps = np.asarray(row[part], dtype=np.float64) / self.grid
+        group = max(1, _BLOCK // self.dim)
+        for top in range(0, len(rows), group):
+            some = slice(top, top + group)
+            noise = self._draw(len(rows[some]), source)
+            for left in range(0, self.dim, _BLOCK):
+                part = (some, slice(left, left + _BLOCK))
+                steps = np.asarray(rows[part], dtype=np.float64) / self.grid
                 whole = np.rint(steps)
-                near = (steps - whole) * self.grid + noise[part]
-                target[part] = whole * self.grid + rounded_sum(near, "gaussian", self.smoothing, self.grid, source)
+                near = (steps - whole) * self.grid + noise[:, part[1]]
+                out[part] = whole * self.grid + rounded_sum(near, "gaussian", self.smoothing, self.grid, source)
         return out.reshape(x.shape)
 
     def draw_radii(self, n: int, source: Source) -> Floats:
-        """n independent radii, without the smoothing."""
-        words = source.words(2 * count("n", n)).astype(object)
-        wholes = (words[::2] << 64) | words[1::2]
-        low = np.array([(int(w) + 0.5) * 2.0**-128 for w in wholes])
-        high = np.array([(2**128 - int(w) - 0.5) * 2.0**-128 for w in wholes])
+        """n independent radii from 128-bit uniforms, without the smoothing."""
+        words = source.words(2 * count("n", n))
+        low, high = (2.0**-64 * (w[::2] + 2.0**-64 * (w[1::2] + 0.5)) for w in (words, ~words))
         return np.asarray(self.scale * self._rule.quantile(low, high) ** (1 / self.b))
 
-    def _draw(self, source: Source) -> Floats:
-        """One draw without the smoothing: normals, scaled in place to a random radius."""
-        noise = np.empty(self.dim)
-        while True:
-            squares = []
-            for start in range(0, self.dim, _BLOCK):
-                part = noise[start : start + _BLOCK]
-                part[:] = _normals(part.size, source)
-                squares.append(float(np.square(part).sum()))
-            norm = math.sqrt(math.fsum(squares))
-            if self.dim >= _SURE or norm >= self._least_norm():
-                break
-        noise *= float(self.draw_radii(1, source)[0]) / norm
+    def _draw(self, n: int, source: Source) -> Floats:
+        """n draws without the smoothing: normals, scaled in place to random radii."""
+        noise, norms = np.empty((n, self.dim)), np.zeros(n)
+        todo = np.arange(n)
+        while todo.size:
+            squares = np.zeros(todo.size)
+            for left in range(0, self.dim, _BLOCK):
+                width = min(_BLOCK, self.dim - left)
+                part = _normals(todo.size * width, source).reshape(todo.size, width)
+                noise[todo, left : left + width] = part
+                squares += np.square(part, out=part).sum(axis=1)
+            norms[todo] = np.sqrt(squares)
+            todo = todo[norms[todo] < self._least_norm()] if self.dim < _SURE else todo[:0]
+        noise *= (self.draw_radii(n, source) / norms)[:, None]
         return noise
 
     def to_json(self) -> dict[str, Any]:
