@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from tests.reference.pairs import ScalarLaplace
 
 from shapedp.accounting import BareLoss, SubsampledLoss, compose
 from shapedp.privacy import GaussianLoss, LaplaceLoss, Loss
-from tests.reference.pairs import ScalarLaplace
 
 LOSSES: dict[str, Loss] = {
     "gaussian": GaussianLoss(0.3),

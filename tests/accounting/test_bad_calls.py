@@ -21,7 +21,11 @@ def mechanism(adjacency: Any) -> Any:
 
 @pytest.mark.parametrize("rate", [-0.1, 1.1, math.nan, math.inf, -math.inf, 1 + 1e-15])
 def test_rates_outside_the_unit_interval(rate: float) -> None:
-    for call in (lambda: subsample(GAUSSIAN, rate), lambda: accounting.amplify(1.0, 0.0, rate), lambda: Step(GAUSSIAN, rate)):
+    for call in (
+        lambda: subsample(GAUSSIAN, rate),
+        lambda: accounting.amplify(1.0, 0.0, rate),
+        lambda: Step(GAUSSIAN, rate),
+    ):
         with pytest.raises(ValueError, match=r"rate must lie in \[0, 1\]"):
             call()
 
@@ -32,7 +36,10 @@ def test_rates_of_the_wrong_type(rate: Any) -> None:
         subsample(GAUSSIAN, rate)
 
 
-@pytest.mark.parametrize(("times", "error"), [(1.0, TypeError), (2.5, TypeError), ("3", TypeError), (True, TypeError), (0, ValueError), (-4, ValueError)])
+@pytest.mark.parametrize(
+    ("times", "error"),
+    [(1.0, TypeError), (2.5, TypeError), ("3", TypeError), (True, TypeError), (0, ValueError), (-4, ValueError)],
+)
 def test_counts(times: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="count must be"):
         compose([(GAUSSIAN, times)])
@@ -78,7 +85,9 @@ def test_neighbour_relations() -> None:
     assert compose([mechanism("replace"), mechanism(None)]) == GaussianLoss(math.sqrt(2))
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(-0.1, 0.0), (math.nan, 0.0), (math.inf, 0.0), (1.0, -1e-9), (1.0, 1.0), (1.0, math.nan)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(-0.1, 0.0), (math.nan, 0.0), (math.inf, 0.0), (1.0, -1e-9), (1.0, 1.0), (1.0, math.nan)]
+)
 def test_bare_guarantees(epsilon: float, delta: float) -> None:
     with pytest.raises(ValueError):
         BareLoss(epsilon, delta)

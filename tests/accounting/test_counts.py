@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.accounting.cases import LOSSES
 
 from shapedp.accounting import compose
 from shapedp.privacy import GaussianLoss
-from tests.accounting.cases import LOSSES
 
 ACCURACY = 1e-4
 

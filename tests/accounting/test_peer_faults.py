@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from tests.reference.pairs import gaussian_delta, response_delta
 
 from shapedp.accounting import ACCOUNTANTS, BareLoss, compose
 from shapedp.privacy import GaussianLoss
-from tests.reference.pairs import gaussian_delta, response_delta
 
 
 def test_the_count_of_randomised_response_is_not_ignored() -> None:

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from tests.reference.pairs import ScalarLaplace, response_delta
 
 from shapedp.accounting import (
     ACCOUNTANTS,
@@ -26,7 +27,6 @@ from shapedp.accounting import (
     trade_off,
 )
 from shapedp.privacy import GaussianLoss
-from tests.reference.pairs import ScalarLaplace, response_delta
 
 
 def test_a_plan_is_its_composition_and_survives_json() -> None:

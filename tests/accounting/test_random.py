@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.reference.pairs import ScalarLaplace, gaussian_delta, laplace_delta, response_delta
 
 from shapedp.accounting import BareLoss, compose
 from shapedp.privacy import GaussianLoss, Loss
-from tests.reference.pairs import ScalarLaplace, gaussian_delta, laplace_delta, response_delta
 
 
 def one(rng: np.random.Generator) -> str | None:

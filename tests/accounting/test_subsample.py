@@ -15,7 +15,7 @@ from shapedp.privacy.losses.base import Floats
 
 
 def integral(mu: float, rate: float, epsilon: float, *, reverse: bool) -> mp.mpf:
-    """The hockey stick of the mixture against N(0, 1), integrated directly (split where the integrand turns positive)."""
+    """The hockey stick of the mixture against N(0, 1), integrated where the integrand is positive."""
     with mp.workdps(40):
         m, q, k = mp.mpf(mu), mp.mpf(rate), mp.exp(mp.mpf(epsilon))
 
@@ -90,7 +90,9 @@ def test_nested_poisson_sampling_multiplies_the_rates() -> None:
     twice = SubsampledLoss(SubsampledLoss(GaussianLoss(1.5), 0.3), 0.5, person="P")
     epsilon = np.array([0.0, 0.01, 0.1])
     for reverse in (False, True):
-        np.testing.assert_allclose(once.profile(epsilon, reverse=reverse), twice.profile(epsilon, reverse=reverse), rtol=1e-9)
+        np.testing.assert_allclose(
+            once.profile(epsilon, reverse=reverse), twice.profile(epsilon, reverse=reverse), rtol=1e-9
+        )
 
 
 def test_the_loss_itself_beats_the_generic_rule() -> None:

@@ -36,7 +36,7 @@ def response_delta(pure: float, failure: float, times: int, epsilon: float) -> m
 
 
 def laplace_delta(ratio: float, times: int, epsilon: float) -> mp.mpf:
-    """The Laplace loss composed: atoms of mass 1/2 at ratio and e^-ratio/2 at -ratio, density e^((x - ratio)/2)/4 between.
+    """The Laplace loss composed: mass 1/2 at ratio, e^-ratio/2 at -ratio, density e^((x - ratio)/2)/4 between.
 
     With j atoms above, i below and n = times - i - j continuous parts the loss is ratio (2 j + n - times + ...) and the
     sum of n parts, exponentially tilted uniforms on [-ratio, ratio]: E_P e^(x/2) factors out and Irwin-Hall remains.

@@ -60,7 +60,7 @@ class ComposedLoss(Loss):
         known = self._views.setdefault((reverse and not self.symmetric, accuracy), [])
         near = [view for view in known if view.covers(epsilon)]
         if near:
-            return min(near, key=lambda view: abs(view.upper.centre - epsilon))
+            return min(near, key=lambda view: abs(view.focus - epsilon))
         known.append(self._problem(reverse).solve(epsilon=epsilon, accuracy=accuracy))
         return known[-1]
 
@@ -79,7 +79,7 @@ class ComposedLoss(Loss):
         while open_.any():
             least = float(epsilon[open_].min())
             view = self._view(least, reverse, accuracy)
-            near = open_ & ((epsilon == least) | (epsilon <= view.upper.centre + 1.5 * view.upper.spread))
+            near = open_ & ((epsilon == least) | (epsilon <= view.end))
             lower[near], upper[near] = view.bounds(epsilon[near])
             open_ &= ~near
         return self._with_certain(lower, upper)
@@ -123,7 +123,7 @@ class ComposedLoss(Loss):
         known = self._views.setdefault((reverse and not self.symmetric, accuracy), [])
         for _ in range(12):
             known.append(view)
-            top = max(view.upper.centre + 5 * view.upper.spread, 0.0) + view.upper.step
+            top = max(view.focus + 3 * view.upper.spread, 0.0) + view.upper.step
             bottom = max(view.upper.start, view.lower.start, 0.0) if view.upper.theta > 0 else 0.0
             if bottom and self._ends(view, bottom)[1] <= target:
                 view = self._problem(reverse).solve(epsilon=max(bottom - view.upper.spread, 0.0), accuracy=accuracy)

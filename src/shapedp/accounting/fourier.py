@@ -8,10 +8,11 @@ window and wraps around (Chernoff, from the same K), the rounding of the FFT (in
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import fft
 
 from shapedp.privacy.losses.base import Floats
@@ -19,6 +20,7 @@ from shapedp.privacy.losses.discrete import Masses
 
 UNIT = 2.0**-53
 _TINY = 5e-324
+Complex = NDArray[np.complex128]
 Parts = Sequence[tuple[Masses, int]]
 
 
@@ -62,7 +64,9 @@ def total_cumulant(parts: Parts, theta: float) -> tuple[float, float, float]:
 
 def _reach(parts: Parts, theta: float) -> float:
     """Largest |theta x| over the masses: the tilt's exponents are rounded relative to it."""
-    return max(abs(theta) * masses.step * max(abs(masses.first), abs(masses.first + masses.masses.size)) for masses, _ in parts)
+    return max(
+        abs(theta) * masses.step * max(abs(masses.first), abs(masses.first + masses.masses.size)) for masses, _ in parts
+    )
 
 
 def _window(parts: Parts, theta: float, base: float, spread: float, tail: float) -> tuple[float, float]:
@@ -71,7 +75,7 @@ def _window(parts: Parts, theta: float, base: float, spread: float, tail: float)
     ends = []
     for sign in (-1.0, 1.0):
         best = math.inf
-        for multiple in (0.4, 0.7, 1.0, 1.4):
+        for multiple in (0.07, 0.2, 0.4, 0.7, 1.0, 1.4):
             t = multiple * math.sqrt(2 * need) / spread
             slack = sum(n for _, n in parts) * 2.0**-48 * (2 + _reach(parts, theta + sign * t))
             value = _log_mgf(parts, theta + sign * t) - base + slack + need
@@ -80,12 +84,11 @@ def _window(parts: Parts, theta: float, base: float, spread: float, tail: float)
     return ends[0], ends[1]
 
 
-def window(parts: Parts, theta: float, accuracy: float) -> tuple[float, float, float, float, float, float]:
+def window(parts: Parts, theta: float, tail: float) -> tuple[float, float, float, float, float, float]:
     """Mean and spread of the tilted composition, an interval, and the most mass below and above it."""
     step = parts[0][0].step
     base, mean, variance = total_cumulant(parts, theta)
     spread = max(math.sqrt(variance), step / 4)
-    tail = max(min(accuracy / 1000, 1e-4), 1e-14)
     left, right = _window(parts, theta, base, spread, tail)
     bottom = step * sum(n * masses.first for masses, n in parts)
     top = step * sum(n * (masses.first + masses.masses.size - 1) for masses, n in parts)
@@ -141,21 +144,21 @@ class Convolution:
                 value = raw + rounding + self.beyond
                 scaled = np.exp(self.log_scale + np.log(value)) * (1 + self.scale_error)
                 scaled = np.where((epsilon < self.start) & (self.theta > 0), 1.0, np.nan_to_num(scaled, nan=1.0))
-                return np.clip(scaled + self.infinity + _TINY, 0.0, 1.0)
+                return np.asarray(np.clip(scaled + self.infinity + _TINY, 0.0, 1.0), dtype=np.float64)
             value = np.maximum(raw - rounding, 0.0)
             scaled = np.exp(self.log_scale + np.log(value)) * (1 - self.scale_error)
         # The lower end is finite only: what lies at infinity raises delta to p + (1 - p) delta.
-        return np.clip(np.nan_to_num(scaled, nan=0.0), 0.0, 1.0)
+        return np.asarray(np.clip(np.nan_to_num(scaled, nan=0.0), 0.0, 1.0), dtype=np.float64)
 
 
-def _spectrum(parts: Parts, theta: float, size: int) -> tuple[Floats, float, float, float, float]:
+def _spectrum(parts: Parts, theta: float, size: int) -> tuple[Complex, float, float, float, float]:
     """The FFT of the tilted composition: spectrum, log of the scale removed, and the errors made.
 
     Errors: relative one of the tilt; 2-norm of the transforms' rounding over sqrt(size); growth of a relative kind.
     Reference: Higham 2002, Theorem 24.2 (FFT); a power by T - 1 products of relative error sqrt(8) UNIT each.
     """
     eta = 16 * UNIT * math.log2(size)
-    product: Floats | None = None
+    product: Complex | None = None
     log_scale = tilt_error = norm_error = growth = 0.0
     total = 0
     for masses, n in parts:
@@ -165,10 +168,11 @@ def _spectrum(parts: Parts, theta: float, size: int) -> tuple[Floats, float, flo
         length = tilted.size
         offset = masses.first % size
         if offset + length <= size:
-            folded = np.zeros(size)
+            folded: Floats = np.zeros(size)
             folded[offset : offset + length] = tilted
         else:
-            folded = np.bincount((offset + np.arange(length)) % size, weights=tilted, minlength=size)
+            places = (offset + np.arange(length)) % size
+            folded = np.asarray(np.bincount(places, weights=tilted, minlength=size), dtype=np.float64)
             tilt_error += n * (length // size + 2) * UNIT
         norm = math.sqrt(float(folded @ folded))
         spectrum = fft.rfft(folded)
@@ -183,11 +187,12 @@ def _spectrum(parts: Parts, theta: float, size: int) -> tuple[Floats, float, flo
         powered[active] = _power(spectrum[active], n)
         product = powered if product is None else product * powered
     assert product is not None
-    return product, log_scale, tilt_error, 1.05 * norm_error * math.exp(min(growth, 50.0)), 3.2 * UNIT * total * 1.5 + 2 * eta
+    norm_error *= 1.05 * math.exp(min(growth, 50.0))
+    return product, log_scale, tilt_error, norm_error, 4.8 * UNIT * total + 2 * eta
 
 
-def _power(base: Floats, exponent: int) -> Floats:
-    result: Floats | None = None
+def _power(base: Complex, exponent: int) -> Complex:
+    result: Complex | None = None
     with np.errstate(under="ignore"):
         while True:
             if exponent & 1:
@@ -199,13 +204,13 @@ def _power(base: Floats, exponent: int) -> Floats:
             base = base * base
 
 
-def convolve(parts: Parts, theta: float, *, upper: bool, accuracy: float, node_limit: int) -> Convolution:
-    """The composition of (masses, count) pairs near the loss where K'(theta) lies.
+def convolve(parts: Parts, theta: float, *, upper: bool, tail: float, node_limit: int) -> Convolution:
+    """The composition of (masses, count) pairs near the loss where K'(theta) lies; `tail` may wrap around on each side.
 
     Guarantee: that of `Convolution`. Raises WindowError where more than `node_limit` nodes would be needed.
     """
     step = parts[0][0].step
-    mean, spread, left, right, below, above = window(parts, theta, accuracy)
+    mean, spread, left, right, below, above = window(parts, theta, tail)
     first = math.floor(left / step)
     count = math.ceil(right / step) - first + 1
     if count > node_limit:
@@ -218,9 +223,11 @@ def convolve(parts: Parts, theta: float, *, upper: bool, accuracy: float, node_l
     centre = mean
     reach = min(3.5 * spread, 600 / (theta + 1))
     keep = max(math.floor((centre - reach) / step) - first, 0) if theta > 0 else 0
+    points = (first + keep) * step + step * np.arange(weights.size - keep) - centre
+    keep += int(np.count_nonzero(-(theta + 1) * points > 690)) if theta > 0 else 0
     start = (first + keep) * step
     weights = weights[keep:]
-    points = start + step * np.arange(weights.size) - centre
+    points = points[points.size - weights.size :]
     with np.errstate(under="ignore", over="ignore"):
         stable = (theta + 1) * max(abs(points[0]), abs(points[-1])) < 600
         tails = np.cumsum((weights * np.exp(-(theta + 1) * np.maximum(points, -600 / (theta + 1))))[::-1])[::-1]
@@ -233,7 +240,8 @@ def convolve(parts: Parts, theta: float, *, upper: bool, accuracy: float, node_l
             plain = np.cumsum((weights * np.exp(-theta * points))[::-1])[::-1]
         ramp = step * np.arange(1, weights.size + 1)
         response = math.sqrt(float(np.sum(np.exp(-2 * theta * (ramp - step)) * np.minimum(ramp, 1.0) ** 2)))
-    relative = (2 * weights.size + 64) * UNIT + 8 * UNIT * (theta + 1) * (abs(points[0]) + abs(points[-1]) + abs(centre))
+    span = abs(float(points[0])) + abs(float(points[-1])) + abs(centre)
+    relative = (2 * weights.size + 64) * UNIT + 8 * UNIT * (theta + 1) * span
     relative += math.expm1(min(tilt_error, 1.0))
     absolute = 1.01 * error * response
     beyond = 0.0
@@ -243,9 +251,22 @@ def convolve(parts: Parts, theta: float, *, upper: bool, accuracy: float, node_l
         absolute += 1.01 * (below + above) / (1 + theta)
     infinity = -math.expm1(math.fsum(n * math.log1p(-masses.infinity) for masses, n in parts)) * (1 + 2.0**-40)
     return Convolution(
-        theta, centre, spread, step, start, log_scale - theta * centre, at_node, tails, plain,
-        2.0**-47 * (1 + abs(log_scale) + theta * abs(centre)), relative, absolute, beyond, infinity if upper else 0.0,
-        sum(n * masses.shift for masses, n in parts) * (1 + 2.0**-40), upper,
+        theta,
+        centre,
+        spread,
+        step,
+        start,
+        log_scale - theta * centre,
+        at_node,
+        tails,
+        plain,
+        2.0**-47 * (1 + abs(log_scale) + theta * abs(centre)),
+        relative,
+        absolute,
+        beyond,
+        infinity if upper else 0.0,
+        sum(n * masses.shift for masses, n in parts) * (1 + 2.0**-40),
+        upper,
     )
 
 
@@ -272,11 +293,24 @@ def saddle(k: float, mean: float, variance: float, theta: float) -> float:
     return k - theta * mean + math.log(min(length / math.sqrt(2 * math.pi * variance), 1.0) * length / (1 + length))
 
 
-def _search(parts: Parts, reached: object) -> float:
-    assert callable(reached)
+def calmer_tilt(parts: Parts, theta: float) -> float:
+    """A theta no larger at which the tilted law is not yet ruled by single rare losses: variance at most twice."""
+    limit = 2 * total_cumulant(parts, 0.0)[2]
+    if total_cumulant(parts, theta)[2] <= limit:
+        return theta
+    low, high = 0.0, theta
+    for _ in range(14):
+        middle = (low + high) / 2
+        if total_cumulant(parts, middle)[2] <= limit:
+            low = middle
+        else:
+            high = middle
+    return low
 
+
+def _search(parts: Parts, reached: Callable[[float, float, float, float], bool]) -> float:
     def test(theta: float) -> bool:
-        return bool(reached(*total_cumulant(parts, theta), theta))
+        return reached(*total_cumulant(parts, theta), theta)
 
     if test(0.0):
         return 0.0

@@ -47,7 +47,9 @@ def from_dp_accounting(distribution: Any) -> DiscreteLoss:
 
     def convert(pmf: Any) -> Masses:
         if not getattr(pmf, "_pessimistic_estimate", True):
-            raise ValueError("an optimistic distribution bounds nothing from above: build it with pessimistic estimates")
+            raise ValueError(
+                "an optimistic distribution bounds nothing from above: build it with pessimistic estimates"
+            )
         dense = pmf.to_dense_pmf()
         masses = np.maximum(np.asarray(dense._probs, dtype=np.float64), 0.0)
         return Masses(float(dense._discretization), int(dense._lower_loss), masses, float(dense._infinity_mass))

@@ -56,7 +56,9 @@ def _subject_to_json(subject: Any) -> dict[str, Any]:
         return {"loss": "bare", "epsilon": subject.pure_epsilon, "delta": subject.failure}
     if hasattr(subject, "to_json"):
         return {"mechanism": subject.to_json()}
-    raise TypeError(f"{type(subject).__name__} cannot be written as JSON: plan with a mechanism, a Gaussian or a bare loss")
+    raise TypeError(
+        f"{type(subject).__name__} cannot be written as JSON: plan with a mechanism, a Gaussian or a bare loss"
+    )
 
 
 def _subject_from_json(data: dict[str, Any]) -> Any:
@@ -81,11 +83,10 @@ class Plan:
     steps: tuple[Step, ...]
 
     def __post_init__(self) -> None:
-        steps = tuple(step if isinstance(step, Step) else Step(*step) for step in self.steps)
-        object.__setattr__(self, "steps", steps)
-        if not steps:
+        object.__setattr__(self, "steps", tuple(self.steps))
+        if not self.steps:
             raise ValueError("a plan needs at least one step")
-        common_adjacency(steps)
+        common_adjacency(self.steps)
 
     @property
     def loss(self) -> Loss:
@@ -111,7 +112,8 @@ class Plan:
             raise ValueError(f"plan schema {SCHEMA} is expected, got {data.get('schema')!r}")
         return cls(
             tuple(
-                Step(_subject_from_json(step["subject"]), step["sampling_rate"], step["count"]) for step in data["steps"]
+                Step(_subject_from_json(step["subject"]), step["sampling_rate"], step["count"])
+                for step in data["steps"]
             )
         )
 

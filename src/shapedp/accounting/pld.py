@@ -11,6 +11,7 @@ import numpy as np
 from shapedp.accounting.fourier import (
     Convolution,
     WindowError,
+    calmer_tilt,
     convolve,
     cumulant,
     saddle,
@@ -26,22 +27,29 @@ Counted = Sequence[tuple[Loss, int]]
 Weighted = list[tuple[Masses, int]]
 NODE_LIMIT = 2**21
 _FIRST_NODES = 3000
+_SLOW_LIMIT = 2**18
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Bounds on delta(eps) of one direction of a composition, tight near `centre`.
+    """Bounds on delta(eps) of one direction of a composition, tight near `focus`.
 
-    Guarantee: lower <= truth <= upper at every eps; the gap grows away from `centre`.
+    Guarantee: lower <= truth <= upper at every eps; the gap grows away from `focus`.
     """
 
     lower: Convolution
     upper: Convolution
+    focus: float
+
+    @property
+    def end(self) -> float:
+        """The largest eps at which the bounds are still tight."""
+        return self.focus + 1.5 * self.upper.spread
 
     def covers(self, epsilon: float) -> bool:
         """Whether the bounds are still tight at eps."""
-        low = self.upper.centre - 1.5 * self.upper.spread
-        return (self.upper.theta == 0 or low <= epsilon) and epsilon <= self.upper.centre + 1.5 * self.upper.spread
+        low = max(self.upper.centre, self.focus - 3 * self.upper.spread) - 1.5 * self.upper.spread
+        return (self.upper.theta == 0 or low <= epsilon) and epsilon <= self.end
 
     def bounds(self, epsilon: Floats) -> tuple[Floats, Floats]:
         """Lower and upper bounds on delta."""
@@ -127,26 +135,37 @@ class Problem:
         tail = 1e-50 if delta is None else max(delta * 1e-25, 1e-300)
         ends = [support(loss, tail, reverse=self.reverse, left_tail=max(tail, 1e-60)) for loss, _ in self.parts]
         step = self.grid or _aligned(max(high - low for low, high in ends) / _FIRST_NODES, self.lattice)
-        theta, known, best = 0.0, False, math.inf
+        theta, best_tilt, focus, aim, tail_mass = 0.0, 0.0, 0.0, 0.0, 1e-15
+        known, best = False, math.inf
         chosen: tuple[Weighted, Weighted] | None = None
         for _ in range(9):
             lower, upper = self._masses(step, ends)
             if not known:
-                theta = tilt_for_mean(upper, epsilon) if delta is None else tilt_for_delta(upper, delta)  # type: ignore[arg-type]
+                best_tilt = tilt_for_mean(upper, epsilon) if delta is None else tilt_for_delta(upper, delta)  # type: ignore[arg-type]
+                k, mean, variance = total_cumulant(upper, best_tilt)
+                aim = math.exp(min(max(saddle(k, mean, variance, best_tilt), -650.0), 0.0)) if delta is None else delta
+                focus = mean if epsilon is None else epsilon
+                theta = calmer_tilt(upper, best_tilt)
+                # a tilt short of the best leaves the focus in the tail: what wraps around must be rarer by as much
+                short = total_cumulant(upper, theta)[0] - theta * focus - (k - best_tilt * focus)
+                tail_mass = max(min(accuracy / 1000, 1e-4) * math.exp(-max(short, 0.0)), 1e-15)
             k, mean, variance = total_cumulant(upper, theta)
             # near the centre the extra variance counts relative to the whole, hence the second term of the tilt
             near = math.hypot(theta, 1 / math.sqrt(variance)) if variance > 0 else theta
-            gap = total_cumulant(upper, near)[0] - total_cumulant(lower, near)[0]
-            gap = gap if gap >= 0 else 0.0 if gap > -1e-6 else math.inf
-            if gap > 0.5 * best and chosen is not None:
+            gap = abs(total_cumulant(upper, near)[0] - total_cumulant(lower, near)[0])
+            if chosen is not None and gap > 0.8 * best and step < 0.5 * chosen[1][0][0].step:
                 break  # a finer grid no longer helps: the parts' own bounds are that far apart
+            if chosen is not None and 0 < gap < best < math.inf:
+                before = chosen[1][0][0].step
+                if math.log(best / gap) < 1.5 * math.log(before / step):
+                    node_limit = min(node_limit, _SLOW_LIMIT)  # atoms off the grid: the gap falls with the step only
             chosen, best = (lower, upper), gap
             if not known and gap < 0.5:
                 known = True
-                aim = math.exp(max(saddle(k, mean, variance, theta), -650.0)) if delta is None else delta
-                aim *= math.exp(-1.5 * theta * math.sqrt(variance) - 1.2)  # what is left at the far end of the view
-                ends = [self._trim(masses, theta, aim, accuracy) for masses, _ in upper]
-            _, _, left, right, *_ = window(upper, theta, accuracy)
+                # what is left at the far end of the view
+                aim = max(aim * math.exp(max(-1.5 * best_tilt * math.sqrt(variance) - 1.2, -600.0)), 1e-300)
+                ends = [self._trim(masses, theta, aim, tail_mass * 1000) for masses, _ in upper]
+            _, _, left, right, *_ = window(upper, theta, tail_mass)
             least = max(1.05 * (right - left), max(high - low for low, high in ends)) / node_limit
             if gap <= accuracy / 2 or step <= 1.05 * least or self.grid is not None:
                 break
@@ -161,12 +180,15 @@ class Problem:
         for _ in range(6):
             try:
                 return View(
-                    convolve(lower, theta, upper=False, accuracy=accuracy, node_limit=2 * node_limit),
-                    convolve(upper, theta, upper=True, accuracy=accuracy, node_limit=2 * node_limit),
+                    convolve(lower, theta, upper=False, tail=tail_mass, node_limit=2 * node_limit),
+                    convolve(upper, theta, upper=True, tail=tail_mass, node_limit=2 * node_limit),
+                    focus,
                 )
             except WindowError:
                 if self.grid is not None:
                     break
                 step = _aligned(2 * step, self.lattice)
                 lower, upper = self._masses(step, ends)
-        raise ArithmeticError("the composition does not fit on a grid: compose fewer steps or losses of a similar scale")
+        raise ArithmeticError(
+            "the composition does not fit on a grid: compose fewer steps or losses of a similar scale"
+        )

@@ -57,7 +57,7 @@ class SubsampledLoss(Loss):
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]
-        return self.rate in (0.0, 1.0) and self.base.symmetric or (
+        return (self.rate in (0.0, 1.0) and self.base.symmetric) or (
             self.scheme == "without-replacement" and self.base.symmetric
         )
 
@@ -122,7 +122,9 @@ class SubsampledLoss(Loss):
             return Bracket(0.0, 0.0)
         if isinstance(self.base, GaussianLoss) and self.scheme == "poisson":
             return subsampled_gaussian_renyi(self.base.mu, self.rate, alpha)
-        raise ValueError("Renyi curves of subsampled losses are known here for Gaussian noise and Poisson sampling only")
+        raise ValueError(
+            "Renyi curves of subsampled losses are known here for Gaussian noise and Poisson sampling only"
+        )
 
 
 def subsample(

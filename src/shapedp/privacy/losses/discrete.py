@@ -248,7 +248,7 @@ def bound_masses(loss: Loss, step: float, first: int, last: int, *, reverse: boo
     if own is not None:
         return own
     fine = step / _SUB
-    at = np.arange(first * _SUB - 1, last * _SUB + 2) * fine
+    at = np.asarray(np.arange(first * _SUB - 1, last * _SUB + 2) * fine, dtype=np.float64)
     exact = math.frexp(step)[0] * 2.0**26 % 1 == 0
     move, shift = (0.0, 0.0) if exact else (2.0**-51, _SHIFT)  # an atom on a node, up to rounding, counts there
     with np.errstate(under="ignore", over="ignore"):
