@@ -18,7 +18,7 @@ def subsampled_gaussian_renyi(mu: float, rate: float, alpha: float) -> Bracket:
     """R(alpha) of (1 - q) N(0, 1) + q N(mu, 1) against N(0, 1), the larger of the two directions.
 
     E[((1 - q) + q e^(mu x - mu^2/2))^alpha] by the trapezoidal rule: the integrand is analytic in |Im x| < pi/mu and at
-    height a <= pi/(2 mu) at most e^(a^2/2) times itself, so the rule's relative error is 2 e^(a^2/2)/(e^(2 pi a/h) - 1).
+    height a <= pi/(2 mu) at most e^(a^2/2) times itself: the rule's relative error is 2 e^(a^2/2)/(e^(2 pi a/h) - 1).
     Guarantee: lower <= R(alpha) <= upper, 1 < alpha <= 512.
     Reference: Mironov, Talwar and Zhang 2019, Theorem 4 and Corollary 7; Trefethen and Weideman 2014, Theorem 5.1.
     """

@@ -73,10 +73,8 @@ def run(options: argparse.Namespace) -> int:
             if options.json:
                 print_json(data)
             else:
-                print(
-        ends = {"lower": bracket.lower, "upper": bracket.upper}
-        print_json({**at, "accountant": "pld", what: ends, "certifies": certifies})
-                )
+                note = "" if certifies else " (an approximation)"
+                print(f"epsilon    {answer.epsilon:.8g} by {answer.accountant}{note}")
             return 0
     if options.json:
         print_json(
