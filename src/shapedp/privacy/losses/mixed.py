@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, singledispatch
 
 import numpy as np
@@ -19,6 +19,7 @@ from shapedp.privacy.losses.sums import SumLoss
 from shapedp.sensitivity import Box, Sensitivity
 
 _SMALL_SUM = 700.0
+MU_ERROR = 2.0**-48  # relative error of mu as it is computed; delta increases with mu
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +45,15 @@ class MixedLoss(SumLoss):
         epsilon = np.asarray(epsilon, dtype=np.float64)
         if self.mu > 30 or float(self.ratios.sum()) > _SMALL_SUM:
             return np.zeros_like(epsilon), np.ones_like(epsilon)
-        return self.sum_profile(epsilon)
+        lower, _ = self.sum_profile(epsilon, replace(self.total, deviation=self.mu * (1 - MU_ERROR)))
+        _, upper = self.sum_profile(epsilon, replace(self.total, deviation=self.mu * (1 + MU_ERROR)))
+        return np.minimum(lower, upper), upper
 
     def renyi(self, alpha: float) -> Bracket:
         """log M(alpha - 1)/(alpha - 1) of the sum."""
         order = renyi_order(alpha)
         value = self.total.cumulants(order - 1)[0] / (order - 1)
-        slip = self.total.log_mgf_error(order - 1) / (order - 1) + order * self._slack + 2.0**-50 * value
+        slip = self.total.log_mgf_error(order - 1) / (order - 1) + order * self._slack + 4 * MU_ERROR * value
         return Bracket(max(value - slip, 0.0), value + slip)
 
     def _top(self) -> float:

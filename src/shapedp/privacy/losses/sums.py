@@ -33,18 +33,19 @@ class SumLoss(Loss):
     def _slack(self) -> float:
         """How far rounding of the ratios can move the loss: a term moves by at most |a - a'|."""
         total = self.total
-        return RATIO_ERROR * (float(total.counts @ total.values) + 4 * total.deviation**2)
+        return RATIO_ERROR * float(total.counts @ total.values)
 
-    def sum_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
+    def sum_profile(self, epsilon: Floats, total: LaplaceSum | None = None) -> tuple[Floats, Floats]:
         """Bounds on the profile of the sum, by inversion of its transform; fewer nodes for many points or ratios.
 
         Atoms bend the profile, which the inversion's smoothing blurs: where they are few they are added exactly.
         """
-        few = epsilon.size <= _FEW_POINTS and self.total.values.size <= _FEW_VALUES
+        total = self.total if total is None else total
+        few = epsilon.size <= _FEW_POINTS and total.values.size <= _FEW_VALUES
         nodes = 2**18 if few else 2**16
-        split = self.total.split() if epsilon.size <= _FEW_POINTS else None
+        split = total.split() if epsilon.size <= _FEW_POINTS else None
         if split is None:
-            return stop_loss(self.total, epsilon, slack=self._slack, nodes=nodes)
+            return stop_loss(total, epsilon, slack=self._slack, nodes=nodes)
         rest, places, masses = split
         lower, upper = stop_loss(rest, epsilon, slack=self._slack, nodes=nodes)
         ends = [
