@@ -49,9 +49,7 @@ def on_config(config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Fill in the places that are marked in the pages."""
     if page.file.src_uri == "benchmarks.md":
-        return markdown.replace(
-            "<!-- benchmark tables -->", benchmark_tables(ROOT / "benchmarks" / "results")
-        )
+        return markdown.replace("<!-- benchmark tables -->", benchmark_tables(ROOT / "benchmarks" / "results"))
     if page.file.src_uri == "api.md":
         return markdown.replace("<!-- packages -->", package_sections(ROOT / "src" / "shapedp"))
     return markdown

@@ -104,9 +104,7 @@ def test_the_contract_refuses_a_package_without_a_layer(tmp_path: Path) -> None:
 def test_import_needs_numpy_and_scipy_only_and_is_quick() -> None:
     runs = []
     for _ in range(5):
-        result = subprocess.run(
-            [sys.executable, "-I", "-c", BARE], capture_output=True, text=True, check=False
-        )
+        result = subprocess.run([sys.executable, "-I", "-c", BARE], capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stderr
         runs.append(json.loads(result.stdout))
         if runs[-1]["seconds"] < IMPORT_SECONDS:

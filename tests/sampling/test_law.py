@@ -55,9 +55,7 @@ def low_bits(y: np.ndarray) -> np.ndarray:
     place = exponent - 53 + np.round(np.log2(np.maximum(lowest, 1))).astype(int)
     place = np.clip(place, -64, -9)  # nothing above 2^-9 of the scale: that part may be told apart
     above = integer // np.maximum(lowest, 1) >> 1 & 7
-    return (
-        (reached * 56 + (place + 64)) * 8 + np.where(place == -9, 0, above) + 1024 * np.signbit(y) * (y == 0)
-    )
+    return (reached * 56 + (place + 64)) * 8 + np.where(place == -9, 0, above) + 1024 * np.signbit(y) * (y == 0)
 
 
 def accuracy(at_zero: np.ndarray, at_other: np.ndarray) -> float:

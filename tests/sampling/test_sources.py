@@ -111,9 +111,7 @@ def test_secure_unless_asked():
     assert isinstance(source(np.random.default_rng(0)), SimulatedSource)
 
 
-@pytest.mark.parametrize(
-    "rng", [0, 42, True, "seed", np.random.RandomState(0), np.random.PCG64(0), np.random]
-)
+@pytest.mark.parametrize("rng", [0, 42, True, "seed", np.random.RandomState(0), np.random.PCG64(0), np.random])
 def test_other_generators_are_refused(rng):
     with pytest.raises(TypeError, match="rng must be None"):
         source(rng)

@@ -7,11 +7,24 @@ import sys
 from collections.abc import Sequence
 
 from shapedp._version import __version__
-from shapedp.cli import advise, audit, calibrate, certify, claims, demo, ledger, release, reproduce, verify
+from shapedp.cli import (
+    account,
+    advise,
+    audit,
+    calibrate,
+    certify,
+    claims,
+    demo,
+    ledger,
+    plan,
+    release,
+    reproduce,
+    verify,
+)
 from shapedp.cli.output import DONE, REFUSED, WRONG_INPUT
 from shapedp.privacy import NotCertifiedError
 
-COMMANDS = (advise, calibrate, certify, verify, release, ledger, audit, claims, reproduce, demo)
+COMMANDS = (advise, calibrate, certify, verify, release, account, plan, ledger, audit, claims, reproduce, demo)
 
 _EPILOG = """\
 a first session:

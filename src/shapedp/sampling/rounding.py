@@ -201,9 +201,7 @@ def _prepare(
         if part is not None and part.ndim:
             trailing = part.shape
             if part.ndim > values.ndim or trailing != values.shape[values.ndim - part.ndim :]:
-                raise ValueError(
-                    f"{name} must be a number or match x's trailing shape {values.shape}, got {trailing}"
-                )
+                raise ValueError(f"{name} must be a number or match x's trailing shape {values.shape}, got {trailing}")
     columns = int(np.prod(trailing, dtype=np.int64)) if trailing else values.size
     rows = values.size // columns if columns else 0
     return _Job(
@@ -263,15 +261,11 @@ def _default_grid(scales: Floats) -> Floats:
 def _ratio(scales: Floats, grids: Floats) -> float:
     """Return the largest scale / grid, checked."""
     if scales.ndim and grids.ndim and scales.shape != grids.shape:
-        raise ValueError(
-            f"grid must be a number or have the shape of scale {scales.shape}, got {grids.shape}"
-        )
+        raise ValueError(f"grid must be a number or have the shape of scale {scales.shape}, got {grids.shape}")
     with np.errstate(all="ignore"):
         ratios = (scales / grids)[np.broadcast_to(scales > 0, np.broadcast_shapes(scales.shape, grids.shape))]
     if ratios.size and not (ratios.min() >= _COARSEST and ratios.max() <= _FINEST):
-        raise ValueError(
-            "grid must lie between scale / 2^30 and scale * 2^20; grid_for(scale) is the default"
-        )
+        raise ValueError("grid must lie between scale / 2^30 and scale * 2^20; grid_for(scale) is the default")
     return float(ratios.max()) if ratios.size else 0.0
 
 

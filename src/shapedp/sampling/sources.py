@@ -83,9 +83,7 @@ class SimulatedSource:
 
     def __post_init__(self) -> None:
         if not isinstance(self.generator, np.random.Generator):
-            raise TypeError(
-                f"generator must be a numpy.random.Generator, got {type(self.generator).__name__}"
-            )
+            raise TypeError(f"generator must be a numpy.random.Generator, got {type(self.generator).__name__}")
 
     @property
     def secure(self) -> bool:
