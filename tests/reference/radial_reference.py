@@ -42,7 +42,8 @@ def double_integral(dim: int, a: float, b: float, ratio: float, epsilon: float, 
         def up(r):
             """Newton in log(up/r), from above: convex."""
             y = (b_ * r.log()).exp()
-            eta = eps / (slack + b_ * y)
+            first, second = eps / (slack + b_ * y), (1 + eps / y).log() / b_
+            eta = first if first < second else second
             for _ in range(60):
                 grown = y * (b_ * eta).exp()
                 step = ((slack * eta + grown - y - eps) / (slack + b_ * grown)).mid()
