@@ -102,10 +102,10 @@ def calibrated(family: str, kind: str, dim: int, delta: float, epsilon: float = 
         return None
 
 
-def certified(dim: int, deltas: tuple[float, ...] = (1e-6, 0.0)):
+def certified(dim: int, deltas: tuple[float, ...] = (1e-6, 0.0), families: tuple[str, ...] | None = None):
     """Every mechanism that `calibrate` makes for these sets: (name, mechanism)."""
     for kind in served(dim):
-        for family in FAMILIES:
+        for family in families or FAMILIES:
             for delta in deltas:
                 m = calibrated(family, kind, dim, delta)
                 if m is not None:

@@ -27,6 +27,12 @@ def test_the_reach_is_rounded_against_us(radius, scale):
         assert Fraction(loss_of(sdp.Laplace(scale, dim), sdp.L1(radius, dim)).pure) >= exact
 
 
+def test_the_vertex_of_least_noise_is_the_worst():
+    """One coordinate decides: the profile is known exactly, so the bracket is tight."""
+    loss = loss_of(sdp.Laplace(np.array([1.0, 2.0])), sdp.L1(1.0, 2))
+    assert loss.delta(0.5).relative_gap < 1e-6
+
+
 def test_calibrate_hands_out_nothing_that_is_not_certified(monkeypatch):
     family = families.FAMILIES["gaussian"]
     weak = replace(family, law=lambda request: sdp.Gaussian(0.5, request.sensitivity.dim))
