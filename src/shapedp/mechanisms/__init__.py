@@ -1,17 +1,22 @@
 """Mechanisms, their calibration and advice."""
 
+from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
 from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.advise import Advice, advise
 from shapedp.mechanisms.base import Mechanism, Release
 from shapedp.mechanisms.calibrate import calibrate, certify, verify
 from shapedp.mechanisms.families import DoesNotApplyError
+from shapedp.mechanisms.mixing import Mixing, Sketch
 
 __all__ = [
+    "AdaptiveMixing",
     "Additive",
     "Advice",
     "DoesNotApplyError",
     "Mechanism",
+    "Mixing",
     "Release",
+    "Sketch",
     "advise",
     "calibrate",
     "certify",

@@ -6,6 +6,7 @@ from shapedp.privacy.losses.base import Loss
 from shapedp.privacy.losses.gaussian import GaussianLoss
 from shapedp.privacy.losses.laplace import LaplaceLoss
 from shapedp.privacy.losses.mixed import MixedLoss
+from shapedp.privacy.losses.mixing import MixingLoss
 from shapedp.privacy.losses.pairing import loss_of
 from shapedp.privacy.losses.radial import RadialLoss
 
@@ -15,6 +16,7 @@ __all__ = [
     "LaplaceLoss",
     "Loss",
     "MixedLoss",
+    "MixingLoss",
     "RadialLoss",
     "loss_of",
     "staircase",

@@ -1,0 +1,278 @@
+"""Gaussian mixing: a random sketch of the rows, S X + sigma xi, drawn from its exact distribution."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapedp.mechanisms.watch import watched
+from shapedp.numerics.checks import count, one_of, positive, probability
+from shapedp.numerics.gram import BLOCK, factor, factor_error, gram, gram_error
+from shapedp.privacy import Certificate, Deferred, Loss, certificate_of
+from shapedp.privacy.losses.mixing import NEIGHBOURS, MixingLoss, Neighbours
+from shapedp.sampling import GAUSSIAN, Source, rounded_sum, source
+from shapedp.sensitivity import L2
+
+SCHEMA = 1
+ROOM = 2.0**-10  # of delta, left for floating point where the sizes are not known yet
+UP = 1 + 2.0**-44
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """k released rows, each distributed as N(0, X^T X + noise_variance I), and the certificate they carry.
+
+    A sketch has no error bars of its own: what is read from it has.
+    """
+
+    value: Floats
+    noise_variance: float
+    certificate: Certificate
+    spends: int = 1
+    unsafe: bool = False
+
+    def gram(self) -> Floats:
+        """An unbiased estimate of X^T X (not always positive semidefinite)."""
+        k, d = self.value.shape
+        return np.asarray(self.value.T @ self.value / k - self.noise_variance * np.eye(d))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.value, dtype=dtype, copy=copy)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """Y = S X + sigma xi with S, xi standard normal, k = `rows` rows, records of L2 norm at most `row_bound` C.
+
+    sigma^2 = (gamma - 1) C^2: a record is part of the covariance it hides in, which is worth C^2. `records` and `dim`
+    are the public sizes (n, d) of X, for which floating point is then accounted; `release` fills them in.
+
+    Guarantee: `loss` holds for every pair of neighbours, whatever the data: one row set to zero, or exchanged.
+    Reference: Lev et al. 2025, The Gaussian mixing mechanism; Sheffet 2019, Theorem 2.
+    """
+
+    rows: int
+    row_bound: float
+    gamma: float
+    epsilon: float
+    delta: float
+    adjacency: Neighbours = "zero-out"
+    records: int | None = None
+    dim: int | None = None
+    recipe: str | None = None
+
+    def __post_init__(self) -> None:
+        check_claim(self)
+        if not 1 < positive("gamma", self.gamma) < 1e90:
+            raise ValueError(f"gamma must lie above 1 and below 1e90, got {self.gamma!r}")
+        check_sizes(self)
+
+    @property
+    def noise_variance(self) -> float:
+        """sigma^2 = (gamma - 1) C^2."""
+        return (self.gamma - 1) * self.row_bound**2
+
+    @cached_property
+    def loss(self) -> Loss:
+        """The privacy loss of one release; with the sizes given, that of the floats released."""
+        if self.records is None or self.dim is None:
+            return MixingLoss(self.rows, UP / self.gamma, self.adjacency)
+        base = MixingLoss(self.rows, float_share(self.gamma, self.records), self.adjacency)
+        return base.with_failure(0.0, total_variation=rounding(self.rows, self.gamma, self.records, self.dim))
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The mechanism's own claim, computed."""
+        return certificate_of(
+            self.loss, self.epsilon, self.delta, adjacency=self.adjacency, subject=Deferred(self.to_json)
+        )
+
+    @classmethod
+    def calibrate(
+        cls,
+        *,
+        rows: int,
+        row_bound: float,
+        epsilon: float,
+        delta: float,
+        adjacency: Neighbours = "zero-out",
+        records: int | None = None,
+        dim: int | None = None,
+    ) -> Mixing:
+        """The least gamma that meets (epsilon, delta), on the private side.
+
+        Without the sizes 2^-10 of delta is left for floating point, enough for small data; with `records` and `dim`
+        exactly what is needed.
+        """
+        epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
+        one_of("adjacency", adjacency, NEIGHBOURS)
+        aim = delta * (1 - ROOM) if records is None or dim is None else delta * (1 - 2.0**-40)
+        gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency).gamma
+        if records is not None and dim is not None:
+            aim -= (1 + math.exp(epsilon)) * rounding(rows, gamma, count("records", records), count("dim", dim)) * UP
+            if not aim > 0:
+                raise ValueError(too_large(rows, records, dim, delta))
+            gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency).gamma
+            gamma *= 1 + 2 * gram_error(records) * records / (gamma - 1)
+        made = cls(rows, row_bound, gamma * (1 + 2.0**-40), epsilon, delta, adjacency, records, dim)
+        made.certificate.require()
+        return made
+
+    def release(self, x: Any, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Sketch:
+        """The sketch of the rows of x, clipped to the row bound; `rng` replaces secure randomness in simulations."""
+        clipped, sized = clip_rows(self, x)
+        randomness = source(rng)
+        certificate = sized.certificate if unsafe else required(sized)
+        value = watched(self, clipped, lambda: self._draw(gram(clipped), randomness))
+        return Sketch(
+            value,
+            self.noise_variance,
+            certificate.with_randomness(randomness.secure),
+            unsafe=certificate.verdict != "certified",
+        )
+
+    def _draw(self, moments: Floats, randomness: Source) -> Floats:
+        return draw_sketch(moments, self.rows, self.noise_variance, self.noise_variance / 2, randomness)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object from which `from_json` restores an equal mechanism."""
+        return {
+            "schema": SCHEMA,
+            "kind": "mixing",
+            "rows": self.rows,
+            "row_bound": self.row_bound,
+            "gamma": self.gamma,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "adjacency": self.adjacency,
+            "records": self.records,
+            "dim": self.dim,
+            "recipe": self.recipe,
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Mixing:
+        """What `to_json` wrote."""
+        if not isinstance(data, dict) or data.get("kind") != "mixing":
+            raise ValueError("not a mixing mechanism: the field kind must read 'mixing'")
+        if data.get("schema") != SCHEMA:
+            raise ValueError(f"mechanism schema {data.get('schema')!r} is not the supported {SCHEMA}")
+        try:
+            return cls(**{name: data[name] for name in cls.__dataclass_fields__})
+        except KeyError as missing:
+            raise ValueError(f"mechanism lacks the field {missing}") from None
+
+
+def check_claim(mechanism: Any) -> None:
+    """rows, row_bound, epsilon, delta and adjacency of a mixing mechanism, checked and made plain numbers."""
+    object.__setattr__(mechanism, "rows", count("rows", mechanism.rows))
+    for name in ("row_bound", "epsilon"):
+        object.__setattr__(mechanism, name, positive(name, getattr(mechanism, name)))
+    if not 1e-100 < mechanism.row_bound < 1e100:
+        raise ValueError(f"row_bound must lie between 1e-100 and 1e100, got {mechanism.row_bound!r}: use other units")
+    object.__setattr__(mechanism, "delta", probability("delta", mechanism.delta))
+    one_of("adjacency", mechanism.adjacency, NEIGHBOURS)
+
+
+def check_sizes(mechanism: Any) -> None:
+    """records and dim, both or neither."""
+    if (mechanism.records is None) != (mechanism.dim is None):
+        raise ValueError("records and dim go together: give both sizes of the data, or neither")
+    for name in ("records", "dim"):
+        if getattr(mechanism, name) is not None:
+            object.__setattr__(mechanism, name, count(name, getattr(mechanism, name)))
+
+
+def clip_rows(mechanism: Any, x: Any) -> tuple[Any, Any]:
+    """The rows of x inside the row bound, and the mechanism with their sizes, which are public."""
+    shape = np.shape(x) if not hasattr(x, "shape") else x.shape
+    if len(shape) != 2 or 0 in shape:
+        raise ValueError(f"x must be a non-empty 2-d array, one row per record, got shape {shape}")
+    n, d = (int(size) for size in shape)
+    if mechanism.records is not None and (n > mechanism.records or d != mechanism.dim):
+        raise ValueError(f"x must have at most {mechanism.records} rows and {mechanism.dim} columns, got shape {shape}")
+    clipped, _ = L2(mechanism.row_bound, dim=d).clip(x, adjacency=mechanism.adjacency)
+    return clipped, mechanism if mechanism.records is not None else replace(mechanism, records=n, dim=d)
+
+
+def required(sized: Any) -> Certificate:
+    """The certificate of a mechanism with its sizes; says so where only floating point stands in the way."""
+    certificate: Certificate = sized.certificate
+    if certificate.verdict == "undecided" and replace(sized, records=None, dim=None).certificate.verdict == "certified":
+        raise ValueError(too_large(sized.rows, sized.records, sized.dim, sized.delta))
+    return certificate.require()
+
+
+def too_large(rows: int, records: int, dim: int, delta: float) -> str:
+    """Why floating point does not let a claim be certified."""
+    return (
+        f"rounding of float64 for {records} records, {dim} columns and {rows} rows is not covered by delta {delta:g}: "
+        "calibrate with records= and dim=, or claim a larger delta"
+    )
+
+
+def draw_sketch(moments: Floats, rows: int, variance: float, last: float, randomness: Source) -> Floats:
+    """k rows of N(0, moments + variance I), the part `last` of the variance added at the end, by the exact sampler."""
+    d = len(moments)
+    root = factor(moments + (variance - last) * np.eye(d))
+    mixed = normals(rows * d, randomness).reshape(rows, d) @ root
+    return np.asarray(rounded_sum(mixed, "gaussian", math.sqrt(last), None, randomness))
+
+
+def normals(n: int, randomness: Source) -> Floats:
+    """Standard normals as floats, within 2^-43 of the real draw: 64 random bits each, 128 in the tails."""
+    words = randomness.words(n).view(np.int64)
+    u = np.abs((words + 0.5) * 2.0**-64)
+    small = np.flatnonzero(u < 2.0**-20)
+    if small.size:
+        w = words[small]
+        whole = np.where(w >= 0, w, ~w).astype(np.float64)
+        u[small] = (whole + (randomness.words(small.size).astype(np.float64) + 0.5) * 2.0**-64) * 2.0**-64
+    GAUSSIAN.magnitude(u)
+    return np.asarray(np.copysign(u, words))
+
+
+def float_share(gamma: float, records: int) -> float:
+    """t = 1/gamma, and more by what rounding may take from the eigenvalues of the other records' covariance."""
+    return min(UP / gamma * (1 + 2 * gram_error(records) * records / (gamma - 1)), 1 - 2.0**-53)
+
+
+def rounding(rows: int, gamma: float, records: int, dim: int) -> float:
+    """A bound on the total variation between the floats released and an exact rounding of the real-valued sketch.
+
+    In units of the row bound: half of the noise, v = (gamma - 1)/2, is in the factored covariance A >= v I of trace
+    at most n + d v, half is added last, exactly. A is the computed Gram matrix of the other records, which neighbours
+    share, and x x^T: only the block of 256 rows that holds x rounds differently, and the sum of the blocks by
+    4 units of n. The factor R^ has R^T R = A + E, so that |R^ - U R|_F <= |E|_F/sqrt(v)
+    for a rotation U (Higham 2008, Theorem 6.2); with the float normals G^ and product, what is added to noise of
+    standard deviation sqrt(v) is off by at most
+
+        |G|_2 |E|_F/sqrt(v) + 2^-43 sqrt(k d) |R|_2 + (d + 8) u |G|_F |R|_F
+
+    and a shift of length s costs s/sqrt(2 pi v). |G|_2 <= sqrt k + sqrt d + 9 but for probability e^-40.5.
+    """
+    n, d, k, v = float(records), float(dim), float(rows), (gamma - 1) / 2
+    trace = n + d * v
+    block = min(records, BLOCK)
+    error = (factor_error(dim) * trace + 2.0**-51 * n + 2 * (block + 1) * block * 2.0**-53) * 1.01
+    if not error < v / 4:
+        return 1 - 2.0**-53
+    spectral, frobenius = math.sqrt(k) + math.sqrt(d) + 9, math.sqrt(k * d) + 9
+    shift = spectral * error / math.sqrt(v) + 2.0**-43 * math.sqrt(k * d * (n + 2 * v))
+    shift += (d + 8) * 2.0**-53 * 1.01 * frobenius * math.sqrt(trace * 1.01)
+    return min(shift / math.sqrt(2 * math.pi * v) * 1.01 + 2.0**-56, 1 - 2.0**-53)
+
+
+def explicit_sketch(x: Floats, rows: int, noise_variance: float, rng: np.random.Generator) -> Floats:
+    """S X + sigma xi as written, n k normals and all: the reference that tests compare against; protects nothing."""
+    n, d = x.shape
+    return np.asarray(rng.standard_normal((rows, n)) @ x + math.sqrt(noise_variance) * rng.standard_normal((rows, d)))

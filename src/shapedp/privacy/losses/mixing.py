@@ -1,0 +1,169 @@
+"""The privacy loss of Gaussian mixing: affine in chi-squares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from shapedp.numerics import SearchError, last_true, last_true_near
+from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability
+from shapedp.numerics.chisquare import lower_excess, upper_excess
+from shapedp.numerics.contour import QuadraticSum
+from shapedp.privacy.bracket import Bracket
+from shapedp.privacy.losses.base import Floats, Loss
+from shapedp.privacy.losses.gaussian import GaussianLoss, renyi_order
+
+Neighbours = Literal["zero-out", "replace"]
+NEIGHBOURS: tuple[Neighbours, ...] = ("zero-out", "replace")
+ROWS_LIMIT = 10**8
+
+
+@dataclass(frozen=True)
+class MixingLoss(Loss):
+    """The loss of k rows of N(0, A + x x^T) against k rows of N(0, A), or of N(0, A + y y^T) ("replace").
+
+    t bounds x^T (A + x x^T)^-1 x over all records: t = 1/gamma, gamma = 1 + least eigenvalue of A over |x|^2. `mu`
+    is that of a Gaussian release beside it (a private eigenvalue): the two compose exactly.
+
+    Guarantee: the bracket holds delta(eps) of the worst pair, by positive sums or a contour integral with an error
+    bound. Worst: whitened by the first covariance, a pair is a product of independent coordinates N(0, 1) against
+    N(0, r); zero-out has one with r = 1 - t' or 1/(1 - t'), t' <= t; replacement has two, 1 - t <= r_1 <= 1 <= r_2 <=
+    1/(1 - t), since (|w|^2 + (v w)^2)/(|w|^2 + (u w)^2) lies between 1/(1 + |u|^2) and 1 + |v|^2 for every w. Adding
+    the same normal to both sides moves any such r towards 1, so by data processing the extreme ratios are worst, and
+    they are attained: by a lone row, and by exchanging two orthogonal ones.
+    Reference: Lev et al. 2025, The Gaussian mixing mechanism, Lemma 1 (its Renyi curve); the profile is not theirs.
+    """
+
+    rows: int
+    t: float
+    neighbours: Neighbours = "zero-out"
+    mu: float = 0.0
+
+    def __post_init__(self) -> None:
+        rows = count("rows", self.rows)
+        if rows > ROWS_LIMIT:
+            raise ValueError(f"rows must be at most {ROWS_LIMIT:g}, got {self.rows!r}")
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "t", probability("t", self.t))
+        if 0 < self.t < 1e-100:
+            raise ValueError(f"t must be 0 or at least 1e-100, got {self.t!r}")
+        one_of("neighbours", self.neighbours, NEIGHBOURS)
+        object.__setattr__(self, "mu", nonnegative("mu", self.mu))
+
+    @property
+    def symmetric(self) -> bool:  # type: ignore[override]
+        return self.neighbours == "replace"
+
+    @property
+    def gamma(self) -> float:
+        """1/t: the least eigenvalue of the covariance, the record included, in units of the squared row bound."""
+        return math.inf if self.t == 0 else 1 / self.t
+
+    def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
+        epsilon = np.asarray(epsilon, dtype=np.float64)
+        if self.t == 0:
+            return GaussianLoss(self.mu).profile(epsilon)
+        if self.mu == 0 and self.neighbours == "zero-out":
+            flat = epsilon.ravel()
+            ends = lower_excess(self.rows, self.t, flat) if reverse else upper_excess(self.rows, self.t, flat)
+            return ends[0].reshape(epsilon.shape), ends[1].reshape(epsilon.shape)
+        return self._law(reverse).hockey_stick(epsilon)
+
+    def _law(self, reverse: bool) -> QuadraticSum:
+        """The loss as a sum of chi-squares: t Z/(1-t) with the record first, -t Z with it second, both if replaced."""
+        odds, shift = self.t / (1 - self.t), self.rows / 2 * math.log1p(-self.t)
+        if self.neighbours == "replace":
+            return QuadraticSum(self.rows, (odds, -self.t), 0.0, self.mu)
+        return QuadraticSum(self.rows, (-self.t,) if reverse else (odds,), -shift if reverse else shift, self.mu)
+
+    def renyi(self, alpha: float) -> Bracket:
+        """k/(2(a-1)) (a log(1-t) - log(1 - a t)) of the first direction, infinite from a = 1/t; the larger of the two.
+
+        The reverse is k/(2(a-1)) ((1-a) log(1-t) - log(1 + (a-1) t)); replacing a row adds them up.
+        Reference: Lev et al. 2025, Lemma 1.
+        """
+        alpha = renyi_order(alpha)
+        beside = GaussianLoss(self.mu).renyi(alpha)
+        if alpha * self.t >= 1 - 2.0**-50:
+            return Bracket(beside.lower if alpha * self.t < 1 + 2.0**-50 else math.inf, math.inf)
+        log_kept, scale = math.log1p(-self.t), self.rows / (2 * (alpha - 1))
+        ends = []
+        for first, second in (
+            (alpha * log_kept, math.log1p(-alpha * self.t)),
+            ((1 - alpha) * log_kept, math.log1p((alpha - 1) * self.t)),
+        ):
+            rough = 2.0**-50 * (abs(first) + abs(second) + self.t * alpha / (1 - alpha * self.t))
+            ends.append((scale * max(first - second - rough, 0.0), scale * (first - second + rough)))
+        low, high = zip(*ends, strict=True)
+        join = sum if self.neighbours == "replace" else max
+        up = 1 + 2.0**-50
+        return Bracket((join(low) + beside.lower) / up, (join(high) + beside.upper) * up)
+
+    @property
+    def tcdp(self) -> tuple[float, float]:
+        """(rho, w): the Renyi divergence is at most rho alpha for 1 < alpha < w (zero-out, gamma > 5/2, mu = 0).
+
+        Reference: Lev et al. 2025, Corollary 1: (k/(2 gamma^2), 2 gamma/5).
+        """
+        if self.neighbours != "zero-out" or self.mu or not self.t < 0.4:
+            raise ValueError("tCDP is known for zero-out neighbours, gamma > 5/2 and mu = 0")
+        return self.rows * self.t * self.t / 2 * (1 + 2.0**-50), 0.4 / self.t
+
+    @classmethod
+    def calibrate(
+        cls,
+        rows: int,
+        epsilon: float,
+        delta: float,
+        *,
+        neighbours: Neighbours = "zero-out",
+        mu: float = 0.0,
+        tolerance: float = 1e-14,
+    ) -> MixingLoss:
+        """The largest t that meets (epsilon, delta), on the private side: the least gamma.
+
+        Guarantee: `calibrate(...).delta(epsilon).upper <= delta`. delta grows with t (data processing).
+        `tolerance` is how far below the largest t the answer may lie, relatively.
+        """
+        epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
+        if delta == 0:
+            raise ValueError("delta must be > 0 for Gaussian mixing: its loss is unbounded")
+        if GaussianLoss(mu).delta(epsilon).upper >= delta:
+            raise ValueError(f"the release beside it, mu = {mu:g}, alone spends delta {delta:g} at epsilon {epsilon:g}")
+        cls(rows, 0.0, neighbours, mu)
+
+        def holds(t: float) -> bool:
+            return cls(rows, t, neighbours, mu).delta(epsilon).upper <= delta
+
+        def excess(log_t: float) -> float:
+            upper = cls(rows, math.exp(log_t), neighbours, mu).delta(epsilon).upper
+            return math.log(max(upper, 1e-300)) - math.log(delta)
+
+        guess = min(GaussianLoss.calibrate(epsilon, delta).mu * math.sqrt(2 / rows), 0.5)
+        try:
+            root = math.exp(_root(excess, math.log(guess), tolerance))
+            return cls(rows, last_true_near(holds, root, relative=max(tolerance, 2.0**-48)), neighbours, mu)
+        except (SearchError, ValueError, OverflowError):
+            return cls(rows, last_true(holds, 1e-90, 1 - 2.0**-30), neighbours, mu)
+
+
+def _root(excess: Callable[[float], float], start: float, tolerance: float) -> float:
+    """A root of an increasing function of log t < 0, by a bracket about the start."""
+    from scipy import optimize
+
+    low = high = start
+    step = 0.25
+    while excess(low) > 0:
+        low, step = low - step, 2 * step
+        if low < -200:
+            raise SearchError("no t meets the claim")
+    step = 0.25
+    while excess(high) < 0:
+        if high > -1e-8:
+            raise SearchError("every t meets the claim")
+        high, step = (high + step if high + step < -1e-3 else high / 2), 2 * step
+    return float(optimize.brentq(excess, low, high, xtol=tolerance, rtol=1e-14)) if low < high else low

@@ -1,0 +1,154 @@
+"""Sheffet's threshold algorithm for a sketch, as printed and mended: no noise where the least eigenvalue is large.
+
+Errata of the listings: they add gamma xi where sqrt(gamma) xi is meant; the listing with the Renyi analysis compares
+lambda_min with the unit-free gamma (for C > 1 too low a threshold) and spends delta + delta/2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from shapedp.mechanisms.mixing import UP, Sketch, check_claim, check_sizes, clip_rows, draw_sketch
+from shapedp.numerics.checks import one_of, positive
+from shapedp.numerics.gram import gram, least_eigenvalue
+from shapedp.privacy import Certificate, Loss, certificate_of
+from shapedp.privacy.losses.base import Floats
+from shapedp.privacy.losses.mixing import MixingLoss, Neighbours
+from shapedp.recipes.mixing import MixingCertificate, positive_delta, rdp_gamma
+from shapedp.sampling import rounded_sum, source
+
+ANALYSES = ("sheffet", "renyi")
+REASON = "lambda_min is compared with the unit-free gamma: for C > 1 the threshold is too low"
+
+
+@dataclass(frozen=True)
+class ThresholdLoss(Loss):
+    """The loss of: no noise if lambda_min > least + z + slack, z ~ Lap(scale); else noise of that variance (units C^2).
+
+    Guarantee: delta(e) <= delta_mixing(e - 1/scale; t) + P(z < -slack), t the larger of the two branches: the
+    comparison is (1/scale)-DP. From below, with X^T X = l I and wide data, delta >= P(no noise at l) delta_1(1/l).
+    """
+
+    rows: int
+    least: float
+    slack: float
+    scale: float
+    variance: float
+
+    symmetric = False
+
+    @property
+    def t(self) -> float:
+        """The larger of the shares of a record in the covariance, with noise and without."""
+        return max(1 / (1 + self.variance), min(1 / self.least, 1.0)) * UP
+
+    def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
+        epsilon = np.asarray(epsilon, dtype=np.float64)
+        upper = np.ones_like(epsilon)
+        if self.t < 1:
+            failure = 0.5 * math.exp(-self.slack / self.scale) * (1 + 2.0**-40)
+            worse = MixingLoss(self.rows, self.t).shift(UP / self.scale).with_failure(min(failure, 0.5))
+            upper = worse.profile(epsilon, reverse=reverse)[1]
+        if reverse:
+            return np.zeros_like(epsilon), upper
+        lower = np.zeros(epsilon.size)
+        for step in np.linspace(-12.0, 4.0, 33).tolist():
+            at = self.least + self.slack + self.scale * step
+            if at > 1:
+                shown = MixingLoss(self.rows, 1 / at).profile(epsilon.ravel())[0]
+                lower = np.maximum(lower, self.no_noise(at) * shown * (1 - 1e-12))
+        return np.minimum(lower.reshape(epsilon.shape), upper), upper
+
+    def no_noise(self, eigenvalue: float) -> float:
+        """The probability that no noise is added at this least eigenvalue."""
+        gap = (eigenvalue - self.least - self.slack) / self.scale
+        return 1 - 0.5 * math.exp(-gap) if gap > 0 else 0.5 * math.exp(gap)
+
+
+@dataclass(frozen=True)
+class ThresholdMixing:
+    """A sketch without noise where lambda_min is seen to be large, with noise of `variance` C^2 otherwise.
+
+    `threshold`, `slack`, `scale` and `variance` are in units of C^2, whatever the listing meant.
+    """
+
+    rows: int
+    row_bound: float
+    threshold: float
+    slack: float
+    scale: float
+    variance: float
+    epsilon: float
+    delta: float
+    adjacency: Neighbours = "zero-out"
+    records: int | None = None
+    dim: int | None = None
+    recipe: str | None = None
+
+    def __post_init__(self) -> None:
+        check_claim(self)
+        for name in ("threshold", "slack", "scale", "variance"):
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        check_sizes(self)
+
+    @cached_property
+    def loss(self) -> ThresholdLoss:
+        """Its privacy loss, in real arithmetic."""
+        return ThresholdLoss(self.rows, self.threshold, self.slack, self.scale, self.variance)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The claim, computed."""
+        plain = certificate_of(self.loss, self.epsilon, self.delta, adjacency=self.adjacency)
+        return MixingCertificate(**{part.name: getattr(plain, part.name) for part in fields(plain)}, reason=REASON)
+
+    def release(self, x: Any, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Sketch:
+        """The sketch; raises unless certified or `unsafe`. Plain floats: for reproduction and as a baseline."""
+        clipped, _ = clip_rows(self, x)
+        randomness = source(rng)
+        certificate = self.certificate if unsafe else self.certificate.require()
+        moments, square = gram(clipped), self.row_bound**2
+        start = np.array([least_eigenvalue(moments) / square - self.threshold - self.slack])
+        rich = float(rounded_sum(start, "laplace", self.scale, None, randomness)[0]) > 0
+        variance = 0.0 if rich else self.variance * square
+        value = draw_sketch(moments, self.rows, variance, variance / 2 or 2.0**-40 * square, randomness)
+        return Sketch(
+            value, variance, certificate.with_randomness(randomness.secure), unsafe=certificate.verdict != "certified"
+        )
+
+
+def sheffet(
+    *,
+    rows: int,
+    row_bound: float,
+    epsilon: float,
+    delta: float,
+    analysis: str = "sheffet",
+    printed: bool = False,
+) -> ThresholdMixing:
+    """Sheffet's algorithm with his bound (`analysis="sheffet"`) or with the Renyi curve of mixing ("renyi").
+
+    Mended by default: noise sqrt(gamma) C, thresholds in units of C^2, half of delta for each part; `printed=True`
+    gives the listings of the paper (Algorithms 4 and 5) as they stand.
+    Guarantee: the mended ones are certified; of the printed ones Algorithm 5 is refuted for C well above 1.
+    Reference: Sheffet 2017, Algorithm 1; Lev et al. 2025, Algorithms 4 and 5.
+    """
+    one_of("analysis", analysis, ANALYSES)
+    epsilon, bound, delta = positive("epsilon", epsilon), positive("row_bound", row_bound), positive_delta(delta)
+    slack, scale, square = 4 * math.log(1 / delta) / epsilon, 4 / epsilon, bound**2
+    if analysis == "sheffet":
+        log = math.log(8 / delta)
+        gamma = 4 / epsilon * (math.sqrt(2 * rows * log) + 2 * log)
+        variance = gamma**2 * square if printed else gamma  # printed: gamma, with its C^2, times xi
+        return ThresholdMixing(
+            rows, bound, gamma, slack, scale, variance, epsilon, delta, recipe=f"sheffet{'-printed' * printed}"
+        )
+    gamma = rdp_gamma(rows, epsilon / 2, delta if printed else delta / 2)
+    threshold, variance = (gamma / square, gamma**2 / square) if printed else (gamma, gamma)
+    name = f"sheffet-renyi{'-printed' * printed}"
+    return ThresholdMixing(rows, bound, threshold, slack, scale, variance, epsilon, delta, recipe=name)
