@@ -254,35 +254,40 @@ class ShiftExcess:
             crude,
         )
 
-    def bounds(self, levels: Floats, relative: float) -> tuple[Floats, Floats]:
-        """Lower and upper bounds on H at each level >= 0, aiming at the given relative gap."""
+    def bounds(self, levels: Floats, relative: float, absolute: float = 0.0) -> tuple[Floats, Floats]:
+        """Lower and upper bounds on H at each level >= 0, aiming at a relative or absolute gap, the wider of both."""
         levels = np.asarray(levels, dtype=np.float64)
         flat = levels.ravel()
         lower, upper = np.zeros_like(flat), np.zeros_like(flat)
         for start in range(0, flat.size, _CHUNK):
             part = slice(start, start + _CHUNK)
-            lower[part], upper[part] = self._bounds(flat[part], relative)
+            lower[part], upper[part] = self._bounds(flat[part], relative, absolute)
         return lower.reshape(levels.shape), upper.reshape(levels.shape)
 
-    def _bounds(self, levels: Floats, relative: float) -> tuple[Floats, Floats]:
+    def _bounds(self, levels: Floats, relative: float, absolute: float) -> tuple[Floats, Floats]:
         lower, upper = np.zeros_like(levels), np.ones_like(levels)
         if self.slack == 0 and self.b <= 1:  # log g is Lipschitz: the loss never exceeds shift^b
             upper = -np.expm1(np.minimum(levels - self.shift**self.b, 0.0)) + 2.0**-50 * (levels < self.shift**self.b)
         todo = np.flatnonzero(upper > 1e-12)
         scale: Floats | None = None
+        before = np.full_like(levels, np.inf)
         for _ in range(3):
             if not todo.size:
                 break
-            low, high, middle = self._enclose(levels[todo], relative, scale)
+            low, high, middle = self._enclose(levels[todo], relative, absolute, scale)
             lower[todo], upper[todo] = np.maximum(lower[todo], low), np.minimum(upper[todo], high)
-            wide = upper[todo] - lower[todo] > np.maximum(relative * upper[todo], 1e-260)
+            wide = upper[todo] - lower[todo] > np.maximum(relative * upper[todo], max(absolute, 1e-260))
+            wide &= upper[todo] - lower[todo] < 0.5 * before[todo]
+            before[todo] = upper[todo] - lower[todo]
             scale = np.maximum(np.minimum(middle, 0.5 * (lower[todo] + upper[todo])), lower[todo])[wide]
             todo = todo[wide]
         return lower, upper
 
-    def _enclose(self, levels: Floats, relative: float, scale: Floats | None) -> tuple[Floats, Floats, Floats]:
+    def _enclose(
+        self, levels: Floats, relative: float, absolute: float, scale: Floats | None
+    ) -> tuple[Floats, Floats, Floats]:
         total, below, above, panels, estimate, bound = self._layout(levels)
-        budget = np.maximum(relative / 64 * (estimate if scale is None else scale), _LEAST_BUDGET)
+        budget = np.maximum(relative / 64 * (estimate if scale is None else scale), max(absolute / 64, _LEAST_BUDGET))
         small = bound <= 0.125 * budget[panels.index]
         np.add.at(above, panels.index[small], bound[small])
         np.add.at(below, panels.index[small], bound[small])

@@ -20,7 +20,7 @@ from shapedp.sensitivity import L2, Sensitivity
 
 Shape = tuple[float, float]
 Progress = Callable[[int, Shape, float], None]
-EVALUATIONS = 90
+EVALUATIONS = 70
 _UP = 1 + 2.0**-44
 
 
@@ -83,7 +83,7 @@ def best_shape(dim: int, epsilon: float, delta: float, *, progress: Progress | N
         nonlocal best, last, done
         a, b = dim - min(float(point[0]) ** 2, 0.95 * dim), math.exp(min(max(float(point[1]), -2.0), 2.5))
         try:
-            last = RadialLoss.approximate(dim, a, b, epsilon, delta, start=last, gap=1e-5, tolerance=1e-6)
+            last = RadialLoss.approximate(dim, a, b, epsilon, delta, start=last, gap=3e-5, tolerance=3e-6)
         except SearchError:
             return 50.0
         value = 2 / b * math.log(a / b) + math.log1p(RadiusRule(a, b).mean_excess(2.0))
@@ -100,7 +100,7 @@ def best_shape(dim: int, epsilon: float, delta: float, *, progress: Progress | N
         cost,
         simplex[0],
         method="Nelder-Mead",
-        options={"xatol": 1e-3, "fatol": 1e-6, "initial_simplex": simplex, "maxfev": EVALUATIONS},
+        options={"xatol": 2e-3, "fatol": 1e-5, "initial_simplex": simplex, "maxfev": EVALUATIONS},
     )
     return best[1]
 

@@ -197,8 +197,8 @@ class RadialLoss(Loss):
         at = np.array([epsilon])
 
         def above(log_ratio: float) -> float:
-            upper = float(cls(dim, a, b, math.exp(log_ratio), gap).profile(at)[1][0])
-            return math.log(max(upper, 1e-300)) - math.log(delta)
+            ends = ShiftExcess(dim, a, b, math.exp(log_ratio)).bounds(at, gap, gap * delta)
+            return math.log(max(float(ends[1][0]), 1e-3 * delta)) - math.log(delta)
 
         first = _typical(dim, a, b, epsilon, delta) if start is None else math.log(start)
         return math.exp(_root(above, first, tolerance))
@@ -207,7 +207,8 @@ class RadialLoss(Loss):
 def _typical(dim: int, a: float, b: float, epsilon: float, delta: float) -> float:
     """log of the ratio at which a coordinate has the rms of the Gaussian that meets the claim."""
     mu = GaussianLoss.calibrate(epsilon, delta).mu
-    return math.log(mu) + math.log(a / b) / b - 0.5 * math.log(dim)
+    alike = math.log(mu) + math.log(a / b) / b - 0.5 * math.log(dim)
+    return max(alike, math.log(epsilon) / b) if b < 1.5 and dim - a < 0.1 * dim else alike
 
 
 def _root(gap: Callable[[float], float], start: float, tolerance: float = 1e-11) -> float:
