@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 Floats = NDArray[np.float64]
 
@@ -46,6 +45,8 @@ def factor(covariance: Floats) -> Floats:
     Guarantee: |R^T R - covariance|_F <= `factor_error(d)` times the trace where Cholesky succeeds, as it does if
     that is below half the least eigenvalue. Reference: Higham 2002, Theorems 10.3 and 10.7.
     """
+    from scipy import linalg
+
     try:
         return np.asarray(linalg.cholesky(covariance, lower=False, check_finite=False))
     except linalg.LinAlgError:
@@ -60,6 +61,8 @@ def factor_error(d: int) -> float:
 
 def least_eigenvalue(matrix: Floats) -> float:
     """The smallest eigenvalue of a positive semidefinite matrix, at least 0."""
+    from scipy import linalg
+
     return max(float(linalg.eigvalsh(matrix, check_finite=False, subset_by_index=[0, 0])[0]), 0.0)
 
 
