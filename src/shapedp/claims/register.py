@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from shapedp.claims import inid_noise, product_noise, tensor
+from shapedp.claims import gaussian_mixing, inid_noise, product_noise, tensor
 from shapedp.claims.format import Claim
 
 Verdict = Literal["holds", "false"]
-CLAIMS: dict[str, Claim] = {claim.id: claim for claim in (*product_noise.CLAIMS, *inid_noise.CLAIMS, *tensor.CLAIMS)}
+CLAIMS: dict[str, Claim] = {
+    claim.id: claim for claim in (*product_noise.CLAIMS, *inid_noise.CLAIMS, *tensor.CLAIMS, *gaussian_mixing.CLAIMS)
+}
 
 _FOUND_TOLERANCE = 1e-4
 
