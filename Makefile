@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export NO_MKDOCS_2_WARNING = true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bare bench peers mutants docs clean
+.PHONY: help setup demo test slow lint format bare bench peers mutants docs clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -35,6 +35,9 @@ demo: setup ## release one query by every applicable mechanism; ends in a table 
 
 test: setup ## run the whole test suite on two processes (PYTEST_ARGS adds options)
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
+
+slow: setup ## run the longer tests that `make test` leaves out
+	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
 lint: setup ## ruff, mypy, the import direction
 	$(BIN)/ruff check .
