@@ -17,16 +17,17 @@ from shapedp.mechanisms.mixing import (
     Sketch,
     check_claim,
     check_sizes,
-    clip_rows,
+    clipped_gram,
     draw_sketch,
     float_share,
     required,
     rounding,
     too_large,
+    with_sizes,
 )
 from shapedp.mechanisms.watch import watched
 from shapedp.numerics.checks import count, one_of, positive, probability
-from shapedp.numerics.gram import eigenvalue_error, gram, gram_error, least_eigenvalue
+from shapedp.numerics.gram import eigenvalue_error, gram_error, least_eigenvalue
 from shapedp.privacy import Certificate, Loss, certificate_of
 from shapedp.privacy.losses.gaussian import GaussianLoss
 from shapedp.privacy.losses.mixing import NEIGHBOURS, MixingLoss, Neighbours
@@ -134,17 +135,18 @@ class AdaptiveMixing:
 
     def release(self, x: Any, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Sketch:
         """The sketch of the rows of x, clipped; the noise variance is released with it and accounted for."""
-        clipped, sized = clip_rows(self, x)
+        table, sized = with_sizes(self, x)
         randomness = source(rng)
         certificate = sized.certificate if unsafe else required(sized)
+        moments = clipped_gram(table, self.row_bound)
         chosen: list[float] = []
 
         def draw() -> Floats:
-            value, variance = self._draw(gram(clipped), randomness)
+            value, variance = self._draw(moments, randomness)
             chosen.append(variance)
             return value
 
-        value = watched(self, clipped, draw)
+        value = watched(self, moments, draw)
         return Sketch(
             value,
             chosen[-1] if chosen else math.nan,

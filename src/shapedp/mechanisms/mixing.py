@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.mechanisms.watch import watched
-from shapedp.numerics.checks import count, one_of, positive, probability
-from shapedp.numerics.gram import BLOCK, factor, factor_error, gram, gram_error
+from shapedp.numerics.checks import count, numeric, one_of, positive, probability
+from shapedp.numerics.gram import BLOCK, factor, factor_error, gram_error, gram_sum
 from shapedp.privacy import Certificate, Deferred, Loss, certificate_of
 from shapedp.privacy.losses.mixing import NEIGHBOURS, MixingLoss, Neighbours
 from shapedp.sampling import GAUSSIAN, Source, rounded_sum, source
@@ -21,6 +21,7 @@ from shapedp.sensitivity import L2
 SCHEMA = 1
 ROOM = 2.0**-10  # of delta, left for floating point where the sizes are not known yet
 UP = 1 + 2.0**-44
+CHUNK = 8 * BLOCK
 Floats = NDArray[np.float64]
 
 
@@ -129,10 +130,11 @@ class Mixing:
 
     def release(self, x: Any, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Sketch:
         """The sketch of the rows of x, clipped to the row bound; `rng` replaces secure randomness in simulations."""
-        clipped, sized = clip_rows(self, x)
+        table, sized = with_sizes(self, x)
         randomness = source(rng)
         certificate = sized.certificate if unsafe else required(sized)
-        value = watched(self, clipped, lambda: self._draw(gram(clipped), randomness))
+        moments = clipped_gram(table, self.row_bound)
+        value = watched(self, moments, lambda: self._draw(moments, randomness))
         return Sketch(
             value,
             self.noise_variance,
@@ -192,16 +194,26 @@ def check_sizes(mechanism: Any) -> None:
             object.__setattr__(mechanism, name, count(name, getattr(mechanism, name)))
 
 
-def clip_rows(mechanism: Any, x: Any) -> tuple[Any, Any]:
-    """The rows of x inside the row bound, and the mechanism with their sizes, which are public."""
-    shape = np.shape(x) if not hasattr(x, "shape") else x.shape
-    if len(shape) != 2 or 0 in shape:
-        raise ValueError(f"x must be a non-empty 2-d array, one row per record, got shape {shape}")
-    n, d = (int(size) for size in shape)
-    if mechanism.records is not None and (n > mechanism.records or d != mechanism.dim):
-        raise ValueError(f"x must have at most {mechanism.records} rows and {mechanism.dim} columns, got shape {shape}")
-    clipped, _ = L2(mechanism.row_bound, dim=d).clip(x, adjacency=mechanism.adjacency)
-    return clipped, mechanism if mechanism.records is not None else replace(mechanism, records=n, dim=d)
+def with_sizes(mechanism: Any, x: Any) -> tuple[Any, Any]:
+    """x as an array (or a sparse matrix), and the mechanism with its sizes, which are public."""
+    table = x.tocsr() if hasattr(x, "tocsr") else numeric("x", x)
+    if len(table.shape) != 2 or 0 in table.shape:
+        raise ValueError(f"x must be a non-empty 2-d array, one row per record, got shape {table.shape}")
+    n, d = (int(size) for size in table.shape)
+    if mechanism.records is None:
+        return table, replace(mechanism, records=n, dim=d)
+    if n > mechanism.records or d != mechanism.dim:
+        raise ValueError(
+            f"x must have at most {mechanism.records} rows and {mechanism.dim} columns, got shape {table.shape}"
+        )
+    return table, mechanism
+
+
+def clipped_gram(table: Any, row_bound: float) -> Floats:
+    """X^T X of the rows pulled into the row bound, a few thousand rows at a time."""
+    n, d = table.shape
+    ball = L2(row_bound, dim=d)
+    return gram_sum((ball.clip(table[i : i + CHUNK], adjacency="zero-out")[0] for i in range(0, n, CHUNK)), d)
 
 
 def required(sized: Any) -> Certificate:
@@ -251,7 +263,7 @@ def rounding(rows: int, gamma: float, records: int, dim: int) -> float:
 
     In units of the row bound: half of the noise, v = (gamma - 1)/2, is in the factored covariance A >= v I of trace
     at most n + d v, half is added last, exactly. A is the computed Gram matrix of the other records, which neighbours
-    share, and x x^T: only the block of 256 rows that holds x rounds differently, and the sum of the blocks by
+    share, and x x^T: only the block of 512 rows that holds x rounds differently, and the sum of the blocks by
     4 units of n. The factor R^ has R^T R = A + E, so that |R^ - U R|_F <= |E|_F/sqrt(v)
     for a rotation U (Higham 2008, Theorem 6.2); with the float normals G^ and product, what is added to noise of
     standard deviation sqrt(v) is off by at most

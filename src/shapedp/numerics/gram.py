@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -9,27 +10,36 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-BLOCK = 256
+BLOCK = 512
 _U = 2.0**-53
 
 
 def gram(x: Any) -> Floats:
-    """x^T x of a dense or sparse (n, d) array.
+    """x^T x of a dense or sparse (n, d) array; see `gram_sum`."""
+    return gram_sum([x], x.shape[1])
+
+
+def gram_sum(parts: Iterable[Any], d: int) -> Floats:
+    """The sum of x^T x over dense or sparse (n, d) arrays, each of a multiple of 512 rows but for the last.
 
     Guarantee: the error is at most `gram_error(n)` times the sum of the rows' squared norms, in the Frobenius norm:
-    products of 256 rows err by 257 units of sum |x_i| |x_j| (Higham 2002, section 3.5, any order of summation), and
+    products of 512 rows err by 513 units of sum |x_i| |x_j| (Higham 2002, section 3.5, any order of summation), and
     the blocks are added in twice the working precision (Knuth's two-sum).
     """
-    n, d = x.shape
-    total, carry = np.zeros((d, d)), np.zeros((d, d))
-    for start in range(0, n, BLOCK):
-        part = x[start : start + BLOCK]
-        dense = part if isinstance(part, np.ndarray) else part.toarray()
-        product = dense.T @ dense
-        added = total + product
-        virtual = added - total
-        carry += (total - (added - virtual)) + (product - virtual)
-        total = added
+    total, carry, product, added, virtual = (np.zeros((d, d)) for _ in range(5))
+    for x in parts:
+        for start in range(0, x.shape[0], BLOCK):
+            part = x[start : start + BLOCK]
+            dense = np.asarray(part if isinstance(part, np.ndarray) else part.toarray(), dtype=np.float64)
+            np.matmul(dense.T, dense, out=product)
+            np.add(total, product, out=added)
+            np.subtract(added, total, out=virtual)
+            np.subtract(product, virtual, out=product)
+            np.subtract(added, virtual, out=virtual)
+            np.subtract(total, virtual, out=virtual)
+            carry += virtual
+            carry += product
+            total, added = added, total
     total += carry
     return np.asarray((total + total.T) / 2)
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from shapedp.mechanisms.mixing import Mixing, Sketch, check_claim, check_sizes, clip_rows, draw_sketch
+from shapedp.mechanisms.mixing import Mixing, Sketch, check_claim, check_sizes, clipped_gram, draw_sketch, with_sizes
 from shapedp.numerics import first_true
 from shapedp.numerics.checks import count, positive, probability
-from shapedp.numerics.gram import gram, least_eigenvalue
+from shapedp.numerics.gram import least_eigenvalue
 from shapedp.privacy import Certificate, Loss, certificate_of
 from shapedp.privacy.losses.base import Floats
 from shapedp.privacy.losses.gaussian import GaussianLoss
@@ -216,10 +216,10 @@ class ModifiedGaussMix:
 
     def release(self, x: Any, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Sketch:
         """The sketch as printed; raises unless certified or `unsafe`. Plain floats: for reproduction only."""
-        clipped, _ = clip_rows(self, x)
+        table, _ = with_sizes(self, x)
         randomness = source(rng)
         certificate = self.certificate if unsafe else self.certificate.require()
-        moments = gram(clipped)
+        moments = clipped_gram(table, self.row_bound)
         z = float(rounded_sum(np.zeros(1), "gaussian", 1.0, None, randomness)[0])
         variance = self.noise_variance(least_eigenvalue(moments), z)
         last = variance / 2 if variance > 0 else 2.0**-40 * self.row_bound**2
@@ -236,7 +236,7 @@ def modified_gauss_mix(*, rows: int, row_bound: float, epsilon: float, delta: fl
     """Algorithm 1 as Algorithm 2 calls it: gamma by Theorem 1, eta = gamma/sqrt(k), tau = sqrt(2 log(3/delta)).
 
     Guarantee: none. For C <= 1 it is certified wherever the exact composition meets the claim, for C well above 1 it
-    is refuted by a witness; in between (about 1.2 to 2.3 at (1, 1e-6), k = 1000) it is undecided.
+    is refuted by a witness; in between (about 1.5 to 2.3 at (1, 1e-6), k = 1000) it is undecided.
     Reference: Lev et al. 2025, Theorem 1, Algorithms 1 and 2; errata above.
     """
     gamma = theorem_1_gamma(rows, epsilon, delta)

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from shapedp.mechanisms.mixing import UP, Sketch, check_claim, check_sizes, clip_rows, draw_sketch
+from shapedp.mechanisms.mixing import UP, Sketch, check_claim, check_sizes, clipped_gram, draw_sketch, with_sizes
 from shapedp.numerics.checks import one_of, positive
-from shapedp.numerics.gram import gram, least_eigenvalue
+from shapedp.numerics.gram import least_eigenvalue
 from shapedp.privacy import Certificate, Loss, certificate_of
 from shapedp.privacy.losses.base import Floats
 from shapedp.privacy.losses.mixing import MixingLoss, Neighbours
@@ -109,10 +109,10 @@ class ThresholdMixing:
 
     def release(self, x: Any, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Sketch:
         """The sketch; raises unless certified or `unsafe`. Plain floats: for reproduction and as a baseline."""
-        clipped, _ = clip_rows(self, x)
+        table, _ = with_sizes(self, x)
         randomness = source(rng)
         certificate = self.certificate if unsafe else self.certificate.require()
-        moments, square = gram(clipped), self.row_bound**2
+        moments, square = clipped_gram(table, self.row_bound), self.row_bound**2
         start = np.array([least_eigenvalue(moments) / square - self.threshold - self.slack])
         rich = float(rounded_sum(start, "laplace", self.scale, None, randomness)[0]) > 0
         variance = 0.0 if rich else self.variance * square
