@@ -70,11 +70,12 @@ def test_multivariate_laplace_certifies_and_costs_what_it_says(dim, epsilon):
 
 
 def test_a_hand_checkable_counterexample_in_three_dimensions():
-    """The set {|y - f(D)| < |v|/100}: its probability under D and under D' can be worked out on paper."""
+    """The ball of radius 0.2 about f(D): its probabilities under D and D' fit on the back of an envelope."""
     noise = ProductNoise(3, 1.0, 1.0, 1e5)
-    rho = 0.01
-    near = math.erf(rho / (noise.sigma * math.sqrt(2)))
-    far = near * (rho / (1 - rho)) ** 2 / 3  # density at distance r >= 1 - rho is below f_R(0)/(4 pi r^2)
+    density = math.sqrt(2 / math.pi) / noise.sigma
+    near = math.erf(0.2 / (noise.sigma * math.sqrt(2)))
+    far = density / (4 * math.pi * 0.8**2) * 4 / 3 * math.pi * 0.2**3
     shown = near - math.e * far
-    assert shown > 0
+    assert shown == pytest.approx(4.4e-5, rel=0.01)
+    assert shown > 3 * claim(noise)
     assert RadialLoss(3, 1.0, 2.0, 1 / (noise.sigma * math.sqrt(2))).delta(1.0).lower >= shown
