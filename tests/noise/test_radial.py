@@ -119,7 +119,7 @@ def test_bad_parameters_are_refused(field, value):
 
 @pytest.mark.parametrize("k", [0.02, 0.5, 7.0, 50.0, 500.0, 5e4])
 def test_gamma_quantiles_hold_to_two_to_the_minus_forty(k):
-    """Residuals of the distribution in interval arithmetic, over the log density: the relative error of the quantile."""
+    """The residual in interval arithmetic over the density of log Y: the relative error of the quantile."""
     old, ctx.prec = ctx.prec, 1500
     try:
         below = np.concatenate([np.linspace(0.011, 0.99, 8), 10.0 ** -np.arange(2.5, 30, 6)])
