@@ -295,12 +295,24 @@ def test_a_false_claim_is_not_released():
     assert m.release(_rows(10, 2), unsafe=True).unsafe
 
 
+def test_what_is_only_known_from_above_is_never_refuted():
+    m = AdaptiveMixing(rows=100, row_bound=1.0, gamma=30.0, eta=6.0, tau=5.0, epsilon=1.0, delta=1e-6)
+    assert m.certificate.verdict == "undecided"
+    single = Mixing(rows=100, row_bound=1.0, gamma=30.0, epsilon=1.0, delta=1e-6, adjacency="replace", records=9, dim=1)
+    assert single.certificate.bracket.lower == 0
+    assert single.loss.base.renyi(2.0).lower == 0
+
+
 def test_json_and_certify():
     m = Mixing.calibrate(**CLAIM)
     again = Mixing.from_json(json.loads(json.dumps(m.to_json())))
     assert again == m
     assert sdp.certify(m, epsilon=1.0, delta=1e-6).verdict == "certified"
     assert m.certificate.adjacency == "zero-out"
+    for one in (m, _adaptive(adjacency="replace")):
+        stored = sdp.Certificate.from_json(json.loads(json.dumps(one.release(np.eye(3)).certificate.to_json())))
+        assert sdp.verify(stored).verdict == "certified"
+        assert sdp.certify(one, epsilon=1.0, delta=1e-6).adjacency == one.adjacency
     for broken in ({}, {"kind": "mixing"}, {**m.to_json(), "schema": 9}, None):
         with pytest.raises(ValueError, match=r"mechanism|mixing"):
             Mixing.from_json(broken)

@@ -18,6 +18,8 @@ from shapedp.mechanisms.mixing import (
     check_claim,
     check_sizes,
     clipped_gram,
+    describe,
+    described,
     draw_sketch,
     float_share,
     required,
@@ -28,7 +30,7 @@ from shapedp.mechanisms.mixing import (
 from shapedp.mechanisms.watch import watched
 from shapedp.numerics.checks import count, one_of, positive, probability
 from shapedp.numerics.gram import eigenvalue_error, gram_error, least_eigenvalue
-from shapedp.privacy import Certificate, Loss, certificate_of
+from shapedp.privacy import Certificate, Deferred, Loss, certificate_of
 from shapedp.privacy.losses.gaussian import GaussianLoss
 from shapedp.privacy.losses.mixing import NEIGHBOURS, MixingLoss, Neighbours
 from shapedp.sampling import Source, rounded_sum, source
@@ -80,18 +82,29 @@ class AdaptiveMixing:
 
     @cached_property
     def loss(self) -> Loss:
-        """The privacy loss of the eigenvalue and the sketch together."""
+        """The privacy loss of the eigenvalue and the sketch together, from above: sigma is mostly larger."""
         mu = (1 + 2 * self._slip) / self.eta * UP
         if self.records is None or self.dim is None:
-            return MixingLoss(self.rows, UP / self.gamma, self.adjacency, mu).with_failure(self.failure)
-        base = MixingLoss(self.rows, float_share(self.gamma, self.records), self.adjacency, mu)
+            return MixingLoss(self.rows, UP / self.gamma, self.adjacency, mu, 0.0).with_failure(self.failure)
+        base = MixingLoss(self.rows, float_share(self.gamma, self.records), self.adjacency, mu, 0.0)
         missed = rounding(self.rows, self.gamma, self.records, self.dim)
         return base.with_failure(self.failure, total_variation=missed)
 
     @cached_property
     def certificate(self) -> Certificate:
         """The mechanism's own claim, computed."""
-        return certificate_of(self.loss, self.epsilon, self.delta, adjacency=self.adjacency)
+        return certificate_of(
+            self.loss, self.epsilon, self.delta, adjacency=self.adjacency, subject=Deferred(self.to_json)
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object from which `from_json` restores an equal mechanism."""
+        return describe(self, "adaptive-mixing")
+
+    @classmethod
+    def from_json(cls, data: Any) -> AdaptiveMixing:
+        """What `to_json` wrote."""
+        return cls(**described(data, "adaptive-mixing", cls.__dataclass_fields__))
 
     @property
     def reach(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -84,10 +85,14 @@ class Mixing:
 
     @cached_property
     def loss(self) -> Loss:
-        """The privacy loss of one release; with the sizes given, that of the floats released."""
+        """The privacy loss of one release; with the sizes given, that of the floats released.
+
+        A lone row attains it, and two orthogonal ones do under replacement (nothing is known from below if dim = 1).
+        """
+        least = 0.0 if self.dim == 1 and self.adjacency == "replace" else (1 - 2.0**-44) / self.gamma
         if self.records is None or self.dim is None:
-            return MixingLoss(self.rows, UP / self.gamma, self.adjacency)
-        base = MixingLoss(self.rows, float_share(self.gamma, self.records), self.adjacency)
+            return MixingLoss(self.rows, UP / self.gamma, self.adjacency, least=least)
+        base = MixingLoss(self.rows, float_share(self.gamma, self.records), self.adjacency, least=least)
         return base.with_failure(0.0, total_variation=rounding(self.rows, self.gamma, self.records, self.dim))
 
     @cached_property
@@ -147,31 +152,33 @@ class Mixing:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `from_json` restores an equal mechanism."""
-        return {
-            "schema": SCHEMA,
-            "kind": "mixing",
-            "rows": self.rows,
-            "row_bound": self.row_bound,
-            "gamma": self.gamma,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "adjacency": self.adjacency,
-            "records": self.records,
-            "dim": self.dim,
-            "recipe": self.recipe,
-        }
+        return describe(self, "mixing")
 
     @classmethod
     def from_json(cls, data: Any) -> Mixing:
         """What `to_json` wrote."""
-        if not isinstance(data, dict) or data.get("kind") != "mixing":
-            raise ValueError("not a mixing mechanism: the field kind must read 'mixing'")
-        if data.get("schema") != SCHEMA:
-            raise ValueError(f"mechanism schema {data.get('schema')!r} is not the supported {SCHEMA}")
-        try:
-            return cls(**{name: data[name] for name in cls.__dataclass_fields__})
-        except KeyError as missing:
-            raise ValueError(f"mechanism lacks the field {missing}") from None
+        return cls(**described(data, "mixing", cls.__dataclass_fields__))
+
+
+def describe(mechanism: Any, kind: str) -> dict[str, Any]:
+    """The fields of a mechanism as a JSON object."""
+    return {
+        "schema": SCHEMA,
+        "kind": kind,
+        **{name: getattr(mechanism, name) for name in mechanism.__dataclass_fields__},
+    }
+
+
+def described(data: Any, kind: str, names: Iterable[str]) -> dict[str, Any]:
+    """The fields that `describe` wrote, checked for kind, schema and presence."""
+    if not isinstance(data, dict) or data.get("kind") != kind:
+        raise ValueError(f"not such a mechanism: the field kind must read {kind!r}")
+    if data.get("schema") != SCHEMA:
+        raise ValueError(f"mechanism schema {data.get('schema')!r} is not the supported {SCHEMA}")
+    try:
+        return {name: data[name] for name in names}
+    except KeyError as missing:
+        raise ValueError(f"mechanism lacks the field {missing}") from None
 
 
 def check_claim(mechanism: Any) -> None:

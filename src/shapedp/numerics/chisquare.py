@@ -21,7 +21,7 @@ from shapedp.numerics.radius import deviance
 Floats = NDArray[np.float64]
 
 _U = 2.0**-53
-_TINY = 1e-320
+_TINY = 1e-315
 _DEPTH = 50.0  # terms below e^-50 of the largest go into the remainder
 _CELLS = 1 << 21
 

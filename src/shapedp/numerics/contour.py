@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _U = 2.0**-53
-_TINY = 1e-320
+_TINY = 1e-315
 _GOAL = 36.0  # aliasing and truncation are held below about e^-30 of the value
 _CELLS = 1 << 20
 _MOST_NODES = 1 << 18
@@ -75,9 +75,8 @@ class QuadraticSum:
         Guarantee: lower <= truth <= upper. Aliasing: the sum with step h differs from the integral by at most
         B(c - a)/(e^(2 pi a/h) - 1) + B(c + b)/(e^(2 pi b/h) - 1), B(s) = M(s) e^(-s eps) pi/sqrt(s (s + 1)), for any
         shifts a < c, b < pole - c (Trefethen and Weideman 2014, Theorem 5.1; |M(s + i y)| <= M(s) and
-        Cauchy-Schwarz). Truncation: beyond Y the magnitude falls at
-        least like Y^2/y^2, times (1 + (c+1)^2/Y^2). Rounding: of every
-        magnitude and phase, and of the factor M(c) e^(-c eps).
+        Cauchy-Schwarz). Truncation: beyond Y the magnitude is at most that at Y times (1 + (c+1)^2/Y^2) Y^2/y^2.
+        Rounding: of every magnitude and phase, and of the factor M(c) e^(-c eps).
         """
         epsilon = np.asarray(epsilon, dtype=np.float64)
         flat = np.atleast_1d(epsilon).ravel()
@@ -102,7 +101,7 @@ class QuadraticSum:
             total, error = self._sum(epsilon[at], c[at], step[at], int(nodes[at].max()))
             error += alias[at]
             log_error = self._log_error(epsilon[at], c[at])
-            scale = np.exp(np.minimum(top[at], 700.0)) * step[at] / (2 * math.pi)
+            scale = np.exp(np.minimum(top[at] + np.log(step[at] / (2 * math.pi)), 700.0))
             lower[at] = np.maximum(scale * (total - error) * (1 - log_error) - _TINY, 0.0)
             upper[at] = np.minimum(scale * (total + error) * (1 + 2 * log_error) + _TINY, 1.0)
             start = stop

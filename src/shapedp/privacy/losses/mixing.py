@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from shapedp.numerics import SearchError, last_true, last_true_near
-from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability
+from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability, real
 from shapedp.numerics.chisquare import lower_excess, upper_excess
 from shapedp.numerics.contour import QuadraticSum
 from shapedp.privacy.bracket import Bracket
@@ -27,7 +27,8 @@ class MixingLoss(Loss):
     """The loss of k rows of N(0, A + x x^T) against k rows of N(0, A), or of N(0, A + y y^T) ("replace").
 
     t bounds x^T (A + x x^T)^-1 x over all records: t = 1/gamma, gamma = 1 + least eigenvalue of A over |x|^2. `mu`
-    is that of a Gaussian release beside it (a private eigenvalue): the two compose exactly.
+    is that of a Gaussian release beside it (a private eigenvalue): the two compose exactly. `least` is a lower bound on
+    the t that neighbours attain, where t is only an upper bound; 0 where nothing is known from below.
 
     Guarantee: the bracket holds delta(eps) of the worst pair, by positive sums or a contour integral with an error
     bound. Worst: whitened by the first covariance, a pair is a product of independent coordinates N(0, 1) against
@@ -42,6 +43,7 @@ class MixingLoss(Loss):
     t: float
     neighbours: Neighbours = "zero-out"
     mu: float = 0.0
+    least: float | None = None
 
     def __post_init__(self) -> None:
         rows = count("rows", self.rows)
@@ -53,6 +55,8 @@ class MixingLoss(Loss):
             raise ValueError(f"t must be 0 or at least 1e-100, got {self.t!r}")
         one_of("neighbours", self.neighbours, NEIGHBOURS)
         object.__setattr__(self, "mu", nonnegative("mu", self.mu))
+        if self.least is not None and not 0 <= real("least", self.least) <= self.t:
+            raise ValueError(f"least must lie in [0, t = {self.t!r}], got {self.least!r}")
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]
@@ -65,6 +69,12 @@ class MixingLoss(Loss):
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         epsilon = np.asarray(epsilon, dtype=np.float64)
+        if self.least is not None and self.least < self.t:
+            _, upper = replace(self, least=None).profile(epsilon, reverse=reverse)
+            if self.least == 0:
+                return np.zeros_like(upper), upper
+            lower, _ = replace(self, t=self.least, least=None).profile(epsilon, reverse=reverse)
+            return np.minimum(lower, upper), upper
         if self.t == 0:
             return GaussianLoss(self.mu).profile(epsilon)
         if self.mu == 0 and self.neighbours == "zero-out":
@@ -87,6 +97,10 @@ class MixingLoss(Loss):
         Reference: Lev et al. 2025, Lemma 1.
         """
         alpha = renyi_order(alpha)
+        if self.least is not None and self.least < self.t:
+            lower = replace(self, t=self.least, least=None).renyi(alpha).lower if self.least else 0.0
+            upper = replace(self, least=None).renyi(alpha).upper
+            return Bracket(min(lower, upper), upper)
         beside = GaussianLoss(self.mu).renyi(alpha)
         if alpha * self.t >= 1 - 2.0**-50:
             return Bracket(beside.lower if alpha * self.t < 1 + 2.0**-50 else math.inf, math.inf)
