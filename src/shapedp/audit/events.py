@@ -17,6 +17,7 @@ Counts = NDArray[np.int64]
 _CANDIDATES = 300
 _CAUTION = 2.0
 _RARE = 12
+_UNSEEN = 3.0  # hits that few samples may have missed
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def _ranked(reverse: bool, p_sorted: Floats, q_sorted: Floats, claim: Claim) -> 
     p_hits = n - np.searchsorted(p_sorted, thresholds, side="left")
     q_hits = m - np.searchsorted(q_sorted, thresholds, side="left")
     p, q = p_hits / n, q_hits / m
-    p_error, q_error = np.sqrt(p * (1 - p) / n) + 1 / n, np.sqrt(q * (1 - q) / m) + 1 / m
+    p_error, q_error = np.sqrt(p * (1 - p) / n) + 1 / n, np.sqrt(q * (1 - q) / m) + _UNSEEN / m
     low, high = np.maximum(p - _CAUTION * p_error, 0.0), q + _CAUTION * q_error
     ratio = math.exp(min(claim.epsilon, 700.0))
     for_delta = low - ratio * high

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_BINS = 256
+_BINS, _PER_BIN = 256, 60
 _DISTINCT = 2048
 _ATOM = 6
 _SQUARES, _PRODUCTS = 256, 12
@@ -76,7 +76,8 @@ def _table(first: Floats, second: Floats) -> TableScore:
     first, second = np.nan_to_num(first, nan=np.inf), np.nan_to_num(second, nan=np.inf)
     values, seen = np.unique(np.concatenate([first, second]), return_counts=True)
     if values.size > _DISTINCT:
-        both = [np.quantile(side, np.linspace(0, 1, _BINS)) for side in (first, second)]
+        bins = min(_BINS, max(8, min(first.size, second.size) // _PER_BIN))
+        both = [np.quantile(side, np.linspace(0, 1, bins)) for side in (first, second)]
         atoms = values[seen >= _ATOM][:_DISTINCT]  # values that repeat get a bin of their own
         both += [atoms, np.nextafter(atoms, np.inf)]
         values = np.unique(np.concatenate(both))
