@@ -10,7 +10,7 @@ from typing import Any
 from shapedp.accounting import ACCOUNTANTS, BareLoss, Plan, Step
 from shapedp.cli.options import add_json
 from shapedp.cli.output import print_json
-from shapedp.mechanisms import Additive
+from shapedp.mechanisms import mechanism_from_json
 from shapedp.privacy import GaussianLoss
 
 
@@ -51,7 +51,7 @@ def _plan(options: argparse.Namespace) -> Plan:
     elif options.bare is not None:
         subject = BareLoss(*options.bare)
     else:
-        subject = Additive.from_json(json.loads(options.mechanism.read_text()))
+        subject = mechanism_from_json(json.loads(options.mechanism.read_text()))
     return Plan((Step(subject, options.rate, options.steps),))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from shapedp.cli.files import read_json
 from shapedp.cli.options import add_claim, add_json, tensor_shape
 from shapedp.cli.output import exit_code, print_certificate, print_json
-from shapedp.mechanisms import Additive, certify
+from shapedp.mechanisms import certify, mechanism_from_json
 from shapedp.privacy import Certificate
 from shapedp.recipes import RECIPES
 
@@ -57,9 +57,10 @@ def _certificate(options: argparse.Namespace) -> Certificate:
     path = Path(options.subject)
     if not path.exists():
         raise ValueError(f"{options.subject!r} is neither a file nor a recipe ({', '.join(RECIPES)})")
-    mechanism = Additive.from_json(read_json(path))
+    mechanism = mechanism_from_json(read_json(path))
     if claimed:
         return certify(mechanism, epsilon=options.epsilon, delta=options.delta)
     if options.epsilon is not None or options.delta is not None:
         raise ValueError("give both --epsilon and --delta, or neither to judge the mechanism's own claim")
-    return mechanism.certificate
+    own: Certificate = mechanism.certificate
+    return own

@@ -9,7 +9,7 @@ from typing import Any
 from shapedp.cli.files import read_json
 from shapedp.cli.options import add_json
 from shapedp.cli.output import exit_code, print_certificate, print_json
-from shapedp.mechanisms import Additive, verify
+from shapedp.mechanisms import mechanism_from_json, verify
 from shapedp.privacy import Certificate
 
 
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     if data.get("kind") == "certificate":
         certificate = verify(Certificate.from_json(data))
     else:
-        certificate = Additive.from_json(data).certificate
+        certificate = mechanism_from_json(data).certificate
     if options.json:
         print_json(certificate.to_json())
     else:

@@ -4,7 +4,8 @@ from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
 from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.advise import Advice, advise
 from shapedp.mechanisms.base import Mechanism, Release
-from shapedp.mechanisms.calibrate import calibrate, certify, verify
+from shapedp.mechanisms.calibrate import calibrate
+from shapedp.mechanisms.certify import certify, mechanism_from_json, verify
 from shapedp.mechanisms.families import DoesNotApplyError
 from shapedp.mechanisms.mixing import Mixing, Sketch
 
@@ -20,5 +21,6 @@ __all__ = [
     "advise",
     "calibrate",
     "certify",
+    "mechanism_from_json",
     "verify",
 ]

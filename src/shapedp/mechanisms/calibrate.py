@@ -8,16 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
 from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.families import FAMILIES, DoesNotApplyError, Family, Request
-from shapedp.mechanisms.mixing import Mixing
 from shapedp.noise.errors import measure_of
 from shapedp.numerics.checks import numeric, one_of, positive, probability, vector
-from shapedp.privacy import Certificate, Deferred, Loss, certificate_of
 from shapedp.sensitivity import Sensitivity
-
-KINDS: dict[str, Any] = {"additive": Additive, "mixing": Mixing, "adaptive-mixing": AdaptiveMixing}
 
 
 def calibrate(
@@ -43,36 +38,6 @@ def calibrate(
     chosen = _family(family)
     request = _request(sensitivity, epsilon, delta, weights, error, exact_zeros, _options(chosen, options))
     return _calibrated(chosen, request)
-
-
-def certify(subject: Any, *, epsilon: float, delta: float) -> Certificate:
-    """The computed certificate of a claim about a mechanism (anything with a `loss`) or a loss."""
-    if isinstance(subject, Loss):
-        return certificate_of(subject, epsilon, delta)
-    if not isinstance(getattr(subject, "loss", None), Loss):
-        raise TypeError(f"certify takes a mechanism or a loss, got {type(subject).__name__}")
-    sensitivity = getattr(subject, "sensitivity", None)
-    description = Deferred(subject.to_json) if hasattr(subject, "to_json") else None
-    adjacency = getattr(sensitivity, "adjacency", None) or getattr(subject, "adjacency", None)
-    return certificate_of(subject.loss, epsilon, delta, adjacency=adjacency, subject=description)
-
-
-def verify(certificate: Certificate) -> Certificate:
-    """The certificate computed again from the mechanism it describes.
-
-    Guarantee: raises ValueError if the two brackets do not overlap, that is if one of them is false.
-    """
-    if certificate.subject is None:
-        raise ValueError("this certificate does not describe its mechanism, so nothing can be recomputed")
-    subject = dict(certificate.subject)
-    mechanism = KINDS.get(str(subject.get("kind")), Additive).from_json(subject)
-    again = certify(mechanism, epsilon=certificate.epsilon, delta=certificate.delta)
-    if again.adjacency != certificate.adjacency:
-        raise ValueError(f"the certificate says {certificate.adjacency!r}, its mechanism {again.adjacency!r}")
-    stated, computed = certificate.bracket, again.bracket
-    if stated.lower > computed.upper or computed.lower > stated.upper:
-        raise ValueError(f"the stated bracket {stated} contradicts the recomputed {computed}")
-    return again
 
 
 def _family(name: str) -> Family:
