@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapedp.numerics import SearchError, first_true, last_true, last_true_near
+from shapedp.numerics import SearchError, falling_root, first_true, first_true_near, last_true, last_true_near
 
 numbers = st.floats(-1e12, 1e12)
 
@@ -96,3 +96,38 @@ def test_near_a_guess(slip: float) -> None:
     assert found >= 3.0 * (1 - 2 * slip - 2.0**-47)
     with pytest.raises(SearchError, match="nowhere near"):
         last_true_near(lambda _: False, 3.0)
+
+
+@pytest.mark.parametrize("root", [1e-12, 0.3, 1.0, 7.5, 9e4])
+def test_a_falling_function_is_followed_to_its_root(root: float) -> None:
+    asked = []
+
+    def log_value(x: float) -> float:
+        asked.append(x)
+        return -((x / root) ** 0.7)
+
+    guess = falling_root(log_value, -1.0, 1e6)
+    assert guess == pytest.approx(root, rel=1e-12)
+    assert len(asked) < 60
+
+
+def test_a_jump_and_a_plateau() -> None:
+    assert falling_root(lambda x: 0.0 if x < 2.5 else -math.inf, -1.0, 1e6) == pytest.approx(2.5, rel=1e-12)
+    assert falling_root(lambda x: 0.0, -1.0, 1e6) == 1e6
+    assert falling_root(lambda x: -2.0, -1.0, 1e6) == 0.0
+
+
+def test_the_point_near_a_guess_was_seen_to_hold() -> None:
+    for edge in (1.0, 1.0 + 1e-9, 1.5):
+        seen = []
+
+        def holds(x: float, edge: float = edge, seen: list[float] = seen) -> bool:
+            seen.append(x)
+            return x >= edge
+
+        found = first_true_near(holds, 1.0, 10.0)
+        assert found in seen
+        assert edge <= found <= 1 + 4 * (edge - 1) + 1e-12
+    with pytest.raises(SearchError):
+        first_true_near(lambda x: False, 1.0, 10.0)
+    assert first_true_near(lambda x: x >= 1e-290, 0.0, 10.0) <= 4e-290

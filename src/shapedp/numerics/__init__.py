@@ -1,6 +1,13 @@
 """Log-space tails, monotone searches that return the safe side, and sums with error bounds."""
 
-from shapedp.numerics.roots import SearchError, first_true, last_true, last_true_near
+from shapedp.numerics.roots import (
+    SearchError,
+    falling_root,
+    first_true,
+    first_true_near,
+    last_true,
+    last_true_near,
+)
 from shapedp.numerics.sums import sum_bounds
 from shapedp.numerics.tails import (
     laplace_log_tail,
@@ -13,7 +20,9 @@ from shapedp.numerics.tails import (
 
 __all__ = [
     "SearchError",
+    "falling_root",
     "first_true",
+    "first_true_near",
     "laplace_log_tail",
     "last_true",
     "last_true_near",

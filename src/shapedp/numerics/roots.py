@@ -60,7 +60,7 @@ def first_true(holds: Callable[[float], bool], low: float, high: float, *, relat
 def last_true_near(holds: Callable[[float], bool], guess: float, *, relative: float = 2.0**-48) -> float:
     """A true point just below a good guess at the point where a condition turns false.
 
-    Steps down from the guess by `relative`, doubling, until the condition holds.
+    Steps down from the guess by `relative`, then by ever more, until the condition holds.
     Guarantee: `holds` returned True at the returned value.
     """
     step = relative
@@ -68,5 +68,53 @@ def last_true_near(holds: Callable[[float], bool], guess: float, *, relative: fl
         candidate = guess * (1 - step)
         if holds(candidate):
             return candidate
-        step *= 2
+        step *= 4
     raise SearchError(f"the condition holds nowhere near {guess!r}")
+
+
+def first_true_near(holds: Callable[[float], bool], guess: float, high: float, *, relative: float = 2.0**-50) -> float:
+    """A true point just above a good guess at the point where a condition turns true.
+
+    Steps up from the guess by `relative`, then by ever more, until the condition holds.
+    Guarantee: `holds` returned True at the returned value. Raises SearchError if it fails up to `high`.
+    """
+    candidate, step = guess, relative
+    while candidate < high:
+        if holds(candidate):
+            return candidate
+        candidate, step = guess + step * max(guess, 1e-300), 4 * step
+    if holds(high):
+        return high
+    raise SearchError(f"the condition fails at the upper end {high!r}")
+
+
+def falling_root(
+    log_value: Callable[[float], float], target: float, high: float, *, relative: float = 2.0**-46
+) -> float:
+    """About where a falling function, given by its logarithm, passes a target in [0, high]: a guess, no bound.
+
+    Regula falsi with the Illinois rule; bisection where a value is infinite or progress stalls.
+    """
+    low, low_gap = 0.0, log_value(0.0) - target
+    if low_gap <= 0:
+        return 0.0
+    reach = min(1.0, high)
+    while (high_gap := log_value(reach) - target) > 0:
+        if reach >= high:
+            return high
+        low, low_gap, reach = reach, high_gap, min(4 * reach, high)
+    top = reach
+    for turn in range(100):
+        if top - low <= relative * top:
+            break
+        middle = _middle(low, top)
+        if turn % 4 and math.isfinite(low_gap) and math.isfinite(high_gap):
+            middle = min(max(top - high_gap * (top - low) / (high_gap - low_gap), low), top)
+        if not low < middle < top:
+            break
+        gap = log_value(middle) - target
+        if gap > 0:
+            low, low_gap, high_gap = middle, gap, high_gap / 2
+        else:
+            top, high_gap, low_gap = middle, gap, low_gap / 2
+    return top

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shapedp.privacy.bracket import Bracket
-from shapedp.privacy.losses.base import Floats, Loss
+from shapedp.privacy.losses.base import Floats, Loss, with_sampler_error
 
 
 @dataclass(frozen=True)
@@ -29,16 +29,25 @@ class AdjustedLoss(Loss):
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         epsilon = np.asarray(epsilon, dtype=np.float64)
-        moved = np.nextafter(epsilon - self.log_ratio, -np.inf) if self.log_ratio else epsilon
-        lower, upper = self.base.hockey_stick(moved, reverse=reverse)
-        hidden = self.failure + self.total_variation
-        if hidden:
+        lower, _ = self._moved(epsilon, reverse)
+
+        def failed(points: Floats) -> Floats:
+            upper = self._moved(points, reverse)[1]
+            return np.minimum((upper + self.failure) * (1 + 2.0**-50), 1.0) if self.failure else upper
+
+        missed = self.total_variation
+        upper = with_sampler_error(failed, epsilon, missed) if missed else failed(epsilon)
+        if self.log_ratio:
+            return np.zeros_like(lower), upper
+        if self.failure or missed:
             with np.errstate(over="ignore"):
-                factor = (1 + np.exp(epsilon)) * (1 + 2.0**-50)
-                extra = self.failure + (factor * self.total_variation if self.total_variation else 0.0)
-                upper = np.minimum((upper + extra) * (1 + 2.0**-50), 1.0)
-                lower = np.maximum((1 - self.failure) * lower * (1 - 2.0**-50) - factor * hidden, 0.0)
-        return (np.zeros_like(lower) if self.log_ratio else lower), upper
+                hidden = (1 + np.exp(epsilon)) * (1 + 2.0**-50) * (self.failure + missed)
+            lower = np.maximum((1 - self.failure) * lower * (1 - 2.0**-50) - hidden, 0.0)
+        return lower, upper
+
+    def _moved(self, epsilon: Floats, reverse: bool) -> tuple[Floats, Floats]:
+        at = np.nextafter(epsilon - self.log_ratio, -np.inf) if self.log_ratio else epsilon
+        return self.base.hockey_stick(at, reverse=reverse)
 
     def renyi(self, alpha: float) -> Bracket:
         if self.failure or self.total_variation:

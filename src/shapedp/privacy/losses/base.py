@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.numerics import SearchError, first_true, last_true
+from shapedp.numerics import SearchError, falling_root, first_true_near, last_true, last_true_near
 from shapedp.numerics.checks import nonnegative, probability
 from shapedp.privacy.bracket import Bracket
 
@@ -18,6 +19,22 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 EPSILON_LIMIT = 1e6
+
+
+def with_sampler_error(upper: Callable[[Floats], Floats], epsilon: Floats, missed: float) -> Floats:
+    """upper(e) + (1 + e^e) missed, and at large e what holds at a smaller one: delta never rises with e."""
+
+    def at(points: Floats) -> Floats:
+        with np.errstate(over="ignore"):
+            return np.minimum((upper(points) + (1 + np.exp(points)) * missed) * (1 + 2.0**-50), 1.0)
+
+    values = at(epsilon)
+    steps = -math.log(missed) * np.linspace(0.1, 0.9, 9)
+    late = epsilon > steps[0]
+    if late.any():
+        best = np.minimum.accumulate(at(steps))
+        values[late] = np.minimum(values[late], best[np.searchsorted(steps, epsilon[late], side="right") - 1])
+    return values
 
 
 class Loss(ABC):
@@ -65,15 +82,33 @@ class Loss(ABC):
         where none up to 1e6 was found.
         """
         target = probability("delta", delta)
+        goal = math.log(target) if target else -math.inf
+
+        def log_upper(epsilon: float) -> float:
+            value = self.delta(epsilon).upper
+            return math.log(value) if value else -math.inf
+
+        guess = falling_root(log_upper, goal, EPSILON_LIMIT)
         try:
-            upper = first_true(lambda e: self.delta(e).upper <= target, 0.0, EPSILON_LIMIT)
+            upper = first_true_near(lambda e: self.delta(e).upper <= target, guess, EPSILON_LIMIT)
         except SearchError:
             upper = math.inf
+        return Bracket(self._insufficient(target, guess, upper), upper)
+
+    def _insufficient(self, target: float, guess: float, upper: float) -> float:
+        """An epsilon at which even the lower bound on delta exceeds the target; 0 where none is seen."""
+
+        def fails(epsilon: float) -> bool:
+            return self.delta(epsilon).lower > target
+
         try:
-            lower = last_true(lambda e: self.delta(e).lower > target, 0.0, min(upper, EPSILON_LIMIT))
+            return min(last_true_near(fails, min(guess, EPSILON_LIMIT)), upper)
         except SearchError:
-            lower = 0.0
-        return Bracket(min(lower, upper), upper)
+            pass
+        try:
+            return min(last_true(fails, 0.0, min(upper, EPSILON_LIMIT), relative=2.0**-30), upper)
+        except SearchError:
+            return 0.0
 
     def renyi(self, alpha: float) -> Bracket:
         """The Renyi divergence of order alpha > 1, the larger of the two directions."""

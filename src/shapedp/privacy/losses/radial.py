@@ -16,7 +16,7 @@ from shapedp.numerics.excess import ShiftExcess
 from shapedp.numerics.quadrature import legendre
 from shapedp.numerics.radius import deviance, log_peak, log_radii
 from shapedp.privacy.bracket import Bracket
-from shapedp.privacy.losses.base import EPSILON_LIMIT, Floats, Loss
+from shapedp.privacy.losses.base import EPSILON_LIMIT, Floats, Loss, with_sampler_error
 from shapedp.privacy.losses.gaussian import GaussianLoss
 from shapedp.privacy.losses.pairing import loss_of
 from shapedp.sensitivity import Sensitivity
@@ -257,13 +257,18 @@ class ReleasedRadialLoss(Loss):
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         epsilon = np.asarray(epsilon, dtype=np.float64)
         lower, _ = self.base.profile(epsilon)
-        _, upper = self.base.hockey_stick(epsilon - 2 * self.slip)
-        with np.errstate(over="ignore"):
-            upper = upper * (math.exp(self.slip) * (1 + 2.0**-50)) + (1 + np.exp(epsilon)) * self.missed
+
+        def slipped(points: Floats) -> Floats:
+            return self.base.hockey_stick(points - 2 * self.slip)[1] * (math.exp(self.slip) * (1 + 2.0**-50))
+
+        upper = with_sampler_error(slipped, epsilon, self.missed) if self.missed else slipped(epsilon)
         return lower, np.clip(upper, lower, 1.0)
 
     def renyi(self, alpha: float) -> Bracket:
-        """That of the radial law; a float release has none, strictly speaking."""
+        if self.slip or self.missed:
+            raise ValueError(
+                "a float release of radial noise has no finite Renyi divergence: ask its `base` for the law's"
+            )
         return self.base.renyi(alpha)
 
 
