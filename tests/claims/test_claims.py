@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 
 import pytest
 
 from shapedp.claims import CLAIMS, check, verify_all
 from shapedp.claims.harness import experiments_folder, find_item, items, reproduce
+from shapedp.claims.seal import unsealed
+from shapedp.cli import main
 
 
 def test_the_register_is_verified():
@@ -31,6 +34,40 @@ def test_corrupting_any_constant_is_noticed(name):
     for key, (value, tolerance) in claim.printed.items():
         changed = {**claim.printed, key: (value * (1 + 3 * tolerance), tolerance)}
         assert not check(dataclasses.replace(claim, printed=changed)).verified, key
+
+
+def _corrupted(claim):
+    for part in ("statement", "source", "witness"):
+        yield part, dataclasses.replace(claim, **{part: getattr(claim, part) + " "})
+    yield "verdict", dataclasses.replace(claim, verdict="false" if claim.verdict == "holds" else "holds")
+    for part in ("parameters", "found"):
+        for key, value in getattr(claim, part).items():
+            changed = {**getattr(claim, part), key: math.nextafter(value, math.inf)}
+            yield f"{part}/{key}", dataclasses.replace(claim, **{part: changed})
+    for key, (value, tolerance) in claim.printed.items():
+        for pair in ((math.nextafter(value, math.inf), tolerance), (value, tolerance + 1e-3)):
+            yield f"printed/{key}", dataclasses.replace(claim, printed={**claim.printed, key: pair})
+
+
+def test_every_claim_is_sealed_and_the_last_bit_of_every_constant_counts():
+    seen = 0
+    for claim in CLAIMS.values():
+        assert unsealed(claim) is None, claim.id
+        for place, corrupted in _corrupted(claim):
+            assert unsealed(corrupted) is not None, f"{claim.id}: {place}"
+            seen += 1
+    assert seen > 10 * len(CLAIMS)
+
+
+def test_a_broken_seal_fails_the_command(monkeypatch, capsys):
+    name = next(iter(CLAIMS))
+    claim = CLAIMS[name]
+    key, value = next(iter(claim.parameters.items()))
+    corrupted = dataclasses.replace(claim, parameters={**claim.parameters, key: math.nextafter(value, math.inf)})
+    assert main(["claims", "--verify", name]) == 0
+    monkeypatch.setitem(CLAIMS, name, corrupted)
+    assert main(["claims", "--verify", name]) == 3
+    assert "seal" in capsys.readouterr().out
 
 
 def test_claims_name_their_source_and_command():

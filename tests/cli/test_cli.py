@@ -99,6 +99,20 @@ def test_a_tampered_certificate_is_found_out(
     assert "contradicts the recomputed" in capsys.readouterr().err
 
 
+def test_the_search_for_the_best_radial_law_shows_its_progress(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ball = ["calibrate", "radial", "--l2", "1", "--dim", "50", *CLAIM]
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert main(ball) == 0
+    assert "shapes tried, best" in capsys.readouterr().err
+    assert main([*ball, "--shape", "48,1.5", "--json"]) == 0
+    law = json.loads(capsys.readouterr().out)["law"]
+    assert (law["a"], law["b"]) == (48.0, 1.5)
+    assert main([*ball, "--shape", "48"]) == 2
+    assert main(["calibrate", "gaussian", "--l2", "1", "--dim", "5", "--shape", "4,2", *CLAIM]) == 2
+
+
 def test_certify_the_classic_gaussian(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["certify", "classic-gaussian", "--dim", "3", "--epsilon", "0.5", "--delta", "1e-5"]) == 0
     assert "certified" in capsys.readouterr().out

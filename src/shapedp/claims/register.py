@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from shapedp.claims import gaussian_mixing, inid_noise, product_noise, tensor
 from shapedp.claims.format import Claim
+from shapedp.claims.seal import unsealed
 
 Verdict = Literal["holds", "false"]
 CLAIMS: dict[str, Claim] = {
@@ -60,7 +61,8 @@ def check(claim: Claim) -> Finding:
         stored, computed = claim.found.get(name), values.get(name)
         if stored is None or computed is None or not abs(stored - computed) <= _FOUND_TOLERANCE * abs(computed):
             problems.append(f"{name}: the register holds {stored}, computed {computed}")
-    return Finding(claim, values, verdict, tuple(problems))
+    broken = unsealed(claim)
+    return Finding(claim, values, verdict, (*problems, broken) if broken else tuple(problems))
 
 
 def verify_all(claims: Iterable[Claim] | None = None) -> Iterator[Finding]:

@@ -18,6 +18,7 @@ from shapedp.sensitivity.rows import Rows
 
 UP = 1 + 2.0**-50
 DOWN = 1 - 2.0**-50
+_BLOCK = 1 << 15
 
 
 def quotient(numerator: Floats, scales: Floats) -> Floats:
@@ -44,6 +45,27 @@ def root_sum_squares(terms: Floats, repeat: int = 1) -> tuple[float, float]:
     np.divide(terms, top, out=terms)
     lower, upper = sum_bounds(np.square(terms, out=terms), 2.0**-50)
     return outward(top * math.sqrt(lower * repeat), top * math.sqrt(upper * repeat))
+
+
+def norm_of_quotient(numerator: Floats, scales: Floats) -> tuple[float, float]:
+    """Bounds on |numerator/scales|_2, block by block: no temporary array of the full length."""
+    tops, sums = [], []
+    for start in range(0, numerator.size, _BLOCK):
+        piece = slice(start, start + _BLOCK)
+        ratio = quotient(numerator[piece], scales if scales.size == 1 else scales[piece])
+        top = float(ratio.max())
+        if math.isinf(top):
+            return math.inf, math.inf
+        if top > 0:
+            ratio /= top
+            tops.append(top)
+            sums.append(float(np.square(ratio, out=ratio).sum()))
+    if not tops:
+        return outward(0.0, 0.0)
+    most = max(tops)
+    terms = np.square(np.array(tops) / most) * np.array(sums)
+    lower, upper = sum_bounds(terms, 176 * 2.0**-53)  # 160 for pairwise sums, see `sum_bounds`
+    return outward(most * math.sqrt(lower), most * math.sqrt(upper))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shapedp.numerics import sum_bounds
 from shapedp.numerics.arrays import block_index, block_sizes, encode, frozen
 from shapedp.numerics.checks import one_of, vector
-from shapedp.sensitivity.balls import outward, quotient, root_sum_squares
+from shapedp.sensitivity.balls import norm_of_quotient, outward, quotient
 from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity, flattened
 from shapedp.sensitivity.rows import Rows
 
@@ -46,7 +46,7 @@ class Box(Sensitivity):
         object.__setattr__(self, "adjacency", one_of("adjacency", adjacency, (*ADJACENCIES, None)))
 
     def l2_reach(self, scales: Floats) -> tuple[float, float]:
-        return root_sum_squares(quotient(self.profile, scales))
+        return norm_of_quotient(self.profile, scales)
 
     def l1_reach(self, scales: Floats) -> tuple[float, float]:
         return _total(quotient(self.profile, scales))
@@ -97,7 +97,7 @@ class Blocks(Sensitivity):
 
     def l2_reach(self, scales: Floats) -> tuple[float, float]:
         least = scales if scales.size == 1 else np.minimum.reduceat(scales, self.starts)
-        return root_sum_squares(quotient(self.radii, least))
+        return norm_of_quotient(self.radii, least)
 
     def l1_reach(self, scales: Floats) -> tuple[float, float]:
         """sum_m radii_m |1/scales|_2 over block m, its smallest scale taken out so that squares do not overflow."""

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shapedp.numerics.arrays import encode, frozen
 from shapedp.numerics.checks import count, one_of, vector
-from shapedp.sensitivity.balls import quotient, root_sum_squares
+from shapedp.sensitivity.balls import norm_of_quotient
 from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity, layout
 from shapedp.sensitivity.boxes import Blocks
 from shapedp.sensitivity.rows import Rows
@@ -60,7 +60,7 @@ class Slices(Sensitivity):
 
     def l2_reach(self, scales: Floats) -> tuple[float, float]:
         least = scales if scales.size == 1 else scales.reshape(self.panels).min(axis=(0, 2))
-        return root_sum_squares(quotient(self.radii, least))
+        return norm_of_quotient(self.radii, least)
 
     def l1_reach(self, scales: Floats) -> tuple[float, float]:
         """That of the blocks the slices are, in an order that makes them blocks."""
