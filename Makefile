@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export NO_MKDOCS_2_WARNING = true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow lint format bare bench peers mutants docs clean
+.PHONY: help setup demo test slow lint format bare bench peers mutants claims docs clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -76,6 +76,9 @@ bench: setup peers ## measure against peers in one run (BENCH_ARGS: --quick, nam
 
 mutants: setup ## put seeded faults into copies of the library; prints the share the tests kill (MUTANT_ARGS: --ci, --only)
 	$(BIN)/python mutants/run.py $(MUTANT_ARGS)
+
+claims: setup ## recompute every published claim of the register
+	$(BIN)/shapedp claims --verify
 
 docs: setup ## build the documentation into site/, warnings are errors
 	$(BIN)/mkdocs build --strict --quiet

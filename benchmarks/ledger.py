@@ -1,22 +1,20 @@
-"""The cost of a spend as the history grows, and spends per second from several processes.
-
-python benchmarks/ledger.py [--url postgresql://...] [--entries 1000 10000 100000]
-"""
+"""The cost of a spend as the history grows, and spends per second from several processes."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from _harness import Result
+from shapedp.accounting.ledger import Ledger
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.ledger.helpers import CAP, fill, gaussian, race
 
-from shapedp.accounting.ledger import Ledger
+PROCESSES = 8
 
 
 def spend_times(ledger: Ledger, repeats: int) -> list[float]:
@@ -30,34 +28,25 @@ def spend_times(ledger: Ledger, repeats: int) -> list[float]:
     return times
 
 
-def main() -> None:
-    """Prints one JSON object."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--url", help="an empty PostgreSQL database for the throughput (default: SQLite only)")
-    parser.add_argument("--entries", type=int, nargs="+", default=[1_000, 10_000, 100_000])
-    parser.add_argument("--repeats", type=int, default=100)
-    parser.add_argument("--spends", type=int, default=100, help="spends of each of 8 processes")
-    options = parser.parse_args()
-    report: dict[str, object] = {}
+def run(quick: bool) -> Result:
+    few, many, repeats, spends = (100, 1000, 30, 10) if quick else (1000, 100_000, 200, 100)
+    result = Result("ledger", what="a spend in SQLite, reserved and marked durably, as the history grows", peers={})
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        medians = {}
-        for entries in options.entries:
-            ledger = Ledger.create(folder / f"{entries}.db", dataset="d", **CAP)
-            fill(ledger, gaussian(10**9), entries)
-            medians[entries] = statistics.median(spend_times(ledger, options.repeats))
-        report["median_ms_by_entries"] = {k: round(v * 1e3, 3) for k, v in medians.items()}
-        report["ratio_last_to_first"] = round(medians[options.entries[-1]] / medians[options.entries[0]], 3)
-        places = {"sqlite": str(folder / "race.db")} | ({"postgresql": options.url} if options.url else {})
-        for kind, where in places.items():
-            logs = folder / kind
-            logs.mkdir()
-            Ledger.create(where, dataset="d", **CAP)
-            started = time.perf_counter()
-            race(where, logs, processes=8, attempts=options.spends, fits=8 * options.spends)
-            report[f"{kind}_spends_per_second"] = round(8 * options.spends / (time.perf_counter() - started), 1)
-    print(json.dumps(report, indent=2))
-
-
-if __name__ == "__main__":
-    main()
+        ledgers = {}
+        for entries in (few, many):
+            ledgers[entries] = Ledger.create(folder / f"{entries}.db", dataset="d", **CAP)
+            fill(ledgers[entries], gaussian(10**9), entries)
+        times: dict[int, list[float]] = {few: [], many: []}
+        for _ in range(10):
+            for entries, ledger in ledgers.items():
+                times[entries] += spend_times(ledger, repeats // 10)
+        cost = {entries: statistics.median(found) for entries, found in times.items()}
+        result.ratio(f"spend at {many} entries / at {few}", cost[many] / cost[few], at_most=3)
+        where, logs = str(folder / "race.db"), folder / "logs"
+        logs.mkdir()
+        Ledger.create(where, dataset="d", **CAP)
+        started = time.perf_counter()
+        race(where, logs, processes=PROCESSES, attempts=spends, fits=PROCESSES * spends)
+        result.figure(f"spends per second, {PROCESSES} processes", PROCESSES * spends / (time.perf_counter() - started))
+    return result

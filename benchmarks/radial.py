@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 
+from _harness import Result
 from shapedp.mechanisms.families.radial import best_shape
 from shapedp.privacy.losses.radial import RadialLoss
 
@@ -62,16 +63,23 @@ def shapes(dims: tuple[int, ...]) -> dict[str, float]:
     return out
 
 
-def main() -> None:
-    print("delta(eps) at 1e-6:", median_delta(1e-6, 3))
-    print("delta(eps) at 1e-8:", median_delta(1e-8, 3))
-    print("calibration, ms:", calibration(3))
+def run(quick: bool) -> Result:
+    rounds = 1 if quick else 3
+    result = Result(
+        "radial", what="radial noise: one delta(eps) for M up to 1e9, calibration, the best shape", peers={}
+    )
+    for gap, limit in ((1e-6, 10.0), (1e-8, 200.0)):
+        found = median_delta(gap, rounds)
+        result.figure(f"delta(eps) at {gap:g} relative, median ms", found["median_ms"], at_most=limit)
+        result.figure(f"delta(eps) at {gap:g} relative, largest ms", found["largest_ms"])
+        result.figure(f"largest relative gap where delta >= 1e-12, {gap:g} asked", found["largest_relative_gap"])
+    fixed = calibration(rounds)
+    result.figure("calibration at a fixed shape, largest ms over M", max(fixed.values()), at_most=300)
+    for name, seconds in shapes((14,) if quick else (2, 3, 5, 14, 100)).items():
+        result.figure(f"best shape, {name}, s", seconds, at_most=10)
     loss = RadialLoss(50, 48.8, 1.116, 0.2)
+    many = 1000 if quick else 10_000
     start = time.perf_counter()
-    loss.profile(np.linspace(0, 12, 10_000))
-    print(f"10,000 eps at dim 50: {time.perf_counter() - start:.2f} s")
-    print("best shape, s:", shapes((2, 3, 5, 14, 50, 100, 500)))
-
-
-if __name__ == "__main__":
-    main()
+    loss.profile(np.linspace(0.0, 5.0, many))
+    result.figure(f"{many} values of eps at once, s", time.perf_counter() - start)
+    return result
