@@ -222,3 +222,14 @@ def test_sets_are_frozen():
         box.profile[0] = 9
     with pytest.raises(AttributeError):
         box.profile = profile
+
+
+def test_the_reach_of_a_long_profile_counts_every_block() -> None:
+    draw = np.random.default_rng(5)
+    profile = draw.uniform(0.1, 1.0, 100_001) * np.repeat([1e-3, 1.0, 1e2], [40_000, 30_001, 30_000])
+    scales = draw.uniform(0.5, 2.0, profile.size)
+    exact = math.sqrt(math.fsum(np.square(profile / scales)))
+    lower, upper = Box(profile).l2_reach(scales)
+    assert lower <= exact <= upper
+    assert upper - lower <= 1e-12 * exact
+    assert Box(profile[::-1]).l2_reach(scales[::-1]) == pytest.approx((lower, upper), rel=1e-12)

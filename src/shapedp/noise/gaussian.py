@@ -4,34 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from shapedp.noise.base import Floats, Law, confidence_level
-from shapedp.noise.spread import Spread
-from shapedp.sampling import Source, rounded_sum
+from shapedp.noise.base import Floats, confidence_level
+from shapedp.noise.spread import SpreadLaw
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Gaussian(Law):
+class Gaussian(SpreadLaw):
     """N(0, diag(scale^2)): `Gaussian(s, dim=M)`, `Gaussian(vector)` or `Gaussian(vector, sizes=blocks)`."""
 
     kind: ClassVar[str] = "gaussian"
-    spread: Spread
-
-    def __init__(self, scale: ArrayLike, dim: int | None = None, *, sizes: ArrayLike | None = None) -> None:
-        object.__setattr__(self, "spread", Spread.of(scale, dim, sizes))
-
-    @property
-    def dim(self) -> int:  # type: ignore[override]
-        return self.spread.dim
-
-    @property
-    def scales(self) -> Floats:
-        return self.spread.expanded()
 
     def log_density(self, x: Floats) -> Floats:
         scales = self.spread.per_coordinate()
@@ -47,10 +33,3 @@ class Gaussian(Law):
 
     def half_widths(self, confidence: float) -> Floats:
         return self.scales * float(special.ndtri(0.5 + confidence_level(confidence) / 2))
-
-    def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
-        scales = self.scales
-        return rounded_sum(x, "gaussian", scales[0] if scales.size == 1 else scales, None, source)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"law": self.kind, **self.spread.to_json()}

@@ -10,32 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.noise.base import Floats, Law, confidence_level
-from shapedp.noise.spread import Spread
+from shapedp.noise.spread import SpreadLaw
 from shapedp.numerics.arrays import decode, encode, frozen
 from shapedp.numerics.checks import count, vector
-from shapedp.sampling import Source, discrete_laplace, rounded_sum
+from shapedp.sampling import Source, discrete_laplace
 
 _REACH = 2.0**62
 MAX_STEPS = 2**50
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Laplace(Law):
+class Laplace(SpreadLaw):
     """Independent Laplace coordinates with density exp(-|x|/b)/(2 b): `Laplace(b, dim=M)` or `Laplace(vector)`."""
 
     kind: ClassVar[str] = "laplace"
-    spread: Spread
-
-    def __init__(self, scale: ArrayLike, dim: int | None = None, *, sizes: ArrayLike | None = None) -> None:
-        object.__setattr__(self, "spread", Spread.of(scale, dim, sizes))
-
-    @property
-    def dim(self) -> int:  # type: ignore[override]
-        return self.spread.dim
-
-    @property
-    def scales(self) -> Floats:
-        return self.spread.expanded()
 
     def log_density(self, x: Floats) -> Floats:
         scales = self.spread.per_coordinate()
@@ -50,13 +38,6 @@ class Laplace(Law):
 
     def half_widths(self, confidence: float) -> Floats:
         return self.scales * -math.log1p(-confidence_level(confidence))
-
-    def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
-        scales = self.scales
-        return rounded_sum(x, "laplace", scales[0] if scales.size == 1 else scales, None, source)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"law": self.kind, **self.spread.to_json()}
 
 
 @dataclass(frozen=True, eq=False, init=False)

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shapedp.noise.base import Law
 from shapedp.numerics.arrays import block_sizes, decode, encode, frozen
 from shapedp.numerics.checks import count, nonnegative, vector
+from shapedp.sampling import Source, rounded_sum
 
 Floats = NDArray[np.float64]
 
@@ -61,3 +63,28 @@ class Spread:
         scale = data["scale"]
         values = scale if isinstance(scale, int | float) else decode("scale", scale)
         return cls.of(values, data["dim"], data.get("sizes"))
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class SpreadLaw(Law):
+    """Independent coordinates of one kind, each with its own scale; the sampler is the exact one of that kind."""
+
+    spread: Spread
+
+    def __init__(self, scale: ArrayLike, dim: int | None = None, *, sizes: ArrayLike | None = None) -> None:
+        object.__setattr__(self, "spread", Spread.of(scale, dim, sizes))
+
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        return self.spread.dim
+
+    @property
+    def scales(self) -> Floats:
+        return self.spread.expanded()
+
+    def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
+        scales = self.scales
+        return rounded_sum(x, self.kind, scales[0] if scales.size == 1 else scales, None, source)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"law": self.kind, **self.spread.to_json()}
