@@ -29,13 +29,15 @@ class ComposedLoss(Loss):
 
     Guarantee: lower <= delta <= upper; grid, truncation and rounding errors are all added outward. `accuracy` is the
     relative gap of delta aimed at (finer for short compositions by default). Each answer is computed near the
-    epsilon or delta asked for and kept for its neighbourhood. `certain` is the mass of the composition at infinity.
+    epsilon or delta asked for and kept for its neighbourhood. `certain` is the mass of the composition at infinity,
+    `spoilt` the probability that some part's failure was drawn, with or without that effect (`certain` by default).
     """
 
     parts: tuple[tuple[Loss, int], ...]
     accuracy: float | None = None
     certain: float = 0.0
     adjacency: str | None = None
+    spoilt: float | None = None
     _views: dict[Any, list[View]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _problems: dict[bool, Problem] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -68,7 +70,8 @@ class ComposedLoss(Loss):
         if not self.certain:
             return lower, upper
         low, high = self.certain / _UP, min(self.certain * _UP, 1.0)
-        return (low + (1 - high) * lower) / _UP, np.minimum((high + (1 - low) * upper) * _UP, 1.0)
+        spoilt = high if self.spoilt is None else min(self.spoilt * _UP, 1.0)
+        return (low + (1 - spoilt) * lower) / _UP, np.minimum((high + (1 - low) * upper) * _UP, 1.0)
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         return self._profile(np.asarray(epsilon, dtype=np.float64), reverse, self._goal())
@@ -185,6 +188,7 @@ class Pieces:
     failure: float = 0.0
     total_variation: float = 0.0
     certain: float = 0.0
+    spoilt: float = 0.0
 
 
 @singledispatch
@@ -206,12 +210,12 @@ def _(loss: AdjustedLoss) -> Pieces:
 
 @pieces.register
 def _(loss: BareLoss) -> Pieces:
-    return Pieces(((replace(loss, failure=0.0), 1),), certain=loss.failure)
+    return Pieces(((replace(loss, failure=0.0), 1),), certain=loss.failure, spoilt=loss.failure)
 
 
 @pieces.register
 def _(loss: ComposedLoss) -> Pieces:
-    return Pieces(loss.parts, certain=loss.certain)
+    return Pieces(loss.parts, certain=loss.certain, spoilt=loss.certain if loss.spoilt is None else loss.spoilt)
 
 
 def adjacency_of(item: Any) -> str | None:
@@ -267,7 +271,7 @@ def compose(items: Iterable[Any], *, closed_forms: bool = True, accuracy: float 
         raise ValueError(f"accuracy must lie in [1e-12, 1), got {accuracy!r}")
     adjacency = common_adjacency(item for item, _ in pairs)
     merged: dict[Loss, int] = {}
-    log_ratio = failure = total_variation = log_certain = 0.0
+    log_ratio = failure = total_variation = log_certain = log_clean = 0.0
     for item, times in pairs:
         taken = pieces(loss_from(item))
         for part, inner in taken.parts:
@@ -276,22 +280,28 @@ def compose(items: Iterable[Any], *, closed_forms: bool = True, accuracy: float 
         failure += times * taken.failure
         total_variation += times * taken.total_variation
         log_certain += times * math.log1p(-taken.certain)
-    certain = -math.expm1(log_certain)
-    base = _base(tuple(merged.items()), certain, closed_forms, accuracy, adjacency)
+        log_clean += times * math.log1p(-taken.spoilt)
+    failures = -math.expm1(log_certain), -math.expm1(log_clean)
+    base = _base(tuple(merged.items()), failures, closed_forms, accuracy, adjacency)
     if not (log_ratio or failure or total_variation):
         return base
     return AdjustedComposition(base, log_ratio * _UP, min(failure * _UP, 1.0), min(total_variation * _UP, 1.0))
 
 
 def _base(
-    parts: tuple[tuple[Loss, int], ...], certain: float, closed: bool, accuracy: float | None, adjacency: str | None
+    parts: tuple[tuple[Loss, int], ...],
+    failures: tuple[float, float],
+    closed: bool,
+    accuracy: float | None,
+    adjacency: str | None,
 ) -> Loss:
+    certain, spoilt = failures
     if closed and not certain:
         if all(isinstance(loss, GaussianLoss) for loss, _ in parts):
             return GaussianLoss(_root_sum_squares([(loss.mu, n) for loss, n in parts]))  # type: ignore[attr-defined]
         if len(parts) == 1 and parts[0][1] == 1:
             return parts[0][0]
-    return ComposedLoss(parts, accuracy, certain, adjacency)
+    return ComposedLoss(parts, accuracy, certain, adjacency, spoilt)
 
 
 def _root_sum_squares(terms: list[tuple[float, int]]) -> float:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from shapedp.accounting.bare import BareLoss
-from shapedp.accounting.compose import adjacency_of, loss_from
+from shapedp.accounting.compose import Pieces, adjacency_of, loss_from, pieces
 from shapedp.numerics.checks import nonnegative, one_of, probability, real
 from shapedp.privacy import Bracket, GaussianLoss, Loss
 from shapedp.privacy.losses.base import Floats
@@ -125,6 +125,19 @@ class SubsampledLoss(Loss):
         raise ValueError(
             "Renyi curves of subsampled losses are known here for Gaussian noise and Poisson sampling only"
         )
+
+
+@pieces.register
+def _(loss: SubsampledLoss) -> Pieces:
+    """Of a bare guarantee that fails with probability d, a sample of rate q fails with probability q d.
+
+    With H0 the profile of the sampled randomised response: q d + (1 - q d) H0 is at least the sampled profile for
+    every k, in both directions (for k < 1 by H0(k) >= 1 - k), and q d + (1 - d) H0 at most it for k >= 1.
+    """
+    if not isinstance(loss.base, BareLoss) or not loss.base.failure or not loss.rate:
+        return Pieces(((loss, 1),))
+    clean = replace(loss, base=replace(loss.base, failure=0.0))
+    return Pieces(((clean, 1),), certain=loss.rate * loss.base.failure * (1 + 2.0**-52), spoilt=loss.base.failure)
 
 
 def subsample(
