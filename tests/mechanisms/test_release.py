@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from shapedp.mechanisms import Additive, Mechanism, calibrate
+from shapedp.mechanisms.watch import watching
 from shapedp.noise import Gaussian, Laplace
 from shapedp.privacy import RefutedError, UndecidedError
 from shapedp.sampling import SecureSource, grid_for
@@ -260,3 +261,10 @@ def test_mismatched_parts_are_refused():
     for bad in ({"epsilon": 0.0, "delta": 0.1}, {"epsilon": 1.0, "delta": 1.0}, {"epsilon": np.nan, "delta": 0.1}):
         with pytest.raises(ValueError, match=r"epsilon|delta"):
             Additive(Gaussian(1.0, 2), L2(1.0, 2), **bad)
+
+
+def test_a_watched_release_is_not_called_secure() -> None:
+    mechanism = calibrate("gaussian", L2(1.0, dim=2), epsilon=1.0, delta=1e-6)
+    with watching(lambda _mechanism, x, _draw: x):
+        assert mechanism.release([1.0, 2.0]).certificate.secure is False
+    assert mechanism.release([1.0, 2.0]).certificate.secure is True

@@ -66,10 +66,12 @@ class ComposedLoss(Loss):
         known.append(self._problem(reverse).solve(epsilon=epsilon, accuracy=accuracy))
         return known[-1]
 
-    def _with_certain(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+    def _with_certain(self, lower: Floats, upper: Floats, reverse: bool) -> tuple[Floats, Floats]:
         if not self.certain:
             return lower, upper
         low, high = self.certain / _UP, min(self.certain * _UP, 1.0)
+        if reverse and self.spoilt is not None and self.spoilt > self.certain:
+            low = 0.0  # a sampled failure shows fully in the forward direction only
         spoilt = high if self.spoilt is None else min(self.spoilt * _UP, 1.0)
         return (low + (1 - spoilt) * lower) / _UP, np.minimum((high + (1 - low) * upper) * _UP, 1.0)
 
@@ -85,7 +87,7 @@ class ComposedLoss(Loss):
             near = open_ & ((epsilon == least) | (epsilon <= view.end))
             lower[near], upper[near] = view.bounds(epsilon[near])
             open_ &= ~near
-        return self._with_certain(lower, upper)
+        return self._with_certain(lower, upper, reverse)
 
     def delta(self, epsilon: float) -> Bracket:
         at = np.array([nonnegative("epsilon", epsilon)])
@@ -137,7 +139,7 @@ class ComposedLoss(Loss):
         return self._within(view, target, bottom, top)
 
     def _ends(self, view: View, epsilon: float) -> tuple[float, float]:
-        low, high = self._with_certain(*view.bounds(np.array([epsilon])))
+        low, high = self._with_certain(*view.bounds(np.array([epsilon])), True)
         return float(low[0]), float(high[0])
 
     def _within(self, view: View, target: float, bottom: float, top: float) -> Bracket:
@@ -271,16 +273,18 @@ def compose(items: Iterable[Any], *, closed_forms: bool = True, accuracy: float 
         raise ValueError(f"accuracy must lie in [1e-12, 1), got {accuracy!r}")
     adjacency = common_adjacency(item for item, _ in pairs)
     merged: dict[Loss, int] = {}
-    log_ratio = failure = total_variation = log_certain = log_clean = 0.0
+    sums: dict[str, list[float]] = {
+        name: [] for name in ("log_ratio", "failure", "total_variation", "certain", "spoilt")
+    }
     for item, times in pairs:
         taken = pieces(loss_from(item))
         for part, inner in taken.parts:
             merged[part] = merged.get(part, 0) + inner * times
-        log_ratio += times * taken.log_ratio
-        failure += times * taken.failure
-        total_variation += times * taken.total_variation
-        log_certain += times * math.log1p(-taken.certain)
-        log_clean += times * math.log1p(-taken.spoilt)
+        for name in ("log_ratio", "failure", "total_variation"):
+            sums[name].append(times * getattr(taken, name))
+        for name in ("certain", "spoilt"):
+            sums[name].append(times * math.log1p(-getattr(taken, name)))
+    log_ratio, failure, total_variation, log_certain, log_clean = (math.fsum(terms) for terms in sums.values())
     failures = -math.expm1(log_certain), -math.expm1(log_clean)
     base = _base(tuple(merged.items()), failures, closed_forms, accuracy, adjacency)
     if not (log_ratio or failure or total_variation):
@@ -298,7 +302,12 @@ def _base(
     certain, spoilt = failures
     if closed and not certain:
         if all(isinstance(loss, GaussianLoss) for loss, _ in parts):
-            return GaussianLoss(_root_sum_squares([(loss.mu, n) for loss, n in parts]))  # type: ignore[attr-defined]
+            gaussians: list[tuple[Any, int]] = list(parts)
+            mu = _root_sum_squares([(loss.mu, n) for loss, n in gaussians])
+            if all(loss.least is None for loss, _ in gaussians):
+                return GaussianLoss(mu)
+            known = [(loss.mu if loss.least is None else loss.least, n) for loss, n in gaussians]
+            return GaussianLoss(mu, min(_root_sum_squares(known) * (1 - 2.0**-50), mu))
         if len(parts) == 1 and parts[0][1] == 1:
             return parts[0][0]
     return ComposedLoss(parts, accuracy, certain, adjacency, spoilt)

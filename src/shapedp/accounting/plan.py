@@ -106,16 +106,17 @@ class Plan:
         return {"schema": SCHEMA, "steps": [step.to_json() for step in self.steps]}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Plan:
+    def from_json(cls, data: Any) -> Plan:
         """A plan from `to_json`."""
+        if not isinstance(data, dict) or not isinstance(data.get("steps"), list):
+            raise ValueError("not a plan: a JSON object with the field steps is expected")
         if data.get("schema") != SCHEMA:
             raise ValueError(f"plan schema {SCHEMA} is expected, got {data.get('schema')!r}")
-        return cls(
-            tuple(
-                Step(_subject_from_json(step["subject"]), step["sampling_rate"], step["count"])
-                for step in data["steps"]
-            )
-        )
+        try:
+            steps = [(step["subject"], step["sampling_rate"], step["count"]) for step in data["steps"]]
+        except (KeyError, TypeError) as missing:
+            raise ValueError(f"a step of the plan lacks the field {missing}") from None
+        return cls(tuple(Step(_subject_from_json(subject), rate, times) for subject, rate, times in steps))
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,10 @@ class SubsampledLoss(Loss):
         if self.rate == 0:
             return np.zeros_like(epsilon), np.zeros_like(epsilon)
         if self.rate == 1:
-            return self.base.profile(epsilon, reverse=reverse)
+            if self.base.symmetric or self.person is not None:
+                return self.base.profile(epsilon, reverse=reverse != (self.person == "Q"))
+            one, other = (self.base.profile(epsilon, reverse=side) for side in (False, True))
+            return np.maximum(one[0], other[0]), np.maximum(one[1], other[1])
         if self.scheme == "without-replacement":
             return self._forward(epsilon, reverse)
         if self.base.symmetric or self.person is not None:

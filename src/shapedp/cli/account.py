@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 from shapedp.accounting import ACCOUNTANTS, BareLoss, Plan, Step
+from shapedp.cli.files import read_json
 from shapedp.cli.options import add_json
 from shapedp.cli.output import print_json
 from shapedp.mechanisms import mechanism_from_json
@@ -31,8 +31,8 @@ def register(commands: Any) -> None:
     )
     subject.add_argument("--mechanism", type=Path, metavar="FILE", help="a mechanism written by `shapedp calibrate`")
     subject.add_argument("--plan", type=Path, metavar="FILE", help="a plan written by `shapedp plan`")
-    parser.add_argument("--rate", type=float, default=1.0, help="Poisson sampling rate per release (1: no sampling)")
-    parser.add_argument("--steps", type=int, default=1, help="number of releases")
+    parser.add_argument("--rate", type=float, help="Poisson sampling rate per release (default 1: no sampling)")
+    parser.add_argument("--steps", type=int, help="number of releases (default 1)")
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument("--delta", type=float, help="print epsilon at this delta")
     target.add_argument("--epsilon", type=float, help="print delta at this epsilon")
@@ -43,7 +43,9 @@ def register(commands: Any) -> None:
 
 def _plan(options: argparse.Namespace) -> Plan:
     if options.plan is not None:
-        return Plan.from_json(json.loads(options.plan.read_text()))
+        if options.steps is not None or options.rate is not None:
+            raise ValueError("--steps and --rate stand in the plan itself: leave them out with --plan")
+        return Plan.from_json(read_json(options.plan))
     if options.gaussian is not None:
         if not options.gaussian > 0:
             raise ValueError(f"--gaussian must be > 0, got {options.gaussian!r}")
@@ -51,13 +53,16 @@ def _plan(options: argparse.Namespace) -> Plan:
     elif options.bare is not None:
         subject = BareLoss(*options.bare)
     else:
-        subject = mechanism_from_json(json.loads(options.mechanism.read_text()))
-    return Plan((Step(subject, options.rate, options.steps),))
+        subject = mechanism_from_json(read_json(options.mechanism))
+    rate, steps = options.rate, options.steps
+    return Plan((Step(subject, 1.0 if rate is None else rate, 1 if steps is None else steps),))
 
 
 def run(options: argparse.Namespace) -> int:
     """Compose and print."""
     plan = _plan(options)
+    if options.delta is None and options.accountant != "pld":
+        raise ValueError("--accountant goes with --delta: the others answer epsilon only")
     if options.delta is None:
         what, certifies, bracket = "delta", True, plan.delta(options.epsilon)
         at = {"epsilon": options.epsilon}

@@ -31,6 +31,8 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
     """A file that appears under its name only once it is complete."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a directory")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path.parent}: no such folder")
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -75,10 +77,17 @@ def read_vector(path: Path, column: str | None = None) -> Vector:
 
 
 def _read_csv(path: Path, column: str | None) -> Vector:
-    with path.open(newline="", encoding="utf-8-sig") as stream:
-        rows = [row for row in csv.reader(stream) if row]
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            rows = list(csv.reader(stream))
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: not a text file in UTF-8") from None
+    while rows and not rows[-1]:
+        rows.pop()
     if not rows:
         raise ValueError(f"{path}: the file is empty")
+    if [] in rows:
+        raise ValueError(f"{path}: line {rows.index([]) + 1} is blank; a missing value cannot be released")
     try:
         [float(cell) for cell in rows[0]]
         header = None
@@ -98,8 +107,9 @@ def _read_csv(path: Path, column: str | None) -> Vector:
 
 def _choose(path: Path, names: list[str], column: str | None) -> str:
     if column is not None:
-        if column not in names:
-            raise ValueError(f"{path}: no column {column!r}; it has {', '.join(names)}")
+        if names.count(column) != 1:
+            found = "several columns" if column in names else "no column"
+            raise ValueError(f"{path}: {found} {column!r}; it has {', '.join(names)}")
         return column
     if len(names) != 1:
         raise ValueError(f"{path}: has the columns {', '.join(names)}; choose one with --column")
@@ -129,9 +139,11 @@ def _write_parquet(stream: IO[bytes], vector: Vector) -> None:
 
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file")
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: not JSON ({error})") from None
     if not isinstance(data, dict):
         raise ValueError(f"{path}: not a JSON object")

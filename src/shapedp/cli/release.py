@@ -38,6 +38,9 @@ def run(options: argparse.Namespace) -> int:
     for path in (options.output, beside):
         if not path.parent.is_dir():
             raise FileNotFoundError(f"{path.parent}: no such folder")
+    for path in (options.output, beside):
+        if path.exists() and any(path.samefile(used) for used in (options.input, options.mechanism) if used.exists()):
+            raise ValueError(f"{path} is an input of this release: choose another --output")
     mechanism = Additive.from_json(read_json(options.mechanism))
     vector = read_vector(options.input, options.column)
     if len(mechanism.shape) > 1 and options.output.suffix != ".npy":

@@ -27,7 +27,7 @@ from shapedp.mechanisms.mixing import (
     too_large,
     with_sizes,
 )
-from shapedp.mechanisms.watch import watched
+from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.numerics.checks import count, one_of, positive, probability
 from shapedp.numerics.gram import eigenvalue_error, gram_error, least_eigenvalue
 from shapedp.privacy import Certificate, Deferred, Loss, certificate_of
@@ -163,7 +163,7 @@ class AdaptiveMixing:
         return Sketch(
             value,
             chosen[-1] if chosen else math.nan,
-            certificate.with_randomness(randomness.secure),
+            certificate.with_randomness(randomness.secure and not is_watched()),
             unsafe=certificate.verdict != "certified",
         )
 

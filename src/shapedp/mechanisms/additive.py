@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.mechanisms.base import Release
-from shapedp.mechanisms.watch import watched
+from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.noise import Law, law_from_json
 from shapedp.numerics.checks import count, finite, numeric, positive, probability
 from shapedp.privacy import Certificate, Deferred, Loss, certificate_of, loss_of
@@ -86,7 +86,7 @@ class Additive:
         return Release(
             value=watched(self, flat, lambda: self.law.add_to(flat, randomness)).reshape(values.shape),
             law=self.law,
-            certificate=certificate.with_randomness(randomness.secure),
+            certificate=certificate.with_randomness(randomness.secure and not is_watched()),
             spends=1 if batch is None else len(values),
             unsafe=certificate.verdict != "certified",
             shape=self.shape,

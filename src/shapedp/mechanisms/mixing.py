@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.mechanisms.watch import watched
+from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.numerics.checks import count, numeric, one_of, positive, probability
 from shapedp.numerics.gram import BLOCK, factor, factor_error, gram_error, gram_sum
 from shapedp.privacy import Certificate, Deferred, Loss, certificate_of
@@ -143,7 +143,7 @@ class Mixing:
         return Sketch(
             value,
             self.noise_variance,
-            certificate.with_randomness(randomness.secure),
+            certificate.with_randomness(randomness.secure and not is_watched()),
             unsafe=certificate.verdict != "certified",
         )
 

@@ -21,6 +21,11 @@ def watched(mechanism: Any, x: NDArray[Any], draw: Draw) -> NDArray[Any]:
     return draw() if watcher is None else watcher(mechanism, x, draw)
 
 
+def is_watched() -> bool:
+    """Whether a watcher answers releases here: such a release is not secure, and its certificate says so."""
+    return _WATCHER.get() is not None
+
+
 @contextmanager
 def watching(watcher: Watcher) -> Iterator[None]:
     """Hand every release of this context (thread or task) to a watcher.

@@ -128,7 +128,7 @@ def staircase(*, dim: int, sensitivity: float, epsilon: float, delta: float) -> 
 
     Reference: Geng, Kairouz, Oh and Viswanath 2015, Theorem 1 (optimal for dim <= 2, conjectured beyond).
     """
-    law = L1Staircase(sensitivity, epsilon * (1 - 2.0**-48), dim)
+    law = L1Staircase(sensitivity * (1 + 2.0**-45), epsilon * (1 - 2.0**-48), dim)
     return Additive(law, L1(sensitivity, dim), epsilon, delta, recipe="staircase")
 
 

@@ -23,7 +23,7 @@ def _staircase(law: Staircase, sensitivity: Sensitivity) -> LaplaceLoss:
     """
     bounds = _bounds(sensitivity)
     steps = np.ceil(bounds / law.grid * (1 + 2.0**-50)) + 1
-    levels = np.where(bounds > 1e-300, np.ceil(steps / law.width), 0.0)
+    levels = np.where(sensitivity.fixed(), 0.0, np.ceil(steps / law.width))
     return LaplaceLoss(sum_bounds(levels * law.epsilons, 2.0**-50)[1], continuous=False)
 
 
@@ -41,6 +41,6 @@ def _profile(sensitivity: Box) -> Floats:
 
 @loss_of.register(L1Staircase)
 def _radial(law: L1Staircase, sensitivity: Sensitivity) -> LaplaceLoss:
-    """|x + v|_1 <= |x|_1 + |v|_1: ceil(|v|_1/width) levels at most (widths equal to 2^-40 count as equal)."""
+    """|x + v|_1 <= |x|_1 + |v|_1: ceil(|v|_1/width) levels at most."""
     reach = sensitivity.l1_reach(np.array([law.width]))[1]
-    return LaplaceLoss(law.epsilon * math.ceil(reach * (1 - 2.0**-40)) * (1 + 2.0**-50), continuous=False)
+    return LaplaceLoss(law.epsilon * math.ceil(reach) * (1 + 2.0**-50), continuous=False)
