@@ -263,3 +263,10 @@ def test_bad_calls(error, text, call):
     call = {"mechanism": KNOWN["gaussian"](), **call}
     with pytest.raises(error, match=text):
         audit.mechanism(call.pop("mechanism"), **call)
+
+
+def test_a_function_that_returns_nothing_is_not_called_private():
+    with pytest.raises(ValueError, match="no number at all"):
+        audit.mechanism(
+            lambda x, rng: float("nan"), neighbours=(0.0, 1.0), epsilon=1.0, delta=0.0, samples=4000, seed=0
+        )

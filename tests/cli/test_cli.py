@@ -224,3 +224,38 @@ def test_npy_files_cannot_carry_code(tmp_path: Path, mechanism: Path, capsys: py
 def test_the_module_runs_as_a_program() -> None:
     done = subprocess.run([sys.executable, "-m", "shapedp", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == f"shapedp {sdp.__version__}"
+
+
+@pytest.mark.parametrize(
+    ("text", "word"), [("amount\n100.5\n\n7\n3.25\n", "line 3 is blank"), ("a,a\n1,2\n3,4\n5,6\n", "several columns")]
+)
+def test_ambiguous_files_are_refused(
+    text: str, word: str, mechanism: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text(text)
+    arguments = ["release", str(mechanism), str(source), "-o", str(tmp_path / "out.csv")]
+    assert main([*arguments, *(["--column", "a"] if "several" in word else [])]) == 2
+    assert word in capsys.readouterr().err
+
+
+def test_a_release_never_overwrites_its_inputs(
+    mechanism: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text("1\n2\n3\n")
+    assert main(["release", str(mechanism), str(source), "-o", str(source)]) == 2
+    assert "is an input" in capsys.readouterr().err
+    assert source.read_text() == "1\n2\n3\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "word"), [("[]", "JSON object"), ("{}", "not a plan"), ('{"schema": 1, "steps": [{}]}', "lacks the field")]
+)
+def test_broken_plans_are_refused(text: str, word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(text)
+    assert main(["account", "--plan", str(path), "--delta", "1e-5"]) == 2
+    assert word in capsys.readouterr().err
+    assert main(["account", "--plan", str(path), "--steps", "3", "--delta", "1e-5"]) == 2
+    assert "--steps" in capsys.readouterr().err

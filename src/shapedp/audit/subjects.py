@@ -85,7 +85,10 @@ class CallableSubject(Subject):
                 raise ValueError(f"a vectorized mechanism must return {n} outputs in rows, got shape {rows.shape}")
         else:
             rows = np.array([np.ravel(np.asarray(self.function(x, generator), dtype=np.float64)) for _ in range(n)])
-        return rows.reshape(n, -1)
+        rows = rows.reshape(n, -1)
+        if not rows.size or np.isnan(rows).all():
+            raise ValueError("the audited function returned no number at all: check what it returns")
+        return rows
 
     def score(self, outputs: Floats) -> Floats:
         if self.given is None:
