@@ -110,3 +110,9 @@ def test_wrong_parameters_are_refused():
         L1Staircase(1.0, 1.0, 2, gamma=1.5)
     with pytest.raises(ValueError, match="one boolean per scale"):
         Mixed([1.0, 2.0], [True])
+
+
+def test_draws_that_would_leave_the_integers_are_refused():
+    with pytest.raises(ValueError, match="width is too large beside units"):
+        Staircase([2**50], [1], [1], [1.0])
+    assert Staircase([2**30], [1], [2**20], [1.0]).dim == 1

@@ -75,6 +75,10 @@ class Staircase(Law):
                 raise ValueError(f"{name} must hold whole numbers of at most 2^50")
         if (arrays["inner"] > arrays["width"]).any() or (np.minimum(arrays["inner"], arrays["units"]) < 1).any():
             raise ValueError("1 <= inner <= width and units >= 1 must hold in every coordinate")
+        if (arrays["width"] * (800 * UNITS / arrays["units"] + 1) > 2.0**62).any():
+            raise ValueError(
+                "width is too large beside units: draws beyond 800 units of decay would leave 64-bit integers"
+            )
         if (np.frexp(arrays["grid"])[0] != 0.5).any():
             raise ValueError("grid must hold powers of two")
         for name, array in arrays.items():
