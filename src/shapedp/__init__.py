@@ -73,7 +73,7 @@ __all__ = [
     "verify",
 ]
 
-_LATER = ("audit", "claims", "datasets")  # subpackages that `import shapedp` does not load
+_LATER = ("audit", "claims", "datasets", "learn", "scale", "torch")  # subpackages that `import shapedp` does not load
 
 if TYPE_CHECKING:
     from shapedp import audit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 
@@ -10,6 +11,7 @@ import pytest
 from scipy import stats
 from tests.reference.pairs import ScalarLaplace, response_delta
 
+import shapedp as sdp
 from shapedp.accounting import (
     ACCOUNTANTS,
     BareLoss,
@@ -130,3 +132,15 @@ def test_interchange() -> None:
     composed = compose([(back, 10)]).delta(1.0).upper
     assert composed == pytest.approx(theirs.self_compose(10).get_delta_for_epsilon(1.0), rel=1e-4)
     assert composed >= compose([(loss, 10)], accuracy=1e-3).delta(1.0).lower
+
+
+def test_the_certificate_of_a_plan_of_different_mechanisms_is_recomputed() -> None:
+    ball = sdp.L2(1.0, dim=3, adjacency="zero-out")
+    gaussian = sdp.calibrate("gaussian", ball, epsilon=0.5, delta=1e-6)
+    mixing = sdp.Mixing.calibrate(rows=50, row_bound=1.0, epsilon=0.5, delta=1e-6)
+    certificate = sdp.certify(sdp.Plan((Step(gaussian), Step(mixing))), epsilon=1.0, delta=1e-6)
+    again = sdp.verify(sdp.Certificate.from_json(json.loads(json.dumps(certificate.to_json()))))
+    assert (again.verdict, again.adjacency) == ("certified", "zero-out")
+    false = dataclasses.replace(certificate, bracket=sdp.Bracket(0.0, certificate.bracket.lower / 2))
+    with pytest.raises(ValueError, match="contradicts"):
+        sdp.verify(false)

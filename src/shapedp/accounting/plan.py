@@ -10,6 +10,7 @@ from typing import Any
 from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.compose import adjacency_of, common_adjacency, compose, loss_from
 from shapedp.accounting.subsample import Scheme, SubsampledLoss, sampling_rate, subsample
+from shapedp.mechanisms.certify import KINDS, mechanism_from_json
 from shapedp.numerics.checks import count, positive, probability
 from shapedp.privacy import Bracket, GaussianLoss, Loss
 
@@ -67,9 +68,7 @@ def _subject_from_json(data: dict[str, Any]) -> Any:
     if data.get("loss") == "bare":
         return BareLoss(data["epsilon"], data["delta"])
     if "mechanism" in data:
-        from shapedp.mechanisms import Additive
-
-        return Additive.from_json(data["mechanism"])
+        return mechanism_from_json(data["mechanism"])
     raise ValueError(f"unknown step {data!r}: expected a mechanism, a gaussian or a bare loss")
 
 
@@ -89,6 +88,11 @@ class Plan:
         common_adjacency(self.steps)
 
     @property
+    def adjacency(self) -> str | None:
+        """The neighbour relation of all steps."""
+        return common_adjacency(self.steps)
+
+    @property
     def loss(self) -> Loss:
         """The loss of the whole plan."""
         return compose([(step.loss, step.count) for step in self.steps])
@@ -103,7 +107,7 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `from_json` restores an equal plan."""
-        return {"schema": SCHEMA, "steps": [step.to_json() for step in self.steps]}
+        return {"schema": SCHEMA, "kind": "plan", "steps": [step.to_json() for step in self.steps]}
 
     @classmethod
     def from_json(cls, data: Any) -> Plan:
@@ -117,6 +121,9 @@ class Plan:
         except (KeyError, TypeError) as missing:
             raise ValueError(f"a step of the plan lacks the field {missing}") from None
         return cls(tuple(Step(_subject_from_json(subject), rate, times) for subject, rate, times in steps))
+
+
+KINDS["plan"] = Plan  # certificates of plans can be recomputed
 
 
 @dataclass(frozen=True)

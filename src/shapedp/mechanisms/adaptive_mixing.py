@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy import special
@@ -14,30 +13,24 @@ from shapedp.mechanisms.mixing import (
     ROOM,
     UP,
     Floats,
-    Sketch,
+    Sketching,
     check_claim,
     check_sizes,
-    clipped_gram,
-    describe,
-    described,
     draw_sketch,
     float_share,
-    required,
     rounding,
     too_large,
-    with_sizes,
 )
-from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.numerics.checks import count, one_of, positive, probability
 from shapedp.numerics.gram import eigenvalue_error, gram_error, least_eigenvalue
-from shapedp.privacy import Certificate, Deferred, Loss, certificate_of
+from shapedp.privacy import Loss
 from shapedp.privacy.losses.gaussian import GaussianLoss
 from shapedp.privacy.losses.mixing import NEIGHBOURS, MixingLoss, Neighbours
-from shapedp.sampling import Source, rounded_sum, source
+from shapedp.sampling import Source, rounded_sum
 
 
 @dataclass(frozen=True)
-class AdaptiveMixing:
+class AdaptiveMixing(Sketching):
     """Release l = lambda_min(X^T X) + eta C^2 (z - tau), z ~ N(0, 1); then mix with sigma^2 = gamma C^2 - l.
 
     sigma^2 is kept within [0, (gamma - 1) C^2]: more is never needed.
@@ -49,6 +42,7 @@ class AdaptiveMixing:
     Reference: Lev et al. 2025, Algorithm 1, mended: l in units of C^2, sqrt(gamma), no classic Gaussian bound.
     """
 
+    kind = "adaptive-mixing"
     rows: int
     row_bound: float
     gamma: float
@@ -90,22 +84,6 @@ class AdaptiveMixing:
         missed = rounding(self.rows, self.gamma, self.records, self.dim)
         return base.with_failure(self.failure, total_variation=missed)
 
-    @cached_property
-    def certificate(self) -> Certificate:
-        """The mechanism's own claim, computed."""
-        return certificate_of(
-            self.loss, self.epsilon, self.delta, adjacency=self.adjacency, subject=Deferred(self.to_json)
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object from which `from_json` restores an equal mechanism."""
-        return describe(self, "adaptive-mixing")
-
-    @classmethod
-    def from_json(cls, data: Any) -> AdaptiveMixing:
-        """What `to_json` wrote."""
-        return cls(**described(data, "adaptive-mixing", cls.__dataclass_fields__))
-
     @property
     def reach(self) -> float:
         """gamma + eta tau: sigma^2 + lambda_min in units of C^2 where the eigenvalue is large (z = 0)."""
@@ -145,27 +123,6 @@ class AdaptiveMixing:
         made = cls(rows, row_bound, gamma, 1 / mu, tau * (1 + 2.0**-30), epsilon, delta, adjacency, records, dim)
         made.certificate.require()
         return made
-
-    def release(self, x: Any, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Sketch:
-        """The sketch of the rows of x, clipped; the noise variance is released with it and accounted for."""
-        table, sized = with_sizes(self, x)
-        randomness = source(rng)
-        certificate = sized.certificate if unsafe else required(sized)
-        moments = clipped_gram(table, self.row_bound)
-        chosen: list[float] = []
-
-        def draw() -> Floats:
-            value, variance = self._draw(moments, randomness)
-            chosen.append(variance)
-            return value
-
-        value = watched(self, moments, draw)
-        return Sketch(
-            value,
-            chosen[-1] if chosen else math.nan,
-            certificate.with_randomness(randomness.secure and not is_watched()),
-            unsafe=certificate.verdict != "certified",
-        )
 
     def _draw(self, moments: Floats, randomness: Source) -> tuple[Floats, float]:
         square = self.row_bound**2

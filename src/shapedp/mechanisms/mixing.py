@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +51,101 @@ class Sketch:
         return len(self.value)
 
 
+class Sketching:
+    """What the mixing mechanisms share: sizes, certificate, release and description. A subclass has the fields."""
+
+    kind: ClassVar[str]
+    rows: int
+    row_bound: float
+    epsilon: float
+    delta: float
+    adjacency: Neighbours
+    records: int | None
+    dim: int | None
+
+    @cached_property
+    def loss(self) -> Loss:
+        """The privacy loss of one release."""
+        raise NotImplementedError
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The mechanism's own claim, computed."""
+        return certificate_of(
+            self.loss, self.epsilon, self.delta, adjacency=self.adjacency, subject=Deferred(self.to_json)
+        )
+
+    def release(self, x: Any, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Sketch:
+        """The sketch of the rows of x, clipped to the row bound; `rng` replaces secure randomness in simulations."""
+        table = x.tocsr() if hasattr(x, "tocsr") else numeric("x", x)
+        if len(table.shape) != 2 or 0 in table.shape:
+            raise ValueError(f"x must be a non-empty 2-d array, one row per record, got shape {table.shape}")
+        n, d = (int(size) for size in table.shape)
+        return self.release_gram(lambda: clipped_gram(table, self.row_bound), n, d, rng=rng, unsafe=unsafe)
+
+    def release_gram(
+        self,
+        gram: Floats | Callable[[], Floats],
+        records: int,
+        dim: int,
+        *,
+        rng: np.random.Generator | None = None,
+        unsafe: bool = False,
+    ) -> Sketch:
+        """The sketch of rows given by their Gram matrix (or a function that computes it once all is checked).
+
+        The caller vouches that every row was within the row bound and that the matrix is as exact as `gram_sum`'s.
+        """
+        sized = self._sized(records, dim)
+        randomness = source(rng)
+        certificate = sized.certificate if unsafe else required(sized)
+        moments = gram() if callable(gram) else gram
+        variance = [math.nan]
+
+        def draw() -> Floats:
+            value, variance[0] = self._draw(moments, randomness)
+            return value
+
+        value = watched(self, moments, draw)
+        return Sketch(
+            value,
+            variance[0],
+            certificate.with_randomness(randomness.secure and not is_watched()),
+            unsafe=certificate.verdict != "certified",
+        )
+
+    def _sized(self, records: int, dim: int) -> Any:
+        """The mechanism with the sizes of the data, which are public."""
+        if self.records is None:
+            return replace(self, records=records, dim=dim)  # type: ignore[type-var]
+        if records > self.records or dim != self.dim:
+            raise ValueError(f"x must have at most {self.records} rows and {self.dim} columns, got {(records, dim)}")
+        return self
+
+    def _draw(self, moments: Floats, randomness: Source) -> tuple[Floats, float]:
+        """The sketch and the noise variance in it."""
+        raise NotImplementedError
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object from which `from_json` restores an equal mechanism."""
+        names = [field.name for field in fields(self)]  # type: ignore[arg-type]
+        return {"schema": SCHEMA, "kind": self.kind, **{name: getattr(self, name) for name in names}}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """What `to_json` wrote."""
+        if not isinstance(data, dict) or data.get("kind") != cls.kind:
+            raise ValueError(f"not such a mechanism: the field kind must read {cls.kind!r}")
+        if data.get("schema") != SCHEMA:
+            raise ValueError(f"mechanism schema {data.get('schema')!r} is not the supported {SCHEMA}")
+        try:
+            return cls(**{field.name: data[field.name] for field in fields(cls)})  # type: ignore[arg-type]
+        except KeyError as missing:
+            raise ValueError(f"mechanism lacks the field {missing}") from None
+
+
 @dataclass(frozen=True)
-class Mixing:
+class Mixing(Sketching):
     """Y = S X + sigma xi with S, xi standard normal, k = `rows` rows, records of L2 norm at most `row_bound` C.
 
     sigma^2 = (gamma - 1) C^2: a record is part of the covariance it hides in, which is worth C^2. `records` and `dim`
@@ -62,6 +155,7 @@ class Mixing:
     Reference: Lev et al. 2025, The Gaussian mixing mechanism; Sheffet 2019, Theorem 2.
     """
 
+    kind = "mixing"
     rows: int
     row_bound: float
     gamma: float
@@ -95,13 +189,6 @@ class Mixing:
         base = MixingLoss(self.rows, float_share(self.gamma, self.records), self.adjacency, least=least)
         return base.with_failure(0.0, total_variation=rounding(self.rows, self.gamma, self.records, self.dim))
 
-    @cached_property
-    def certificate(self) -> Certificate:
-        """The mechanism's own claim, computed."""
-        return certificate_of(
-            self.loss, self.epsilon, self.delta, adjacency=self.adjacency, subject=Deferred(self.to_json)
-        )
-
     @classmethod
     def calibrate(
         cls,
@@ -133,52 +220,9 @@ class Mixing:
         made.certificate.require()
         return made
 
-    def release(self, x: Any, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Sketch:
-        """The sketch of the rows of x, clipped to the row bound; `rng` replaces secure randomness in simulations."""
-        table, sized = with_sizes(self, x)
-        randomness = source(rng)
-        certificate = sized.certificate if unsafe else required(sized)
-        moments = clipped_gram(table, self.row_bound)
-        value = watched(self, moments, lambda: self._draw(moments, randomness))
-        return Sketch(
-            value,
-            self.noise_variance,
-            certificate.with_randomness(randomness.secure and not is_watched()),
-            unsafe=certificate.verdict != "certified",
-        )
-
-    def _draw(self, moments: Floats, randomness: Source) -> Floats:
-        return draw_sketch(moments, self.rows, self.noise_variance, self.noise_variance / 2, randomness)
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object from which `from_json` restores an equal mechanism."""
-        return describe(self, "mixing")
-
-    @classmethod
-    def from_json(cls, data: Any) -> Mixing:
-        """What `to_json` wrote."""
-        return cls(**described(data, "mixing", cls.__dataclass_fields__))
-
-
-def describe(mechanism: Any, kind: str) -> dict[str, Any]:
-    """The fields of a mechanism as a JSON object."""
-    return {
-        "schema": SCHEMA,
-        "kind": kind,
-        **{name: getattr(mechanism, name) for name in mechanism.__dataclass_fields__},
-    }
-
-
-def described(data: Any, kind: str, names: Iterable[str]) -> dict[str, Any]:
-    """The fields that `describe` wrote, checked for kind, schema and presence."""
-    if not isinstance(data, dict) or data.get("kind") != kind:
-        raise ValueError(f"not such a mechanism: the field kind must read {kind!r}")
-    if data.get("schema") != SCHEMA:
-        raise ValueError(f"mechanism schema {data.get('schema')!r} is not the supported {SCHEMA}")
-    try:
-        return {name: data[name] for name in names}
-    except KeyError as missing:
-        raise ValueError(f"mechanism lacks the field {missing}") from None
+    def _draw(self, moments: Floats, randomness: Source) -> tuple[Floats, float]:
+        variance = self.noise_variance
+        return draw_sketch(moments, self.rows, variance, variance / 2, randomness), variance
 
 
 def check_claim(mechanism: Any) -> None:
@@ -199,21 +243,6 @@ def check_sizes(mechanism: Any) -> None:
     for name in ("records", "dim"):
         if getattr(mechanism, name) is not None:
             object.__setattr__(mechanism, name, count(name, getattr(mechanism, name)))
-
-
-def with_sizes(mechanism: Any, x: Any) -> tuple[Any, Any]:
-    """x as an array (or a sparse matrix), and the mechanism with its sizes, which are public."""
-    table = x.tocsr() if hasattr(x, "tocsr") else numeric("x", x)
-    if len(table.shape) != 2 or 0 in table.shape:
-        raise ValueError(f"x must be a non-empty 2-d array, one row per record, got shape {table.shape}")
-    n, d = (int(size) for size in table.shape)
-    if mechanism.records is None:
-        return table, replace(mechanism, records=n, dim=d)
-    if n > mechanism.records or d != mechanism.dim:
-        raise ValueError(
-            f"x must have at most {mechanism.records} rows and {mechanism.dim} columns, got shape {table.shape}"
-        )
-    return table, mechanism
 
 
 def clipped_gram(table: Any, row_bound: float) -> Floats:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy import special
 
-from shapedp.mechanisms.mixing import Mixing, Sketch, check_claim, check_sizes, clipped_gram, draw_sketch, with_sizes
+from shapedp.mechanisms.mixing import Mixing, Sketching, check_claim, check_sizes, draw_sketch
 from shapedp.numerics import first_true
 from shapedp.numerics.checks import count, positive, probability
 from shapedp.numerics.gram import least_eigenvalue
@@ -23,7 +22,7 @@ from shapedp.privacy import Certificate, Loss, certificate_of
 from shapedp.privacy.losses.base import Floats
 from shapedp.privacy.losses.gaussian import GaussianLoss
 from shapedp.privacy.losses.mixing import MixingLoss, Neighbours
-from shapedp.sampling import rounded_sum, source
+from shapedp.sampling import Source, rounded_sum
 
 PRICE = "the eigenvalue is priced by the classic Gaussian formula, proved only for shares up to 1"
 UNITS = "the eigenvalue, in units of C^2, is subtracted from the unit-free gamma: for C > 1 too little noise is added"
@@ -169,9 +168,10 @@ class MixingCertificate(Certificate):
 
 
 @dataclass(frozen=True)
-class ModifiedGaussMix:
+class ModifiedGaussMix(Sketching):
     """Algorithm 1 exactly as printed, with the claim of Theorem 1 at its parameters."""
 
+    kind = "modified-gauss-mix"
     rows: int
     row_bound: float
     gamma: float
@@ -214,22 +214,12 @@ class ModifiedGaussMix:
         released = max(least - self.eta * square * (self.tau - z), 0.0)
         return max(self.gamma - released, 0.0) * square
 
-    def release(self, x: Any, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Sketch:
-        """The sketch as printed; raises unless certified or `unsafe`. Plain floats: for reproduction only."""
-        table, _ = with_sizes(self, x)
-        randomness = source(rng)
-        certificate = self.certificate if unsafe else self.certificate.require()
-        moments = clipped_gram(table, self.row_bound)
+    def _draw(self, moments: Floats, randomness: Source) -> tuple[Floats, float]:
+        """The sketch as printed, in plain floats: for reproduction only."""
         z = float(rounded_sum(np.zeros(1), "gaussian", 1.0, None, randomness)[0])
         variance = self.noise_variance(least_eigenvalue(moments), z)
         last = variance / 2 if variance > 0 else 2.0**-40 * self.row_bound**2
-        value = draw_sketch(moments, self.rows, variance, last, randomness)
-        return Sketch(
-            value,
-            variance,
-            certificate.with_randomness(randomness.secure),
-            unsafe=certificate.verdict != "certified",
-        )
+        return draw_sketch(moments, self.rows, variance, last, randomness), variance
 
 
 def modified_gauss_mix(*, rows: int, row_bound: float, epsilon: float, delta: float) -> ModifiedGaussMix:

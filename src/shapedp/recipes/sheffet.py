@@ -9,18 +9,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from shapedp.mechanisms.mixing import UP, Sketch, check_claim, check_sizes, clipped_gram, draw_sketch, with_sizes
+from shapedp.mechanisms.mixing import UP, Sketching, check_claim, check_sizes, draw_sketch
 from shapedp.numerics.checks import one_of, positive
 from shapedp.numerics.gram import least_eigenvalue
 from shapedp.privacy import Certificate, Loss, certificate_of
 from shapedp.privacy.losses.base import Floats
 from shapedp.privacy.losses.mixing import MixingLoss, Neighbours
 from shapedp.recipes.mixing import MixingCertificate, positive_delta, rdp_gamma
-from shapedp.sampling import rounded_sum, source
+from shapedp.sampling import Source, rounded_sum
 
 ANALYSES = ("sheffet", "renyi")
 REASON = "lambda_min is compared with the unit-free gamma: for C > 1 the threshold is too low"
@@ -71,12 +70,13 @@ class ThresholdLoss(Loss):
 
 
 @dataclass(frozen=True)
-class ThresholdMixing:
+class ThresholdMixing(Sketching):
     """A sketch without noise where lambda_min is seen to be large, with noise of `variance` C^2 otherwise.
 
     `threshold`, `slack`, `scale` and `variance` are in units of C^2, whatever the listing meant.
     """
 
+    kind = "threshold-mixing"
     rows: int
     row_bound: float
     threshold: float
@@ -107,19 +107,13 @@ class ThresholdMixing:
         plain = certificate_of(self.loss, self.epsilon, self.delta, adjacency=self.adjacency)
         return MixingCertificate(**{part.name: getattr(plain, part.name) for part in fields(plain)}, reason=REASON)
 
-    def release(self, x: Any, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Sketch:
-        """The sketch; raises unless certified or `unsafe`. Plain floats: for reproduction and as a baseline."""
-        table, _ = with_sizes(self, x)
-        randomness = source(rng)
-        certificate = self.certificate if unsafe else self.certificate.require()
-        moments, square = clipped_gram(table, self.row_bound), self.row_bound**2
+    def _draw(self, moments: Floats, randomness: Source) -> tuple[Floats, float]:
+        """The sketch, in plain floats: for reproduction and as a baseline."""
+        square = self.row_bound**2
         start = np.array([least_eigenvalue(moments) / square - self.threshold - self.slack])
         rich = float(rounded_sum(start, "laplace", self.scale, None, randomness)[0]) > 0
         variance = 0.0 if rich else self.variance * square
-        value = draw_sketch(moments, self.rows, variance, variance / 2 or 2.0**-40 * square, randomness)
-        return Sketch(
-            value, variance, certificate.with_randomness(randomness.secure), unsafe=certificate.verdict != "certified"
-        )
+        return draw_sketch(moments, self.rows, variance, variance / 2 or 2.0**-40 * square, randomness), variance
 
 
 def sheffet(

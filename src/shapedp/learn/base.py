@@ -1,0 +1,95 @@
+"""What every estimator shares: the claim, checked rows, randomness, and one certificate for all it releases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from shapedp.accounting import Plan
+from shapedp.accounting.plan import Step
+from shapedp.mechanisms import certify
+from shapedp.mechanisms.watch import is_watched
+from shapedp.numerics.checks import numeric, one_of, positive, probability
+from shapedp.privacy import Certificate
+from shapedp.sensitivity import Adjacency
+
+Floats = NDArray[np.float64]
+NEIGHBOURS: tuple[Adjacency, ...] = ("zero-out", "replace")
+
+
+class PublicLabelsWarning(UserWarning):
+    """Something was read from the data and is treated as public: which labels occur, for one."""
+
+
+class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+    """An estimator whose `fit` releases under (epsilon, delta) and leaves the certificate in `privacy_`.
+
+    Guarantee: the number of records and of columns is public; anything else about the data reaches the fitted
+    attributes through certified releases only. A record with a NaN or an infinity counts as a record of zeros: an
+    error would depend on one person. `random_state` is for simulations; without it randomness is secure.
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    random_state: Any
+    unsafe: bool
+    privacy_: Certificate
+
+    def _claim(self) -> tuple[float, float, Adjacency]:
+        """The claim, checked before any data are looked at."""
+        return (
+            positive("epsilon", self.epsilon),
+            probability("delta", self.delta),
+            one_of("adjacency", self.adjacency, NEIGHBOURS),
+        )
+
+    def _rng(self) -> np.random.Generator | None:
+        """None for secure randomness; a generator where `random_state` asks for a simulation."""
+        if self.random_state is None or isinstance(self.random_state, np.random.Generator):
+            return self.random_state
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1, size=4))
+
+    def _certify(self, mechanisms: Iterable[Any]) -> Certificate:
+        """The certificate of releasing once through each mechanism; required, unless `unsafe`."""
+        steps = tuple(Step(mechanism) for mechanism in mechanisms)
+        subject = steps[0].subject if len(steps) == 1 else Plan(steps)
+        certificate = certify(subject, epsilon=self.epsilon, delta=self.delta)
+        certificate = certificate.with_randomness(self.random_state is None and not is_watched())
+        return certificate if self.unsafe else certificate.require()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+def checked_rows(estimator: Any, x: Any, *, reset: bool = True, **options: Any) -> Any:
+    """x as scikit-learn checks it, NaN and infinity allowed: dense float64 or float32, or CSR."""
+    return validate_data(
+        estimator,
+        x,
+        reset=reset,
+        accept_sparse="csr",
+        dtype=(np.float64, np.float32),
+        ensure_all_finite=False,
+        **options,
+    )
+
+
+def checked_target(y: Any, records: int) -> Floats:
+    """A numeric target, one entry per record; NaN and infinity allowed."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    target = numeric("y", column_or_1d(y, warn=True)).astype(np.float64, copy=False)
+    if len(target) != records:
+        raise ValueError(f"x and y must have as many rows as each other, got {records} and {len(target)}")
+    return target
