@@ -1,0 +1,233 @@
+"""Clips: what one record may add to a step's sum, and the sensitivity that follows."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from shapedp.numerics.checks import positive, probability
+from shapedp.sensitivity import L2, Blocks, Box, Sensitivity
+from shapedp.torch.layout import Layout
+
+Tensor = torch.Tensor
+
+
+class Clip(ABC):
+    """A map from one record's gradient to its row of the query; a step releases the noisy sum of the rows.
+
+    `rows` maps (n, dim) gradients to (n, k) rows, each record on its own; `sensitivity` is the set that holds every
+    row (adjacency "add-remove", dimension k); `gradient` turns the noisy sum, divided by the expected batch size,
+    into the flat gradient (post-processing); `updated` is the clip of the next step, from that released answer only.
+    """
+
+    @abstractmethod
+    def sensitivity(self, layout: Layout) -> Sensitivity:
+        """The set in which every row lies, whatever the gradient."""
+
+    @abstractmethod
+    def rows(self, gradients: Tensor, layout: Layout) -> Tensor:
+        """The rows of some records; gradients are finite."""
+
+    def gradient(self, answer: Tensor, layout: Layout) -> Tensor:
+        """The flat gradient behind a released mean."""
+        return answer
+
+    def updated(self, answer: Tensor, layout: Layout) -> Clip:
+        """The clip of the next step."""
+        return self
+
+
+class NormClip(Clip):
+    """A clip that multiplies blocks of a gradient by factors of their norms: no gradient needs to be laid out.
+
+    `blocks` names the block of each parameter of the layout, ascending. `statistics` may append columns to the query.
+    """
+
+    def blocks(self, layout: Layout) -> tuple[int, ...]:
+        """The block of each parameter: all in one, unless a subclass says otherwise."""
+        return (0,) * len(layout.names)
+
+    @abstractmethod
+    def factors(self, norms: Tensor) -> Tensor:
+        """Factors of shape (n, blocks) from the norms of that shape."""
+
+    def statistics(self, norms: Tensor) -> Tensor | None:
+        """Columns (n, k) that are released beside the gradient, or None."""
+        return None
+
+    def norms(self, gradients: Tensor, layout: Layout) -> Tensor:
+        """The norms of each block of laid-out gradients, shape (n, blocks)."""
+        parts = gradients.split(self.block_sizes(layout), dim=1)
+        return torch.stack([torch.linalg.vector_norm(part, dim=1) for part in parts], dim=1)
+
+    def block_sizes(self, layout: Layout) -> list[int]:
+        """The number of entries of each block."""
+        blocks = self.blocks(layout)
+        sizes = [0] * (blocks[-1] + 1)
+        for block, size in zip(blocks, layout.sizes, strict=True):
+            sizes[block] += size
+        return sizes
+
+    def rows(self, gradients: Tensor, layout: Layout) -> Tensor:
+        norms = self.norms(gradients, layout)
+        sizes = torch.tensor(self.block_sizes(layout), device=gradients.device)
+        rows = gradients * self.factors(norms).repeat_interleave(sizes, dim=1)
+        extra = self.statistics(norms)
+        return rows if extra is None else torch.cat([rows, extra], dim=1)
+
+
+@dataclass(frozen=True)
+class Flat(NormClip):
+    """The whole gradient scaled down to |g|_2 <= radius."""
+
+    radius: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", positive("radius", self.radius))
+
+    def sensitivity(self, layout: Layout) -> L2:
+        return L2(self.radius, layout.dim, adjacency="add-remove")
+
+    def factors(self, norms: Tensor) -> Tensor:
+        return self.radius / norms.clamp(min=self.radius)
+
+
+@dataclass(frozen=True)
+class Auto(NormClip):
+    """AUTO-S: g radius/(|g|_2 + gamma), which needs no tuned bound.
+
+    Reference: Bu, Wang, Zha and Karypis 2023, Automatic clipping, eq. (4).
+    """
+
+    radius: float = 1.0
+    gamma: float = 0.01
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", positive("radius", self.radius))
+        object.__setattr__(self, "gamma", positive("gamma", self.gamma))
+
+    def sensitivity(self, layout: Layout) -> L2:
+        return L2(self.radius, layout.dim, adjacency="add-remove")
+
+    def factors(self, norms: Tensor) -> Tensor:
+        return self.radius / (norms + self.gamma)
+
+
+@dataclass(frozen=True)
+class PerLayer(NormClip):
+    """Each layer scaled down to its own |g_m|_2 <= radii_m.
+
+    One number is a budget that all layers share alike: radius/sqrt(layers) each.
+    """
+
+    radii: float | Sequence[float]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radii", _bounds("radii", self.radii))
+
+    def bounds(self, layout: Layout) -> tuple[float, ...]:
+        """One radius per layer."""
+        return _shared(self.radii, len(layout.layer_sizes), 2.0)
+
+    def blocks(self, layout: Layout) -> tuple[int, ...]:
+        return layout.layers
+
+    def sensitivity(self, layout: Layout) -> Blocks:
+        return Blocks(self.bounds(layout), layout.layer_sizes, adjacency="add-remove")
+
+    def factors(self, norms: Tensor) -> Tensor:
+        radii = norms.new_tensor(_shared(self.radii, norms.shape[1], 2.0))
+        return radii / torch.maximum(norms, radii)
+
+
+@dataclass(frozen=True)
+class PerValue(Clip):
+    """Each entry of layer m clamped to radii_m/K_m^(1/p), K_m the layer's size: the set is a box.
+
+    Reference: i.n.i.d. noise paper, section VI.C.
+    """
+
+    radii: float | Sequence[float]
+    p: float = 2.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radii", _bounds("radii", self.radii))
+        object.__setattr__(self, "p", positive("p", self.p))
+
+    def bounds(self, layout: Layout) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The bound of each entry."""
+        sizes = np.array(layout.layer_sizes)
+        radii = np.array(_shared(self.radii, sizes.size, self.p))
+        return np.repeat(radii / sizes ** (1 / self.p), sizes)
+
+    def sensitivity(self, layout: Layout) -> Box:
+        return Box(self.bounds(layout), adjacency="add-remove")
+
+    def rows(self, gradients: Tensor, layout: Layout) -> Tensor:
+        bounds = torch.from_numpy(self.bounds(layout)).to(gradients)
+        return torch.minimum(torch.maximum(gradients, -bounds), bounds)
+
+
+@dataclass(frozen=True)
+class Adaptive(NormClip):
+    """Flat clipping whose radius follows a quantile of the gradient norms, read off a noisy count.
+
+    Beside the gradient each record releases 1/2 or -1/2, according to whether its norm is within the radius; the
+    radius is multiplied by exp(-rate (share within - quantile)). The set is one of two blocks, radius and 1/2: with
+    noise that follows it, a step's privacy loss does not depend on the radius.
+
+    Reference: Andrew, Thakkar, McMahan and Ramaswamy 2021, Algorithm 1.
+    """
+
+    radius: float
+    quantile: float = 0.5
+    rate: float = 0.2
+    least: float = 1e-6
+    most: float = 1e6
+
+    def __post_init__(self) -> None:
+        for name in ("radius", "rate", "least", "most"):
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        object.__setattr__(self, "quantile", probability("quantile", self.quantile))
+
+    def sensitivity(self, layout: Layout) -> Blocks:
+        return Blocks([self.radius, 0.5], [layout.dim, 1], adjacency="add-remove")
+
+    def factors(self, norms: Tensor) -> Tensor:
+        return self.radius / norms.clamp(min=self.radius)
+
+    def statistics(self, norms: Tensor) -> Tensor:
+        return (norms <= self.radius).to(norms.dtype) - 0.5
+
+    def gradient(self, answer: Tensor, layout: Layout) -> Tensor:
+        return answer[: layout.dim]
+
+    def updated(self, answer: Tensor, layout: Layout) -> Adaptive:
+        share = float(answer[layout.dim]) + 0.5
+        radius = self.radius * math.exp(-self.rate * (min(max(share, 0.0), 1.0) - self.quantile))
+        return replace(self, radius=min(max(radius, self.least), self.most))
+
+
+def _bounds(name: str, radii: Any) -> float | tuple[float, ...]:
+    if np.ndim(radii) == 0:
+        return positive(name, radii)
+    return tuple(positive(name, one) for one in radii)
+
+
+def _shared(radii: float | Sequence[float], layers: int, p: float) -> tuple[float, ...]:
+    if isinstance(radii, Sequence):
+        if len(radii) != layers:
+            raise ValueError(f"radii must have one entry per layer ({layers}), got {len(radii)}")
+        return tuple(radii)
+    return (radii * layers ** (-1 / p),) * layers
+
+
+def clip_from(clip: Any) -> Clip:
+    """A clip, or a number: the radius of a flat clip."""
+    return clip if isinstance(clip, Clip) else Flat(positive("clip", clip))

@@ -1,0 +1,70 @@
+"""The order of a model's trainable parameters in the flat gradient."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import nn
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Trainable parameters as consecutive pieces of one vector, those of a layer side by side.
+
+    `layers` holds, for each parameter, the number of the layer (the module that owns it) it belongs to.
+    """
+
+    names: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    layers: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.names:
+            raise ValueError("the model has no trainable parameter: nothing would be learned")
+        if list(self.layers) != sorted(self.layers):
+            raise ValueError("parameters of one layer must stand side by side")
+
+    @classmethod
+    def of(cls, model: nn.Module) -> Layout:
+        """The layout of the parameters with `requires_grad`; one that several modules share counts once."""
+        seen: dict[int, tuple[str, tuple[int, ...], int]] = {}
+        layer = 0
+        for prefix, module in model.named_modules():
+            own = [(name, p) for name, p in module.named_parameters(recurse=False) if p.requires_grad]
+            fresh = [(name, p) for name, p in own if id(p) not in seen]
+            for name, p in fresh:
+                seen[id(p)] = (f"{prefix}.{name}" if prefix else name, tuple(p.shape), layer)
+            layer += bool(fresh)
+        names, shapes, layers = zip(*seen.values(), strict=True) if seen else ((), (), ())
+        return cls(names, shapes, layers)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of entries of each parameter."""
+        return tuple(math.prod(shape) for shape in self.shapes)
+
+    @property
+    def dim(self) -> int:
+        """The number of entries of the flat gradient."""
+        return sum(self.sizes)
+
+    @property
+    def layer_sizes(self) -> tuple[int, ...]:
+        """The number of entries of each layer."""
+        totals = [0] * (self.layers[-1] + 1)
+        for layer, size in zip(self.layers, self.sizes, strict=True):
+            totals[layer] += size
+        return tuple(totals)
+
+    def split(self, flat: torch.Tensor) -> list[torch.Tensor]:
+        """A flat gradient (or rows of them) as views in the parameters' shapes."""
+        parts = flat[..., : self.dim].split(self.sizes, dim=-1)
+        return [part.reshape(*flat.shape[:-1], *shape) for part, shape in zip(parts, self.shapes, strict=True)]
+
+    def join(self, parts: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The inverse of `split` for single gradients."""
+        return torch.cat([part.reshape(-1) for part in parts])
