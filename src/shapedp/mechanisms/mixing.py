@@ -100,16 +100,10 @@ class Sketching:
         randomness = source(rng)
         certificate = sized.certificate if unsafe else required(sized)
         moments = gram() if callable(gram) else gram
-        variance = [math.nan]
-
-        def draw() -> Floats:
-            value, variance[0] = self._draw(moments, randomness)
-            return value
-
-        value = watched(self, moments, draw)
+        answer = watched(self, moments, lambda: np.append(*self._draw(moments, randomness)))  # the variance comes last
         return Sketch(
-            value,
-            variance[0],
+            answer[:-1].reshape(self.rows, dim),
+            float(answer[-1]),
             certificate.with_randomness(randomness.secure and not is_watched()),
             unsafe=certificate.verdict != "certified",
         )
