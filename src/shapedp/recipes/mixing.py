@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
+from shapedp.mechanisms.certify import KINDS
 from shapedp.mechanisms.mixing import Mixing, Sketching, check_claim, check_sizes, draw_sketch
 from shapedp.numerics import first_true
 from shapedp.numerics.checks import count, positive, probability
@@ -220,6 +221,9 @@ class ModifiedGaussMix(Sketching):
         variance = self.noise_variance(least_eigenvalue(moments), z)
         last = variance / 2 if variance > 0 else 2.0**-40 * self.row_bound**2
         return draw_sketch(moments, self.rows, variance, last, randomness), variance
+
+
+KINDS["modified-gauss-mix"] = ModifiedGaussMix  # its certificates can be recomputed
 
 
 def modified_gauss_mix(*, rows: int, row_bound: float, epsilon: float, delta: float) -> ModifiedGaussMix:

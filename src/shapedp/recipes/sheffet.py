@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from shapedp.mechanisms.certify import KINDS
 from shapedp.mechanisms.mixing import UP, Sketching, check_claim, check_sizes, draw_sketch
 from shapedp.numerics.checks import one_of, positive
 from shapedp.numerics.gram import least_eigenvalue
@@ -114,6 +115,9 @@ class ThresholdMixing(Sketching):
         rich = float(rounded_sum(start, "laplace", self.scale, None, randomness)[0]) > 0
         variance = 0.0 if rich else self.variance * square
         return draw_sketch(moments, self.rows, variance, variance / 2 or 2.0**-40 * square, randomness), variance
+
+
+KINDS["threshold-mixing"] = ThresholdMixing  # its certificates can be recomputed
 
 
 def sheffet(

@@ -1,0 +1,1 @@
+"""Solvers of the estimators, one short file each."""

@@ -1,0 +1,34 @@
+"""LinearMixing as printed: Algorithm 2 on Algorithm 1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shapedp.learn.moments import Moments
+from shapedp.learn.solvers.linear.mixing import least_squares
+from shapedp.learn.solvers.linear.problem import Draws, Problem, Solution, Solver
+from shapedp.recipes.mixing import modified_gauss_mix
+
+
+def published_rows(problem: Problem) -> int:
+    """Four times the columns: within the paper's grid of 1.5 d to 7.5 d."""
+    return 4 * (problem.order + 1)
+
+
+def mechanisms(problem: Problem) -> tuple[Any, ...]:
+    """Algorithm 1 with the gamma, eta and tau of Algorithm 2."""
+    rows = problem.sketch_rows or published_rows(problem)
+    recipe = modified_gauss_mix(rows=rows, row_bound=problem.bounds.row, epsilon=problem.epsilon, delta=problem.delta)
+    return (recipe,)
+
+
+def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:
+    """Least squares on the rows of the sketch, y in its own units."""
+    (mechanism,) = mechanisms
+    sketch = mechanism.release_gram(
+        moments.gram, moments.records, len(moments.gram), rng=draws.rng, unsafe=draws.unsafe
+    )
+    return Solution(least_squares(sketch.value)[0], ridge=sketch.noise_variance)
+
+
+MIXING_PAPER = Solver(mechanisms, solve, adjacencies=("zero-out",))

@@ -1,0 +1,63 @@
+"""What a solver of private least squares is given, and what it hands back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapedp.learn.moments import Bounds, Moments
+from shapedp.numerics.gram import gram_error
+from shapedp.sensitivity import Adjacency
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The public side of a regression: sizes, bounds and the claim. `order` counts the columns of [x, c]."""
+
+    records: int
+    order: int
+    bounds: Bounds
+    epsilon: float
+    delta: float
+    adjacency: Adjacency = "zero-out"
+    sketch_rows: int | None = None
+
+    @property
+    def error(self) -> float:
+        """The bound on the rounding of the Gram matrix, as `Moments.error`."""
+        return gram_error(self.records) * self.records * self.bounds.row**2
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Where the randomness comes from (None: secure), and whether a refuted claim is released all the same."""
+
+    rng: np.random.Generator | None = None
+    unsafe: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Weights of the columns [x, c], and their covariance where it can be told from what was released.
+
+    The covariance is that of privacy noise and sampling together, at first order; a ridge's bias is not in it.
+    """
+
+    weights: Floats
+    covariance: Floats | None = None
+    ridge: float | None = None
+
+
+@dataclass(frozen=True)
+class Solver:
+    """`mechanisms(problem)` from public quantities alone, then `solve(moments, mechanisms, draws)`."""
+
+    mechanisms: Callable[[Problem], tuple[Any, ...]]
+    solve: Callable[[Moments, tuple[Any, ...], Draws], Solution]
+    adjacencies: tuple[Adjacency, ...] = ("zero-out", "replace")

@@ -1,0 +1,19 @@
+"""Sheffet's threshold algorithm, mended, with his bound or with the Renyi curve of mixing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shapedp.learn.solvers.linear.mixing_paper import published_rows, solve
+from shapedp.learn.solvers.linear.problem import Problem, Solver
+from shapedp.recipes.sheffet import sheffet
+
+
+def _mechanisms(problem: Problem, analysis: str) -> tuple[Any, ...]:
+    rows = problem.sketch_rows or published_rows(problem)
+    bound = problem.bounds.row
+    return (sheffet(rows=rows, row_bound=bound, epsilon=problem.epsilon, delta=problem.delta, analysis=analysis),)
+
+
+SHEFFET = Solver(lambda problem: _mechanisms(problem, "sheffet"), solve, adjacencies=("zero-out",))
+SHEFFET_RDP = Solver(lambda problem: _mechanisms(problem, "renyi"), solve, adjacencies=("zero-out",))
