@@ -1,6 +1,31 @@
 """Private deep learning: clips, noise and certified accounting for PyTorch."""
 
+from shapedp.torch.accountant import Account, BudgetError
 from shapedp.torch.clips import Adaptive, Auto, Clip, Flat, NormClip, PerLayer, PerValue
 from shapedp.torch.layout import Layout
+from shapedp.torch.noise import GaussianNoise, LaplaceNoise, Noise, RadialNoise, TensorNoise
+from shapedp.torch.private import make_private
+from shapedp.torch.recorder import RecordError
+from shapedp.torch.training import Progress, Training
 
-__all__ = ["Adaptive", "Auto", "Clip", "Flat", "Layout", "NormClip", "PerLayer", "PerValue"]
+__all__ = [
+    "Account",
+    "Adaptive",
+    "Auto",
+    "BudgetError",
+    "Clip",
+    "Flat",
+    "GaussianNoise",
+    "LaplaceNoise",
+    "Layout",
+    "Noise",
+    "NormClip",
+    "PerLayer",
+    "PerValue",
+    "Progress",
+    "RadialNoise",
+    "RecordError",
+    "TensorNoise",
+    "Training",
+    "make_private",
+]

@@ -1,0 +1,253 @@
+"""Per-record gradients of a model's passes, recorded while it runs forward and backward."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+from shapedp.torch.layout import Layout
+from shapedp.torch.pieces import Piece, added
+from shapedp.torch.rules import Rule, rule_for
+
+Tensor = torch.Tensor
+Gradients = dict[int, Piece]  # by the number of the parameter in the layout
+
+
+class RecordError(RuntimeError):
+    """The gradients of single records cannot be told apart; the message says where and what to do."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A module whose calls are recorded, and where its parameters stand in the layout."""
+
+    name: str
+    module: nn.Module
+    rule: Rule
+    places: dict[str, int]
+
+
+def sites_of(model: nn.Module, layout: Layout) -> list[Site]:
+    """The modules to record: known layers, and the smallest unknown modules that own a trainable parameter."""
+    place = {name: k for k, name in enumerate(layout.names)}
+    first = {id(p): place[name] for name, p in model.named_parameters() if name in place}
+    found: list[Site] = []
+    seen: set[int] = set()
+
+    def visit(name: str, module: nn.Module) -> None:
+        if id(module) in seen:
+            return
+        seen.add(id(module))
+        own = any(p.requires_grad for p in module.parameters(recurse=False))
+        if not own:
+            for child, inner in module.named_children():
+                visit(f"{name}.{child}" if name else child, inner)
+            return
+        places = {key: first[id(p)] for key, p in module.named_parameters() if p.requires_grad}
+        found.append(Site(name or "the model", module, rule_for(module), places))
+
+    visit("", model)
+    return found
+
+
+@dataclass(eq=False)
+class Call:
+    """One run of a recorded module."""
+
+    site: Site
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    records: int
+    grad: Tensor | None = None
+
+    def receive(self, grad: Tensor) -> None:
+        """Take the gradient of the output; further ones of the same pass add up."""
+        self.grad = grad if self.grad is None else self.grad + grad
+
+    def pieces(self, scale: float) -> dict[int, Piece]:
+        """The gradients of the module's parameters, times `scale`."""
+        assert self.grad is not None
+        grad = self.grad.to(next(self.site.module.parameters()).dtype)
+        parts = self.site.rule.pieces(self.site.module, self.args, self.kwargs, grad if scale == 1 else grad * scale)
+        return {self.site.places[name]: piece for name, piece in parts.items()}
+
+
+class _Tap(torch.autograd.Function):
+    """The identity on a module's output; keeps the output's gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, output: Tensor, anchor: Tensor, call: Call) -> Tensor:
+        ctx.call = call
+        if call.site.rule.fresh:
+            ctx.mark_dirty(output)
+            return output
+        return output.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
+        ctx.call.receive(grad)
+        return grad, None, None
+
+
+@dataclass(eq=False)
+class Recorder:
+    """Runs the model's layers without their weights' gradients and keeps what gives the records' own.
+
+    `on_pass(records, gradients)` is called for each pass that was run backward, before the next one and on `flush`.
+    """
+
+    model: nn.Module
+    layout: Layout
+    mean: bool
+    on_pass: Callable[[int, Gradients], None]
+    probe: bool = True
+    calls: list[Call] = field(default_factory=list)
+    _seen: list[tuple[str, int]] | None = None
+    _handles: list[Any] = field(default_factory=list)
+
+    def attach(self) -> None:
+        """Start recording: the forward of each recorded module is replaced on the instance."""
+        self.anchor = torch.zeros((), requires_grad=True)
+        for site in sites_of(self.model, self.layout):
+            site.module.forward = functools.partial(_recorded, self, site)
+        self._handles.append(self.model.register_forward_pre_hook(self._begin, with_kwargs=True))
+
+    def detach(self) -> None:
+        """Stop recording."""
+        for site in sites_of(self.model, self.layout):
+            site.module.__dict__.pop("forward", None)
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self.calls.clear()
+
+    @property
+    def active(self) -> bool:
+        """Whether calls are recorded now."""
+        return self.model.training and torch.is_grad_enabled()
+
+    def _begin(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if not self.active or self._seen is not None:
+            return
+        self.flush()
+        if self.probe:
+            self.probe = False
+            check_records(self, args, kwargs)
+
+    def flush(self) -> None:
+        """Hand over the pass that was run backward, if one was."""
+        calls, self.calls = [call for call in self.calls if call.grad is not None], []
+        if not calls:
+            return
+        sizes = {call.records for call in calls}
+        if len(sizes) > 1:
+            odd = ", ".join(f"{call.site.name}: {call.records}" for call in calls[:8])
+            raise RecordError(
+                f"layers of one pass saw different numbers of records ({odd}): keep the record the first axis "
+                "everywhere, and expand shared inputs (such as positions) to the batch"
+            )
+        records = sizes.pop()
+        found: dict[int, list[Piece]] = {}
+        with torch.no_grad():
+            for call in calls:
+                for place, piece in call.pieces(float(records) if self.mean else 1.0).items():
+                    found.setdefault(place, []).append(piece)
+            self.on_pass(records, {place: added(pieces) for place, pieces in found.items()})
+
+
+def _recorded(recorder: Recorder, site: Site, *args: Any, **kwargs: Any) -> Any:
+    if recorder._seen is not None:
+        recorder._seen.append((site.name, _records(site, args, kwargs)))
+    if not recorder.active:
+        return type(site.module).forward(site.module, *args, **kwargs)
+    records = _records(site, args, kwargs)
+    output = site.rule.forward(site.module, *args, **kwargs)
+    rest: tuple[Any, ...] = ()
+    if isinstance(output, tuple) and isinstance(site.module, nn.MultiheadAttention):
+        output, rest = output[0], tuple(None if one is None else one.detach() for one in output[1:])
+    if not isinstance(output, Tensor):
+        raise RecordError(
+            f"{site.name} returns {type(output).__name__}: a layer that owns parameters must return one tensor"
+        )
+    kept = tuple(one.detach() if isinstance(one, Tensor) else one for one in args)
+    named = {key: one.detach() if isinstance(one, Tensor) else one for key, one in kwargs.items()}
+    call = Call(site, kept, named, records)
+    recorder.calls.append(call)
+    tapped = _Tap.apply(output, recorder.anchor, call)
+    return (tapped, *rest) if rest else tapped
+
+
+def _records(site: Site, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, Tensor) and value.ndim:
+            return len(value)
+    raise RecordError(f"{site.name} was called without a tensor whose first axis is the record")
+
+
+def check_records(recorder: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Run the model on the batch and on the batch without its last record, and compare.
+
+    Raises RecordError where a layer's first axis does not follow the batch, or where the answer for one record
+    changes when another one leaves.
+    """
+    sizes = [len(value) for value in (*args, *kwargs.values()) if isinstance(value, Tensor) and value.ndim]
+    if not sizes:
+        return
+    n = sizes[0]
+    whole = _picked(args, kwargs, n, [*range(n), 0])  # one record more, so that a batch of one can lose one
+    part = _picked(args, kwargs, n, list(range(n)))
+    before, rows = _probed(recorder, *whole)
+    after, fewer = _probed(recorder, *part)
+    for (name, one), (_, two) in zip(rows, fewer, strict=True):
+        if (one, two) != (n + 1, n):
+            raise RecordError(
+                f"{name} saw {one} and {two} rows for batches of {n + 1} and {n} records: the first axis of its input "
+                "must be the record; expand shared inputs (such as positions) to the batch, and do not fold other "
+                "axes into the first"
+            )
+    for one, two in zip(_tensors(before), _tensors(after), strict=True):
+        if one.shape[:1] == (n + 1,) and one.shape[1:] == two.shape[1:] and two.is_floating_point():
+            near = torch.allclose(
+                one[:n], two, rtol=1e-2, atol=1e-3 * float(two.abs().max().nan_to_num()), equal_nan=True
+            )
+            if not near:
+                raise RecordError(
+                    "the model's answer for one record depends on the others of its batch: replace what mixes records "
+                    "(statistics over the batch, attention across it)"
+                )
+
+
+def _picked(args: tuple[Any, ...], kwargs: dict[str, Any], n: int, rows: list[int]) -> tuple[Any, Any]:
+    def pick(value: Any) -> Any:
+        return value[rows] if isinstance(value, Tensor) and value.ndim and len(value) == n else value
+
+    return tuple(map(pick, args)), {key: pick(value) for key, value in kwargs.items()}
+
+
+def _probed(recorder: Recorder, args: Any, kwargs: Any) -> tuple[Any, list[tuple[str, int]]]:
+    modes = {module: module.training for module in recorder.model.modules()}
+    recorder._seen = []
+    try:
+        recorder.model.eval()
+        with torch.no_grad():
+            answer = recorder.model(*args, **kwargs)
+        return answer, recorder._seen
+    finally:
+        recorder._seen = None
+        for module, mode in modes.items():
+            module.training = mode
+
+
+def _tensors(answer: Any) -> list[Tensor]:
+    if isinstance(answer, Tensor):
+        return [answer]
+    if isinstance(answer, dict):
+        answer = list(answer.values())
+    if isinstance(answer, tuple | list):
+        return [one for part in answer for one in _tensors(part)]
+    return []

@@ -1,0 +1,273 @@
+"""One private training: records' gradients are clipped and summed, noise is added once a step, steps are counted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from shapedp.accounting import Plan
+from shapedp.mechanisms import Additive
+from shapedp.mechanisms.watch import is_watched, watched
+from shapedp.privacy import Bracket, Certificate, GaussianLoss, loss_of
+from shapedp.sampling import Source
+from shapedp.sensitivity import Sensitivity
+from shapedp.torch.accountant import Account
+from shapedp.torch.clips import Clip, NormClip
+from shapedp.torch.layout import Layout
+from shapedp.torch.loader import Part
+from shapedp.torch.noise import Noise
+from shapedp.torch.processes import Processes
+from shapedp.torch.recorder import Gradients, RecordError
+
+Tensor = torch.Tensor
+OWN = 2.0**-16  # relative rounding of one record's float32 norm and row, with room
+OTHERS = 2.0**-22  # what rounding of the sum may change per record beside it, relative to the clip
+GRID = 2.0**-23  # of a GPU release, relative to the noise
+
+
+def margin(expected: float, dim: int, scale: float) -> float:
+    """What float32 arithmetic may add to a record's reach, relative to the clip.
+
+    A row is within `OWN` of its bound; the sum of twice the expected number of records moves by at most 2^-23 of the
+    clip for each when one record leaves; a release on a GPU rounds the sum to a grid of 2^-23 of the noise.
+    """
+    return OWN + OTHERS * expected + scale * GRID * math.sqrt(dim)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a training stands: the epsilon spent so far is in `epsilon` at `delta`."""
+
+    step: int
+    steps: int | None
+    epsilon: Bracket
+    delta: float
+
+    def __str__(self) -> str:
+        total = "" if self.steps is None else f"/{self.steps}"
+        low, high = self.epsilon.lower, self.epsilon.upper
+        return f"step {self.step}{total}: epsilon in [{low:.4g}, {high:.4g}] at delta {self.delta:g}"
+
+
+@dataclass(eq=False)
+class Training:
+    """What `make_private` sets up; the optimizer's `privacy_` and the loader's `privacy_` are this object.
+
+    Guarantee: each optimizer step adds the law of `mechanism` once to a sum in which one record's row lies in its
+    sensitivity set; `certificate` is computed from the steps taken.
+    """
+
+    model: nn.Module
+    layout: Layout
+    clip: Clip
+    noise: Noise
+    scale: float
+    mechanism: Additive
+    account: Account
+    expected: float
+    processes: Processes
+    source: Source
+    mean: bool = True
+    report: Callable[[Progress], None] | None = None
+    report_every: int = 1
+    draw: Callable[[Any, Tensor], Tensor] | None = None
+    total: Tensor | None = None
+    part: Part | None = None
+    _rows: int = 0
+    _fresh: bool = True
+    _flush: Callable[[], None] | None = None
+
+    def __post_init__(self) -> None:
+        self._named = dict(self.model.named_parameters())
+        self._parameters = [self._named[name] for name in self.layout.names]
+
+    # What users ask.
+
+    @property
+    def certificate(self) -> Certificate:
+        """The claim, computed for the noise and the steps of this training."""
+        return self.account.certificate()
+
+    @property
+    def plan(self) -> Plan:
+        """The steps taken so far (all planned ones before the first)."""
+        return self.account.plan()
+
+    @property
+    def steps(self) -> int:
+        """The number of steps taken."""
+        return self.account.taken
+
+    def epsilon(self, delta: float | None = None) -> Bracket:
+        """The epsilon spent so far, as a bracket."""
+        return self.account.spent(delta)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The account and the clip, for a checkpoint beside the model's and the optimizer's."""
+        return {"account": self.account.state_dict(), "clip": self.clip}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self.account.load_state_dict(state["account"])
+        self._set_clip(state["clip"])
+
+    # What the loader, the recorder and the optimizer tell.
+
+    def receive(self, part: Part) -> None:
+        """The loader hands out a piece of a draw."""
+        self._finish_pass()
+        if self.total is not None and (self.part is None or self.part.last):
+            raise RuntimeError(
+                "gradients of one Poisson batch are still waiting for optimizer.step() when the next batch begins: "
+                "step after every batch; to work in smaller pieces pass physical_batch_size to make_private"
+            )
+        self.part, self._rows = part, 0
+
+    def add(self, records: int, gradients: Gradients) -> None:
+        """Clip the gradients of some records of the piece and add them up."""
+        if self.part is None:
+            raise RuntimeError("gradients arrived before a batch: iterate over the loader that make_private returned")
+        self._rows += records
+        if self._rows > max(self.part.records, 1):
+            raise RecordError(
+                f"{self._rows} records were run backward in a batch of {self.part.records}: each may add its gradient once "
+                "a step (no second pass over the same batch, no other axis folded into the first)"
+            )
+        if self.part.records == 0:
+            return
+        rows = self._summed(records, gradients)
+        self.total = rows if self.total is None else self.total + rows
+
+    def before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """Put the private gradient in place; on all but the last piece of a draw leave none, so that nothing moves."""
+        if any(one is not None for one in (*args[1:], *kwargs.values())):
+            raise TypeError("a private optimizer takes no closure: call backward() first, then step()")
+        self._finish_pass()
+        self._check_parameters(optimizer)
+        if self.part is None:
+            raise RuntimeError("no batch has been drawn: iterate over the loader that make_private returned")
+        if not self._fresh and self._rows == 0 and self.part.last and self.total is None:
+            raise RuntimeError("optimizer.step() was called twice on one batch: draw the next one first")
+        if not self.part.last:
+            for parameter in self._parameters:
+                parameter.grad = None
+            return
+        flat = self._release()
+        for parameter, value in zip(self._parameters, self.layout.split(flat), strict=True):
+            parameter.grad = value.to(parameter.dtype)
+
+    # How.
+
+    def _finish_pass(self) -> None:
+        if self._flush is not None:
+            self._flush()
+
+    def _check_parameters(self, optimizer: Any) -> None:
+        known = {id(parameter) for parameter in self._parameters}
+        if not all(parameter.requires_grad for parameter in self._parameters):
+            raise RuntimeError("a parameter was frozen after make_private: freeze first, then call make_private")
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if id(parameter) not in known and parameter.requires_grad:
+                    raise RuntimeError(
+                        "the optimizer holds a trainable parameter that is not private: call make_private after "
+                        "unfreezing or adding parameters"
+                    )
+
+    def _summed(self, records: int, gradients: Gradients) -> Tensor:
+        """The sum of the clipped rows; a record whose gradient is not finite adds zero."""
+        if isinstance(self.clip, NormClip):
+            return self._summed_by_norms(self.clip, records, gradients)
+        flat = self._laid_out(records, gradients)
+        good = torch.isfinite(torch.linalg.vector_norm(flat.double(), dim=1))
+        if not bool(good.all()):
+            flat = torch.where(good[:, None], flat, torch.zeros_like(flat))
+        rows = self.clip.rows(flat, self.layout)
+        return torch.where(good[:, None], rows, torch.zeros_like(rows)).sum(0)
+
+    def _summed_by_norms(self, clip: NormClip, records: int, gradients: Gradients) -> Tensor:
+        blocks = clip.blocks(self.layout)
+        like = next(iter(gradients.values())).squared_norms()
+        squares = [like.new_zeros(records) for _ in range(blocks[-1] + 1)]
+        for place, piece in gradients.items():
+            squares[blocks[place]] = squares[blocks[place]] + piece.squared_norms()
+        norms = torch.stack(squares, dim=1).sqrt()
+        bad = ~torch.isfinite(norms).all(1)
+        if bool(bad.any()):
+            gradients = {place: piece.without(bad) for place, piece in gradients.items()}
+            norms = torch.where(bad[:, None], torch.zeros_like(norms), norms)
+        factors = clip.factors(norms)
+        parts = []
+        for place, size in enumerate(self.layout.sizes):
+            piece = gradients.get(place)
+            if piece is None:
+                parts.append(like.new_zeros(size))
+            else:
+                parts.append(piece.weighted_sum(factors[:, blocks[place]]).reshape(-1))
+        extra = clip.statistics(norms)
+        if extra is not None:
+            parts.append(torch.where(bad[:, None], torch.zeros_like(extra), extra).sum(0))
+        return torch.cat(parts)
+
+    def _laid_out(self, records: int, gradients: Gradients) -> Tensor:
+        like = next(iter(gradients.values())).dense()
+        flat = like.new_zeros(records, self.layout.dim)
+        for place, part in enumerate(flat.split(self.layout.sizes, dim=1)):
+            if place in gradients:
+                part.copy_(gradients[place].dense().flatten(1))
+        return flat
+
+    def _release(self) -> Tensor:
+        """Sum over processes, noise once, the mean gradient."""
+        total, self.total, self._fresh = self.total, None, False
+        if total is None:
+            total = torch.zeros(self.mechanism.law.dim, device=self._parameters[0].device)
+        total = self.processes.sum_at_first(total.float())
+        self.account.charge()
+        noisy = self._noisy(total) if self.processes.first else torch.empty_like(total)
+        noisy = self.processes.from_first(noisy)
+        answer = noisy / self.expected
+        flat = self.clip.gradient(answer, self.layout)
+        following = self.clip.updated(answer, self.layout)
+        if following is not self.clip:
+            self._set_clip(following)
+        if self.report is not None and self.processes.first and self.account.taken % self.report_every == 0:
+            self.report(Progress(self.account.taken, self.account.limit, self.epsilon(), self.account.delta))
+        return flat if self.mean else flat * self.expected
+
+    def _noisy(self, total: Tensor) -> Tensor:
+        if is_watched():
+            self.account.secure = False
+        if self.draw is not None and not is_watched():
+            return self.draw(self.mechanism.law, total)
+        query = total.detach().cpu().numpy()
+        noisy = watched(self.mechanism, query, lambda: self.mechanism.law.add_to(query, self.source))
+        return torch.from_numpy(np.ascontiguousarray(noisy)).to(total)
+
+    def _set_clip(self, clip: Clip) -> None:
+        """Another clip, chosen from released answers only, under the loss that was planned."""
+        if type(clip) is not type(self.clip):
+            raise TypeError(f"the clip was {type(self.clip).__name__}, the new one is {type(clip).__name__}")
+        sensitivity = self.widened(clip.sensitivity(self.layout))
+        mechanism = Additive(
+            self.noise.law(sensitivity, self.layout, self.scale),
+            sensitivity,
+            self.mechanism.epsilon,
+            self.mechanism.delta,
+        )
+        planned, found = self.account.step.subject.loss, loss_of(mechanism.law, sensitivity)
+        if not (isinstance(planned, GaussianLoss) and isinstance(found, GaussianLoss) and found.mu <= planned.mu):
+            raise ValueError("a clip may change during training with Gaussian noise that follows it, and no other")
+        self.clip, self.mechanism = clip, mechanism
+
+    def widened(self, sensitivity: Sensitivity) -> Sensitivity:
+        """The set with room for rounding."""
+        if sensitivity.adjacency != "add-remove":
+            raise ValueError(f"a clip's sensitivity must be that of 'add-remove', got {sensitivity.adjacency!r}")
+        return sensitivity.scaled(1 + margin(self.expected, sensitivity.dim, self.scale), "add-remove")

@@ -1,0 +1,48 @@
+"""What a model must not hold if its records are to be told apart."""
+
+from __future__ import annotations
+
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.instancenorm import _InstanceNorm
+from torch.nn.parallel import DataParallel, DistributedDataParallel
+
+from shapedp.torch.rules import RULES
+
+
+def check_model(model: nn.Module) -> None:
+    """Raise ValueError with cause and remedy for each module that cannot be trained privately."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a torch Module, got {type(model).__name__}")
+    faults = [f"{name or 'the model'}: {fault}" for name, m in model.named_modules() if (fault := fault_of(m))]
+    if faults:
+        raise ValueError("the model cannot be trained privately: " + "; ".join(faults))
+
+
+def fault_of(module: nn.Module) -> str | None:
+    """Why a module is refused, or None."""
+    if isinstance(module, DistributedDataParallel | DataParallel):
+        return "pass the bare model; the processes of torch.distributed are found by make_private"
+    if isinstance(module, _InstanceNorm):
+        return (
+            "set track_running_stats=False: running statistics are not private" if module.track_running_stats else None
+        )
+    if isinstance(module, _BatchNorm):
+        return (
+            f"{type(module).__name__} mixes the records of a batch; replace it by nn.GroupNorm (or nn.LayerNorm), "
+            "for instance with opacus.validators.ModuleValidator.fix"
+        )
+    if isinstance(module, nn.RNNBase):
+        return f"{type(module).__name__} hides its steps; use the layers of opacus.layers (DPLSTM, DPGRU, DPRNN)"
+    if isinstance(module, nn.Embedding) and (module.max_norm is not None or module.scale_grad_by_freq or module.sparse):
+        return "an Embedding with max_norm, scale_grad_by_freq or sparse gradients mixes records; leave these off"
+    if isinstance(module, nn.MultiheadAttention) and not module.batch_first:
+        return "build MultiheadAttention with batch_first=True: the record must be the first axis"
+    if type(module) not in RULES and any(p.requires_grad for p in module.parameters(recurse=False)):
+        noisy = [m for m in module.modules() if isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0]
+        if noisy or getattr(module, "dropout", 0.0):
+            return (
+                f"{type(module).__name__} owns parameters and drops out at random inside: its records cannot be run "
+                "again alone; set dropout to 0 there, or move the parameters into layers of their own"
+            )
+    return None
