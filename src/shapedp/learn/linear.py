@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from shapedp.learn.base import PrivateEstimator, checked_rows, checked_target
-from shapedp.learn.moments import Bounds, moments
+from shapedp.learn.base import PrivateEstimator, checked_rows
+from shapedp.learn.moments import Bounds, Reading
 from shapedp.learn.solvers.linear import SOLVERS, Draws, Problem
 from shapedp.learn.solvers.linear.auto import choose
-from shapedp.learn.tables import InMemory
+from shapedp.learn.tables import read_table
 from shapedp.numerics.checks import count, one_of, positive
 from shapedp.sensitivity import Adjacency
 
@@ -66,22 +66,21 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         self.progress = progress
 
     def fit(self, X: Any, y: Any) -> LinearRegression:
-        """Fit to features X (n, d), dense or sparse, and a target y (n,)."""
+        """Fit to features X (n, d) and a target y (n,) or the name of its column: whatever `read_table` reads."""
         epsilon, delta, adjacency = self._claim()
         bounds = self._bounds()
         rows = None if self.sketch_rows is None else count("sketch_rows", self.sketch_rows)
         one_of("solver", self.solver, ("auto", *SOLVERS))
-        x = checked_rows(self, X)
-        table = InMemory(x, checked_target(y, x.shape[0]))
-        order = table.columns + bool(self.fit_intercept)
-        problem = Problem(table.records, order, bounds, epsilon, delta, adjacency, rows)
+        data = Reading(read_table(self, X, y), bounds, self.progress)
+        order = self.n_features_in_ + bool(self.fit_intercept)
+        problem = Problem(data.records, order, bounds, epsilon, delta, adjacency, rows)
         name = choose(problem) if self.solver == "auto" else self.solver
         solver = SOLVERS[name]
         if adjacency not in solver.adjacencies:
             raise ValueError(f"solver {name!r} is for adjacency {', '.join(solver.adjacencies)}, got {adjacency!r}")
         mechanisms = solver.mechanisms(problem)
         self.privacy_ = self._certify(mechanisms)
-        found = solver.solve(moments(table, bounds), mechanisms, Draws(self._rng(), self.unsafe))
+        found = solver.solve(data.moments, mechanisms, Draws(self._rng(), self.unsafe))
         self.solver_ = name
         self.ridge_ = found.ridge
         self._publish(found.weights, found.covariance, bounds.constant)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, cached_property, reduce
+from threading import Event, Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.learn.tables import Table, without_odd
-from shapedp.numerics.gram import gram_error, gram_sum
+from shapedp.learn.tables import CHUNK, Table
+from shapedp.numerics.checks import count
+from shapedp.numerics.gram import BLOCK, GramSum, gram_error
 from shapedp.sensitivity import L2
 
 Floats = NDArray[np.float64]
+HUGE = 1e200  # squares up to here are sums without overflow
 
 
 @dataclass(frozen=True)
@@ -40,7 +47,7 @@ class Bounds:
 class Moments:
     """Z^T Z of records z = [x, c, y] within `bounds`; a record with a NaN or an infinity is a row of zeros.
 
-    Guarantee: off by at most `error` in the Frobenius norm, from rounding.
+    Guarantee: off by at most `error` in the Frobenius norm, from rounding; the same whatever the number of threads.
     """
 
     gram: Floats
@@ -59,22 +66,190 @@ class Moments:
 
     @property
     def error(self) -> float:
-        """A bound on the rounding, `gram_error` times the most the trace can be."""
-        return gram_error(self.records) * self.records * self.bounds.row**2
+        """A bound on the rounding, from the sizes and the bounds alone."""
+        return gram_error(self.records, len(self.gram)) * self.bounds.row**2 * (1 + 2.0**-50)
 
 
-def moments(table: Table, bounds: Bounds) -> Moments:
-    """One pass over the table."""
-    wide = table.columns + (bounds.constant > 0) + 1
-    return Moments(gram_sum(clipped_blocks(table, bounds), wide), table.records, bounds)
+class Partial:
+    """The moments of some of the records, as exact integers: partial results merge in any order to the same bits."""
+
+    def __init__(self, columns: int, bounds: Bounds) -> None:
+        self.columns, self.bounds = columns, bounds
+        self.records = self.blocks = 0
+        self.total = GramSum(columns + (bounds.constant > 0) + 1, bounds.row)
+
+    def add(self, x: Any, y: Floats) -> None:
+        """Add records, in blocks of 1024."""
+        buffer = np.empty((min(BLOCK, len(y)), self.columns + (self.bounds.constant > 0) + 1))
+        for start in range(0, len(y), BLOCK):
+            piece = slice(start, start + BLOCK)
+            self.total.add(clipped(x[piece], y[piece], self.bounds, buffer))
+            self.blocks += 1
+        self.records += len(y)
+
+    def merge(self, other: Partial) -> Partial:
+        """Add what another part found."""
+        self.total.merge(other.total)
+        self.records += other.records
+        self.blocks += other.blocks
+        return self
+
+    def moments(self) -> Moments:
+        """The sum so far."""
+        if not self.records:
+            raise ValueError("x must hold at least one record, got 0 records")
+        if self.blocks > most_blocks(self.records):
+            raise ValueError(
+                f"{self.records} records came in {self.blocks} pieces, too many to bound their rounding: "
+                "merge them into pieces of 64 records or more"
+            )
+        return Moments(self.total.value(), self.records, self.bounds)
 
 
-def clipped_blocks(table: Table, bounds: Bounds) -> Iterator[Any]:
-    """Blocks of rows [x, c, y], clipped."""
-    ball = L2(bounds.feature, dim=table.columns)
-    for x, y in table.blocks():
-        features, target, kept = without_odd(x, y)
-        inside = ball.clip(features, adjacency="zero-out")[0]
-        dense = inside.toarray() if hasattr(inside, "toarray") else inside
-        middle = [np.where(kept, bounds.constant, 0.0)] if bounds.constant > 0 else []
-        yield np.column_stack([dense, *middle, np.clip(target, -bounds.target, bounds.target)])
+def moments(table: Table, bounds: Bounds, *, progress: bool = False, threads: int | None = None) -> Moments:
+    """One pass over the table, in `threads` threads (as many as there are cores), with one more block each in memory.
+
+    A table may bring its own `moments(bounds, progress)`: one whose records are elsewhere.
+    """
+    own = getattr(table, "moments", None)
+    if own is not None:
+        found: Moments = own(bounds, progress)
+        return found
+    share = -(-table.records // CHUNK) if table.records else cores()
+    workers = min(cores() if threads is None else count("threads", threads), share)
+    with one_blas_thread(), _bar(table.records, progress) as advance:
+        blocks, lock, stop = table.blocks(), Lock(), Event()
+
+        def work() -> Partial:
+            part = Partial(table.columns, bounds)
+            while not stop.is_set():
+                with lock:
+                    block = next(blocks, None)
+                if block is None:
+                    break
+                part.add(*block)
+                advance(len(block[1]))
+            return part
+
+        if workers == 1:
+            return work().moments()
+        with ThreadPoolExecutor(workers) as pool:
+            tasks = [pool.submit(work) for _ in range(workers)]
+            try:
+                wait(tasks, return_when=FIRST_EXCEPTION)
+            finally:
+                stop.set()
+        return reduce(Partial.merge, [task.result() for task in tasks]).moments()
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A table about to be read: `records` before the pass where they are known, `moments` by one pass, once."""
+
+    table: Table
+    bounds: Bounds
+    progress: bool = False
+
+    @cached_property
+    def records(self) -> int:
+        """The number of records; a stream is read for it."""
+        return self.moments.records if self.table.records is None else self.table.records
+
+    @cached_property
+    def moments(self) -> Moments:
+        """The moments."""
+        return moments(self.table, self.bounds, progress=self.progress)
+
+
+def clipped(x: Any, y: Floats, bounds: Bounds, buffer: Floats) -> Floats:
+    """Rows [x, c, y] within the bounds, written into the buffer; records that are not finite become zeros.
+
+    Guarantee: |x|_2 <= bounds.feature exactly: a row is left as it is if its computed norm, rounding allowed for, is
+    below the bound, otherwise scaled to just inside. No record depends on another.
+    """
+    rows = buffer[: len(y)]
+    width = x.shape[1]
+    features = rows[:, :width]
+    with np.errstate(all="ignore"):
+        features[...] = x.toarray() if hasattr(x, "toarray") else x
+        square = np.einsum("ij,ij->i", features, features)
+        kept = np.isfinite(y)
+        slack = (width + 8) * 2.0**-52
+        outside = np.flatnonzero(~(square <= bounds.feature**2 * (1 - 2 * slack)))
+        if outside.size:
+            _pull(features, outside, square, bounds.feature, slack, kept)
+    if bounds.constant > 0:
+        rows[:, width] = bounds.constant
+    np.clip(y, -bounds.target, bounds.target, out=rows[:, -1])
+    if not kept.all():
+        rows[~kept] = 0.0
+    return rows
+
+
+def _pull(
+    features: Floats, outside: NDArray[np.int64], square: Floats, radius: float, slack: float, kept: NDArray[np.bool_]
+) -> None:
+    """Rows near or beyond the bound scaled inside; those whose square overflows by the exact clip, odd ones marked."""
+    plain = square[outside] < HUGE
+    near, far = outside[plain], outside[~plain]
+    features[near] *= (radius * (1 - 2 * slack) / np.sqrt(square[near]))[:, None]
+    if far.size:
+        finite = np.isfinite(features[far]).all(axis=1)
+        kept[far[~finite]] = False
+        large = far[finite]
+        if large.size:
+            features[large] = L2(radius, dim=features.shape[1]).clip(features[large], adjacency="zero-out")[0]
+
+
+def most_blocks(records: int) -> int:
+    """The number of blocks that `gram_error` allows for."""
+    return records // 64 + 64
+
+
+def cores() -> int:
+    """The cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on this platform
+        return os.cpu_count() or 1
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    return ThreadpoolController()
+
+
+_LIMIT = Lock()
+_limited: list[Any] = []
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Matrix products in the calling thread only, so that their bits do not depend on the number of cores."""
+    with _LIMIT:
+        if not _limited:
+            _limited.append(_controller().limit(limits=1, user_api="blas"))
+        _limited.append(None)
+    try:
+        yield
+    finally:
+        with _LIMIT:
+            _limited.pop()
+            if len(_limited) == 1:
+                _limited.pop().restore_original_limits()
+
+
+@contextmanager
+def _bar(total: int | None, shown: bool) -> Iterator[Callable[[int], object]]:
+    """A progress bar over records, where one is asked for and tqdm is there."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        shown = False
+    if not shown:
+        yield lambda n: None
+        return
+    with tqdm(total=total, unit=" records", unit_scale=True) as bar:
+        yield bar.update

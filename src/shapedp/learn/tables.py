@@ -1,29 +1,37 @@
-"""Rows in blocks, from whatever holds them."""
+"""Rows in blocks, from whatever holds them: the one way estimators read their data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils.validation import column_or_1d
+
+from shapedp.learn.base import checked_rows, checked_target
 
 Floats = NDArray[np.float64]
 CHUNK = 4096  # rows of a block, a multiple of numerics.gram.BLOCK
+NO_TARGET: Any = object()
 
 
 class Table(Protocol):
-    """Records with a target, read in one pass."""
+    """Records with a target, read in blocks."""
 
     @property
-    def records(self) -> int:
-        """The number of records, public."""
+    def records(self) -> int | None:
+        """The number of records, public; None where only a pass tells (a stream)."""
 
     @property
     def columns(self) -> int:
         """The number of features, public."""
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the features, where they have any."""
 
     def blocks(self) -> Iterator[tuple[Any, Floats]]:
         """Features (dense or CSR) and target of CHUNK records at a time; fewer in the last block only."""
@@ -35,6 +43,7 @@ class InMemory:
 
     x: Any
     y: Floats
+    names: tuple[str, ...] | None = None
 
     @property
     def records(self) -> int:
@@ -47,6 +56,91 @@ class InMemory:
     def blocks(self) -> Iterator[tuple[Any, Floats]]:
         for start in range(0, self.records, CHUNK):
             yield self.x[start : start + CHUNK], self.y[start : start + CHUNK]
+
+
+def read_table(estimator: Any, x: Any, y: Any = NO_TARGET, *, classes: Sequence[Any] | None = None) -> Table:
+    """What `fit(x, y)` was given as a `Table`; sets `n_features_in_` and `feature_names_in_` of the estimator.
+
+    x: an array, a scipy sparse matrix of any format, a pandas or polars frame, a pyarrow table, record batch reader or
+    dataset (anything that exports an Arrow stream), the path of a parquet, csv or feather file, a folder or a list of
+    such, or a `Table`. y: an array or, where x has named columns, the name of one, the others being the features; left
+    out where there is none (targets are 0 then). `classes` turns labels into -1 (the first) and +1 (the second).
+
+    Guarantee: errors depend on types, names and sizes only. What is no number (a null, an unreadable cell, a label
+    that is not one of the classes) is NaN in the blocks, and `moments` turns such a record into zeros.
+    """
+    if hasattr(x, "blocks") and hasattr(x, "columns"):
+        _describe(estimator, x.names, x.columns)
+        table: Table = x
+        return table
+    from shapedp.learn.streams import Streamed, source_of
+
+    source = source_of(x)
+    if source is None:
+        rows = checked_rows(estimator, x)
+        return InMemory(rows, in_memory_target(y, rows.shape[0], classes))
+    named = isinstance(y, str)
+    features = tuple(name for name in source.names if not (named and name == y))
+    if named and y not in source.names:
+        raise ValueError(f"x has no column {y!r}; it has {', '.join(map(str, source.names))}")
+    odd = source.odd((*features, y) if named and classes is None else features)
+    if odd:
+        listed = ", ".join(f"{name} ({kind})" for name, kind in odd.items())
+        raise ValueError(f"columns must hold numbers; these do not: {listed}. Convert them or leave them out")
+    if source.records == 0 or not features:
+        raise ValueError(f"x must hold at least one record and one feature, got {source.records} and {len(features)}")
+    target = y if named else None if y is NO_TARGET else in_memory_target(y, source.records, classes)
+    _describe(estimator, features, len(features))
+    return Streamed(source, features, target, None if classes is None else tuple(classes))
+
+
+def labels_of(x: Any, y: Any) -> NDArray[Any]:
+    """The distinct labels of y, sorted, from one pass over y alone where it is the name of a column.
+
+    Which labels occur is then treated as public; a stream that can be read once only is refused.
+    """
+    if not isinstance(y, str):
+        return np.unique(column_or_1d(y))
+    from shapedp.learn.streams import source_of
+
+    source = source_of(x)
+    if source is None or y not in source.names:
+        raise ValueError(f"x has no column {y!r}")
+    if source.once:
+        raise ValueError("the labels of a stream that can be read only once are not known: name the classes")
+    seen: set[Any] = set()
+    for _, (values,) in source.parts((), y):
+        seen.update(value for value in set(values.tolist()) if value is not None and value == value)
+    return np.array(sorted(seen))
+
+
+def in_memory_target(y: Any, records: int | None, classes: Sequence[Any] | None) -> Floats:
+    """A vector of targets: numbers, or -1 and +1 for labels; zeros without y."""
+    if y is NO_TARGET:
+        return np.zeros(records or 0)
+    if classes is None:
+        return checked_target(y, len(y) if records is None else records)
+    labels = column_or_1d(y, warn=True)
+    if records is not None and len(labels) != records:
+        raise ValueError(f"x and y must have as many rows as each other, got {records} and {len(labels)}")
+    return signs(labels, classes)
+
+
+def signs(labels: NDArray[Any], classes: Sequence[Any]) -> Floats:
+    """-1 for the first class, +1 for the second, NaN for anything else."""
+    if len(classes) != 2:
+        raise ValueError(f"classes must name two labels, got {list(classes)!r}")
+    values = np.asarray(labels, dtype=object)
+    return np.where(values == classes[1], 1.0, np.where(values == classes[0], -1.0, np.nan))
+
+
+def _describe(estimator: Any, names: tuple[str, ...] | None, columns: int) -> None:
+    """The attributes that scikit-learn sets on fitting."""
+    estimator.n_features_in_ = columns
+    if names is not None and all(isinstance(name, str) for name in names):
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
 
 
 def without_odd(x: Any, y: Floats) -> tuple[Any, Floats, NDArray[np.bool_]]:

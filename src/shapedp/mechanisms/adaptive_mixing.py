@@ -72,7 +72,7 @@ class AdaptiveMixing(Sketching):
         """How far the computed eigenvalue may be off, in units of C^2."""
         if self.records is None or self.dim is None:
             return 0.0
-        return (gram_error(self.records) + eigenvalue_error(self.dim)) * self.records
+        return gram_error(self.records, self.dim) + eigenvalue_error(self.dim) * self.records
 
     @cached_property
     def loss(self) -> Loss:
@@ -80,7 +80,7 @@ class AdaptiveMixing(Sketching):
         mu = (1 + 2 * self._slip) / self.eta * UP
         if self.records is None or self.dim is None:
             return MixingLoss(self.rows, UP / self.gamma, self.adjacency, mu, 0.0).with_failure(self.failure)
-        base = MixingLoss(self.rows, float_share(self.gamma, self.records), self.adjacency, mu, 0.0)
+        base = MixingLoss(self.rows, float_share(self.gamma, self.records, self.dim), self.adjacency, mu, 0.0)
         missed = rounding(self.rows, self.gamma, self.records, self.dim)
         return base.with_failure(self.failure, total_variation=missed)
 
@@ -119,7 +119,8 @@ class AdaptiveMixing(Sketching):
         tau = -float(special.ndtri(share * (delta - spent)))
         aim = (delta - spent) * (1 - share) * (1 - 2.0**-20)
         gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, mu=mu * (1 + 2.0**-20)).gamma
-        gamma *= 1 + 2.0**-40 + (0 if records is None else 2 * gram_error(records) * records / (gamma - 1))
+        slip = 0.0 if records is None or dim is None else gram_error(records, dim)
+        gamma *= 1 + 2.0**-40 + 2 * slip / (gamma - 1)
         made = cls(rows, row_bound, gamma, 1 / mu, tau * (1 + 2.0**-30), epsilon, delta, adjacency, records, dim)
         made.certificate.require()
         return made

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.numerics.checks import count, numeric, one_of, positive, probability
-from shapedp.numerics.gram import BLOCK, factor, factor_error, gram_error, gram_sum
+from shapedp.numerics.gram import BLOCK, block_error, factor, factor_error, gram_error, gram_sum
 from shapedp.privacy import Certificate, Deferred, Loss, certificate_of
 from shapedp.privacy.losses.mixing import NEIGHBOURS, MixingLoss, Neighbours
 from shapedp.sampling import GAUSSIAN, Source, rounded_sum, source
@@ -22,7 +22,7 @@ from shapedp.sensitivity import L2
 SCHEMA = 1
 ROOM = 2.0**-10  # of delta, left for floating point where the sizes are not known yet
 UP = 1 + 2.0**-44
-CHUNK = 8 * BLOCK
+CHUNK = 4 * BLOCK
 Floats = NDArray[np.float64]
 
 
@@ -180,7 +180,7 @@ class Mixing(Sketching):
         least = 0.0 if self.dim == 1 and self.adjacency == "replace" else (1 - 2.0**-44) / self.gamma
         if self.records is None or self.dim is None:
             return MixingLoss(self.rows, UP / self.gamma, self.adjacency, least=least)
-        base = MixingLoss(self.rows, float_share(self.gamma, self.records), self.adjacency, least=least)
+        base = MixingLoss(self.rows, float_share(self.gamma, self.records, self.dim), self.adjacency, least=least)
         return base.with_failure(0.0, total_variation=rounding(self.rows, self.gamma, self.records, self.dim))
 
     @classmethod
@@ -209,7 +209,7 @@ class Mixing(Sketching):
             if not aim > 0:
                 raise ValueError(too_large(rows, records, dim, delta))
             gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency).gamma
-            gamma *= 1 + 2 * gram_error(records) * records / (gamma - 1)
+            gamma *= 1 + 2 * gram_error(records, dim) / (gamma - 1)
         made = cls(rows, row_bound, gamma * (1 + 2.0**-40), epsilon, delta, adjacency, records, dim)
         made.certificate.require()
         return made
@@ -243,7 +243,9 @@ def clipped_gram(table: Any, row_bound: float) -> Floats:
     """X^T X of the rows pulled into the row bound, a few thousand rows at a time."""
     n, d = table.shape
     ball = L2(row_bound, dim=d)
-    return gram_sum((ball.clip(table[i : i + CHUNK], adjacency="zero-out")[0] for i in range(0, n, CHUNK)), d)
+    return gram_sum(
+        (ball.clip(table[i : i + CHUNK], adjacency="zero-out")[0] for i in range(0, n, CHUNK)), d, row_bound
+    )
 
 
 def required(sized: Any) -> Certificate:
@@ -283,9 +285,9 @@ def normals(n: int, randomness: Source) -> Floats:
     return np.asarray(np.copysign(u, words))
 
 
-def float_share(gamma: float, records: int) -> float:
+def float_share(gamma: float, records: int, dim: int) -> float:
     """t = 1/gamma, and more by what rounding may take from the eigenvalues of the other records' covariance."""
-    return min(UP / gamma * (1 + 2 * gram_error(records) * records / (gamma - 1)), 1 - 2.0**-53)
+    return min(UP / gamma * (1 + 2 * gram_error(records, dim) / (gamma - 1)), 1 - 2.0**-53)
 
 
 def rounding(rows: int, gamma: float, records: int, dim: int) -> float:
@@ -293,8 +295,8 @@ def rounding(rows: int, gamma: float, records: int, dim: int) -> float:
 
     In units of the row bound: half of the noise, v = (gamma - 1)/2, is in the factored covariance A >= v I of trace
     at most n + d v, half is added last, exactly. A is the computed Gram matrix of the other records, which neighbours
-    share, and x x^T: only the block of 512 rows that holds x rounds differently, and the sum of the blocks by
-    4 units of n. The factor R^ has R^T R = A + E, so that |R^ - U R|_F <= |E|_F/sqrt(v)
+    share, and x x^T up to `block_error`: only the block of 1024 rows that holds x rounds differently, the blocks are
+    added exactly. The factor R^ has R^T R = A + E, so that |R^ - U R|_F <= |E|_F/sqrt(v)
     for a rotation U (Higham 2008, Theorem 6.2); with the float normals G^ and product, what is added to noise of
     standard deviation sqrt(v) is off by at most
 
@@ -304,8 +306,7 @@ def rounding(rows: int, gamma: float, records: int, dim: int) -> float:
     """
     n, d, k, v = float(records), float(dim), float(rows), (gamma - 1) / 2
     trace = n + d * v
-    block = min(records, BLOCK)
-    error = (factor_error(dim) * trace + 2.0**-51 * n + 2 * (block + 1) * block * 2.0**-53) * 1.01
+    error = (factor_error(dim) * trace + block_error(records, dim)) * 1.01
     if not error < v / 4:
         return 1 - 2.0**-53
     spectral, frobenius = math.sqrt(k) + math.sqrt(d) + 9, math.sqrt(k * d) + 9

@@ -2,51 +2,116 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
-BLOCK = 512
+BLOCK = 1024
 _U = 2.0**-53
+_LOW = 32
+_EVERY = 8  # additions between carries
+_STRAY = 64  # blocks beyond one per 64 rows that `gram_error` allows for
+
+
+class GramSum:
+    """The sum of x^T x over blocks of at most 1024 rows of norm at most `bound`, in integers.
+
+    Guarantee: each product is rounded once to a grid of at most 2^-47 bound^2, set by the bound alone; what is added
+    up is exact. So the result is the same in any order and any grouping: threads, workers, a block computed again.
+    Holds up to 2^37 rows.
+    """
+
+    def __init__(self, dim: int, bound: float) -> None:
+        self._grid = math.ldexp(1.0, math.frexp(bound * bound * BLOCK)[1] - 58)
+        self._high, self._low, self._whole = (np.zeros((dim, dim), dtype=np.int64) for _ in range(3))
+        self._product = np.empty((dim, dim))
+        self._pending = 0
+
+    def add(self, rows: Floats) -> None:
+        """Add the Gram matrix of up to 1024 rows."""
+        np.matmul(rows.T, rows, out=self._product)
+        np.multiply(self._product, 1 / self._grid, out=self._product)
+        np.rint(self._product, out=self._product)
+        np.copyto(self._whole, self._product, casting="unsafe")
+        self._low += self._whole
+        self._pending += 1
+        if self._pending == _EVERY:
+            self._carry()
+
+    def merge(self, other: GramSum) -> Self:
+        """Add what another sum of the same kind holds."""
+        if self._grid != other._grid:
+            raise ValueError("only sums with the same bound can be merged")
+        for part in (self, other):
+            part._carry()
+        self._high += other._high
+        self._low += other._low
+        self._carry()
+        return self
+
+    def value(self) -> Floats:
+        """The sum, symmetric, each entry within 2 units in the last place."""
+        self._carry()
+        total = (self._high.astype(np.float64) * 2.0**_LOW + self._low) * self._grid
+        return np.asarray((total + total.T) / 2)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Two integer matrices and the grid: what a worker sends."""
+        self._carry()
+        return {"grid": self._grid, "high": self._high, "low": self._low}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._grid, self._pending = state["grid"], 0
+        self._high, self._low = (np.array(state[name]) for name in ("high", "low"))
+        self._whole, self._product = np.empty_like(self._low), np.empty(self._low.shape)
+
+    def _carry(self) -> None:
+        """Keep the low word within [0, 2^32): the same sum always has the same words."""
+        self._high += self._low >> _LOW
+        self._low &= 2**_LOW - 1
+        self._pending = 0
 
 
 def gram(x: Any) -> Floats:
     """x^T x of a dense or sparse (n, d) array; see `gram_sum`."""
-    return gram_sum([x], x.shape[1])
+    rows = x.tocsr() if hasattr(x, "tocsr") else np.asarray(x, dtype=np.float64)
+    square = rows.power(2) if hasattr(rows, "power") else np.square(rows)
+    bound = math.sqrt(float(square.sum(axis=1).max())) * (1 + 2.0**-20) if square.size else 1.0
+    return gram_sum([rows], rows.shape[1], bound or 1.0)
 
 
-def gram_sum(parts: Iterable[Any], d: int) -> Floats:
-    """The sum of x^T x over dense or sparse (n, d) arrays, each of a multiple of 512 rows but for the last.
+def gram_sum(parts: Iterable[Any], d: int, bound: float) -> Floats:
+    """The sum of x^T x over dense or sparse (n, d) arrays of rows of norm at most `bound`.
 
-    Guarantee: the error is at most `gram_error(n)` times the sum of the rows' squared norms, in the Frobenius norm:
-    products of 512 rows err by 513 units of sum |x_i| |x_j| (Higham 2002, section 3.5, any order of summation), and
-    the blocks are added in twice the working precision (Knuth's two-sum).
+    Guarantee: see `gram_error`. The parts but for the last have a multiple of 1024 rows.
     """
-    total, carry, product, added, virtual = (np.zeros((d, d)) for _ in range(5))
+    total = GramSum(d, bound)
     for x in parts:
         for start in range(0, x.shape[0], BLOCK):
             part = x[start : start + BLOCK]
-            dense = np.asarray(part if isinstance(part, np.ndarray) else part.toarray(), dtype=np.float64)
-            np.matmul(dense.T, dense, out=product)
-            np.add(total, product, out=added)
-            np.subtract(added, total, out=virtual)
-            np.subtract(product, virtual, out=product)
-            np.subtract(added, virtual, out=virtual)
-            np.subtract(total, virtual, out=virtual)
-            carry += virtual
-            carry += product
-            total, added = added, total
-    total += carry
-    return np.asarray((total + total.T) / 2)
+            total.add(np.asarray(part if isinstance(part, np.ndarray) else part.toarray(), dtype=np.float64))
+    return total.value()
 
 
-def gram_error(n: int) -> float:
-    """The relative error of `gram`, in units of the trace."""
-    return (min(n, BLOCK) + 8) * _U * (1 + n * 2.0**-50)
+def gram_error(n: int, d: int) -> float:
+    """A bound on the error of a `GramSum` in the Frobenius norm, in units of the squared bound on the rows.
+
+    Products of m <= 1024 rows err by m + 1 units of sum |x_i| |x_j| (Higham 2002, section 3.5, any order of summation),
+    each block's rounding to the grid by d 2^-48; up to n/64 + 64 blocks are allowed for.
+    """
+    return (n * (min(n, BLOCK) + 4 + d / 2) * _U + _STRAY * d * 2.0**-48) * (1 + 2.0**-30)
+
+
+def block_error(n: int, d: int) -> float:
+    """By how much the sums of neighbours miss their one row's x x^T: one block rounds otherwise, and the result."""
+    block = min(n, BLOCK)
+    return 2 * (block + 1) * block * _U + d * 2.0**-47 + 4 * n * _U
 
 
 def factor(covariance: Floats) -> Floats:

@@ -31,7 +31,7 @@ class Problem:
     @property
     def error(self) -> float:
         """The bound on the rounding of the Gram matrix, as `Moments.error`."""
-        return gram_error(self.records) * self.records * self.bounds.row**2
+        return gram_error(self.records, self.order + 1) * self.bounds.row**2
 
 
 @dataclass(frozen=True)
