@@ -44,8 +44,8 @@ class Account:
         """Count one step; raises before anything is released if the claim does not allow it."""
         if self.limit is not None and self.taken >= self.limit:
             raise BudgetError(
-                f"all {self.limit} planned steps have been taken: a further one would exceed epsilon = {self.epsilon:g} "
-                f"at delta = {self.delta:g}; plan for more epochs, or train on with a new claim"
+                f"all {self.limit} planned steps have been taken: a further one would exceed epsilon = "
+                f"{self.epsilon:g} at delta = {self.delta:g}; plan for more epochs, or train on with a new claim"
             )
         self.taken += 1
         if self.journal is not None:
@@ -86,7 +86,7 @@ class Account:
         steps = self.plan(self.taken).to_json() if self.taken or self.past else None
         return {"schema": SCHEMA, "taken": self.taken, "steps": steps, "secure": self.secure}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Any) -> None:
         """Take over the steps of an earlier run; refuses if together with the planned ones they break the claim."""
         if not isinstance(state, dict) or state.get("schema") != SCHEMA:
             raise ValueError("not the state of an account, or of another schema: pass what state_dict returned")

@@ -63,7 +63,7 @@ class NormClip(Clip):
 
     def norms(self, gradients: Tensor, layout: Layout) -> Tensor:
         """The norms of each block of laid-out gradients, shape (n, blocks)."""
-        parts = gradients.split(self.block_sizes(layout), dim=1)
+        parts = torch.split(gradients, self.block_sizes(layout), dim=1)
         return torch.stack([torch.linalg.vector_norm(part, dim=1) for part in parts], dim=1)
 
     def block_sizes(self, layout: Layout) -> list[int]:

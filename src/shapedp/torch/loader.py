@@ -124,10 +124,11 @@ class PoissonLoader:
         self, loader: DataLoader[Any], batches: PoissonBatches, parts: deque[Part], receive: Callable[[Part], None]
     ) -> None:
         self.dataset: Any = loader.dataset
+        self.privacy_: Any = None
         self._batches, self._parts, self._receive = batches, parts, receive
         self._loader: DataLoader[Any] = DataLoader(
             _Blanks(loader.dataset),
-            batch_sampler=batches,  # type: ignore[arg-type]
+            batch_sampler=batches,
             collate_fn=_WithEmpty(loader.dataset, loader.collate_fn),
             num_workers=loader.num_workers,
             pin_memory=loader.pin_memory,

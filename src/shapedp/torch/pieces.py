@@ -38,7 +38,8 @@ class Dense(Piece):
     values: Tensor
 
     def squared_norms(self) -> Tensor:
-        return torch.linalg.vector_norm(self.values.flatten(1), dim=1).square()
+        norms: Tensor = torch.linalg.vector_norm(self.values.flatten(1), dim=1)
+        return norms.square()
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         return (weights @ self.values.flatten(1)).reshape(self.values.shape[1:])
@@ -58,7 +59,8 @@ class Outer(Piece):
     right: Tensor
 
     def squared_norms(self) -> Tensor:
-        return (torch.linalg.vector_norm(self.left, dim=1) * torch.linalg.vector_norm(self.right, dim=1)).square()
+        norms: Tensor = torch.linalg.vector_norm(self.left, dim=1) * torch.linalg.vector_norm(self.right, dim=1)
+        return norms.square()
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         return (self.left * weights[:, None]).T @ self.right
@@ -84,7 +86,7 @@ class Products(Piece):
     def squared_norms(self) -> Tensor:
         left, right = self.left.double(), self.right.double()
         grams = torch.bmm(left, left.transpose(1, 2)) * torch.bmm(right, right.transpose(1, 2))
-        reach = (torch.linalg.vector_norm(left, dim=2) * torch.linalg.vector_norm(right, dim=2)).sum(1)
+        reach: Tensor = (torch.linalg.vector_norm(left, dim=2) * torch.linalg.vector_norm(right, dim=2)).sum(1)
         return (grams.sum((1, 2)).clamp(min=0.0) + _SURE * reach.square()).to(self.left.dtype)
 
     def weighted_sum(self, weights: Tensor) -> Tensor:

@@ -16,10 +16,11 @@ from torch.utils.data import DataLoader
 from shapedp.accounting import Plan, Step
 from shapedp.accounting import plan as plan_scale
 from shapedp.mechanisms import Additive, certify
-from shapedp.numerics.checks import count, positive, probability
+from shapedp.numerics.checks import count, one_of, positive, probability
 from shapedp.sampling import source
 from shapedp.torch.accountant import Account
 from shapedp.torch.clips import Clip, clip_from
+from shapedp.torch.hooks import OpacusRecorder
 from shapedp.torch.layout import Layout
 from shapedp.torch.loader import Part, PoissonBatches, PoissonLoader, checked_loader
 from shapedp.torch.noise import Noise, noise_from
@@ -48,13 +49,15 @@ def make_private(
     rng: np.random.Generator | None = None,
     journal: str | Path | None = None,
     progress: Report | bool = False,
+    gradients: str = "fast",
     check_records: bool = True,
 ) -> tuple[nn.Module, torch.optim.Optimizer, PoissonLoader]:
     """The same model and optimizer, whose steps are now private, and a loader of Poisson batches.
 
     Either `epsilon` and the number of `epochs` (or `steps`) are given, and the least noise that meets the claim is
     solved for; or `noise_multiplier` is, and the epsilon spent is read off `optimizer.privacy_`. `clip` is a number
-    (flat clipping) or a `Clip`; `noise` a name or a `Noise`.
+    (flat clipping) or a `Clip`; `noise` a name or a `Noise`. `gradients` says who computes the gradients of single
+    records: "fast" (this library) or "opacus" (its hooks).
 
     Guarantee: what leaves is the sequence of noisy sums; `optimizer.privacy_.certificate` is computed for them under
     add-remove neighbours. The expected batch size and the number of records are taken as public.
@@ -87,7 +90,11 @@ def make_private(
         model, layout, chosen, shaped, scale, mechanism, account, float(expected), processes, randomness,
         mean=loss_reduction == "mean", report=_report(progress), report_every=per_epoch,
     )  # fmt: skip
-    recorder = Recorder(model, layout, training.mean, training.add, probe=check_records)
+    recorder: Recorder | OpacusRecorder
+    if one_of("gradients", gradients, ("fast", "opacus")) == "fast":
+        recorder = Recorder(model, layout, training.mean, training.add, probe=check_records)
+    else:
+        recorder = OpacusRecorder(model, layout, training.mean, training.add)
     recorder.attach()
     training._flush = recorder.flush
     processes.share_model(model)

@@ -13,9 +13,9 @@ from torch import nn
 from shapedp.torch.layout import Layout
 from shapedp.torch.pieces import Piece, added
 from shapedp.torch.rules import Rule, rule_for
+from shapedp.torch.sums import Gradients
 
 Tensor = torch.Tensor
-Gradients = dict[int, Piece]  # by the number of the parameter in the layout
 
 
 class RecordError(RuntimeError):
@@ -89,9 +89,12 @@ class _Tap(torch.autograd.Function):
         return output.clone()
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> Any:
         ctx.call.receive(grad)
         return grad, None, None
+
+
+_apply: Any = _Tap.apply
 
 
 @dataclass(eq=False)
@@ -178,7 +181,7 @@ def _recorded(recorder: Recorder, site: Site, *args: Any, **kwargs: Any) -> Any:
     named = {key: one.detach() if isinstance(one, Tensor) else one for key, one in kwargs.items()}
     call = Call(site, kept, named, records)
     recorder.calls.append(call)
-    tapped = _Tap.apply(output, recorder.anchor, call)
+    tapped = _apply(output, recorder.anchor, call)
     return (tapped, *rest) if rest else tapped
 
 
@@ -210,11 +213,10 @@ def check_records(recorder: Recorder, args: tuple[Any, ...], kwargs: dict[str, A
                 "must be the record; expand shared inputs (such as positions) to the batch, and do not fold other "
                 "axes into the first"
             )
-    for one, two in zip(_tensors(before), _tensors(after), strict=True):
-        if one.shape[:1] == (n + 1,) and one.shape[1:] == two.shape[1:] and two.is_floating_point():
-            near = torch.allclose(
-                one[:n], two, rtol=1e-2, atol=1e-3 * float(two.abs().max().nan_to_num()), equal_nan=True
-            )
+    for full, less in zip(_tensors(before), _tensors(after), strict=True):
+        if full.shape[:1] == (n + 1,) and full.shape[1:] == less.shape[1:] and less.is_floating_point():
+            size = float(less.abs().max().nan_to_num())
+            near = torch.allclose(full[:n], less, rtol=1e-2, atol=1e-3 * size, equal_nan=True)
             if not near:
                 raise RecordError(
                     "the model's answer for one record depends on the others of its batch: replace what mixes records "

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,7 @@ class Rule:
     the output for its own backward pass, so that it may be marked in place.
     """
 
-    forward: Callable[..., Tensor]
+    forward: Callable[..., Any]
     pieces: Callable[[Any, tuple[Any, ...], dict[str, Any], Tensor], Parts]
     fresh: bool = True
 
@@ -69,7 +70,7 @@ def _linear(module: nn.Linear, args: tuple[Any, ...], kwargs: dict[str, Any], gr
     return parts
 
 
-def _conv_forward(module: Any, x: Tensor) -> Tensor:
+def _conv_forward(module: Any, x: Tensor) -> Any:
     return module._conv_forward(x, module.weight.detach(), _frozen(module, "bias"))
 
 
@@ -129,7 +130,7 @@ def _layer_norm(module: nn.LayerNorm, args: tuple[Any, ...], kwargs: dict[str, A
     return _scale_and_shift(module, grad * normal, grad, summed)
 
 
-def _rms_forward(module: nn.RMSNorm, x: Tensor) -> Tensor:
+def _rms_forward(module: nn.RMSNorm, x: Tensor) -> Any:
     return F.rms_norm(x, module.normalized_shape, _frozen(module, "weight"), module.eps)
 
 
@@ -148,7 +149,7 @@ def _group_norm(module: nn.GroupNorm, args: tuple[Any, ...], kwargs: dict[str, A
     return _scale_and_shift(module, grad * normal, grad, _per_channel)
 
 
-def _instance_norm_forward(module: Any, x: Tensor) -> Tensor:
+def _instance_norm_forward(module: Any, x: Tensor) -> Any:
     weight, bias = _frozen(module, "weight"), _frozen(module, "bias")
     return F.instance_norm(x, None, None, weight, bias, True, 0.0, module.eps)
 
@@ -167,9 +168,21 @@ def _scale_and_shift(module: nn.Module, product: Tensor, grad: Tensor, summed: C
     return {name: summed(value) for name, value in values.items() if _wanted(module, name)}
 
 
+@contextmanager
+def _bare(module: nn.Module) -> Iterator[None]:
+    """The module with the forward of its class."""
+    replaced = module.__dict__.pop("forward", None)
+    try:
+        yield
+    finally:
+        if replaced is not None:
+            module.__dict__["forward"] = replaced
+
+
 def _unit_forward(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
     parameters = {name: p.detach() for name, p in module.named_parameters()}
-    return functional_call(module, parameters, args, kwargs)
+    with _bare(module):
+        return functional_call(module, parameters, args, kwargs)
 
 
 def _unit(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], grad: Tensor) -> Parts:
@@ -188,13 +201,13 @@ def _unit(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], grad
         alone = tuple(v[None] if place == 0 else v for v, place in zip(args, places[0], strict=True))
         named = {name: v[None] if places[1][name] == 0 else v for name, v in kwargs.items()}
 
-        def run(parameters: dict[str, Tensor]) -> Tensor:
+        def run(parameters: dict[str, Tensor]) -> Any:
             answer = functional_call(module, parameters | fixed, alone, named)
             return answer[0] if isinstance(answer, tuple) else answer
 
         return dict(vjp(run, wanted)[1](grad[None])[0])
 
-    with torch.enable_grad():
+    with torch.enable_grad(), _bare(module):
         found = vmap(one, in_dims=(places[0], places[1], 0))(args, kwargs, grad)
     return {name: Dense(value.detach()) for name, value in found.items()}
 

@@ -18,12 +18,13 @@ from shapedp.privacy import Bracket, Certificate, GaussianLoss, loss_of
 from shapedp.sampling import Source
 from shapedp.sensitivity import Sensitivity
 from shapedp.torch.accountant import Account
-from shapedp.torch.clips import Clip, NormClip
+from shapedp.torch.clips import Clip
 from shapedp.torch.layout import Layout
 from shapedp.torch.loader import Part
 from shapedp.torch.noise import Noise
 from shapedp.torch.processes import Processes
-from shapedp.torch.recorder import Gradients, RecordError
+from shapedp.torch.recorder import RecordError
+from shapedp.torch.sums import Gradients, summed_rows
 
 Tensor = torch.Tensor
 OWN = 2.0**-16  # relative rounding of one record's float32 norm and row, with room
@@ -136,12 +137,12 @@ class Training:
         self._rows += records
         if self._rows > max(self.part.records, 1):
             raise RecordError(
-                f"{self._rows} records were run backward in a batch of {self.part.records}: each may add its gradient once "
-                "a step (no second pass over the same batch, no other axis folded into the first)"
+                f"{self._rows} records were run backward in a batch of {self.part.records}: each may add its gradient "
+                "once a step (no second pass over the same batch, no other axis folded into the first)"
             )
         if self.part.records == 0:
             return
-        rows = self._summed(records, gradients)
+        rows = summed_rows(self.clip, self.layout, records, gradients)
         self.total = rows if self.total is None else self.total + rows
 
     def before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -179,49 +180,6 @@ class Training:
                         "the optimizer holds a trainable parameter that is not private: call make_private after "
                         "unfreezing or adding parameters"
                     )
-
-    def _summed(self, records: int, gradients: Gradients) -> Tensor:
-        """The sum of the clipped rows; a record whose gradient is not finite adds zero."""
-        if isinstance(self.clip, NormClip):
-            return self._summed_by_norms(self.clip, records, gradients)
-        flat = self._laid_out(records, gradients)
-        good = torch.isfinite(torch.linalg.vector_norm(flat.double(), dim=1))
-        if not bool(good.all()):
-            flat = torch.where(good[:, None], flat, torch.zeros_like(flat))
-        rows = self.clip.rows(flat, self.layout)
-        return torch.where(good[:, None], rows, torch.zeros_like(rows)).sum(0)
-
-    def _summed_by_norms(self, clip: NormClip, records: int, gradients: Gradients) -> Tensor:
-        blocks = clip.blocks(self.layout)
-        like = next(iter(gradients.values())).squared_norms()
-        squares = [like.new_zeros(records) for _ in range(blocks[-1] + 1)]
-        for place, piece in gradients.items():
-            squares[blocks[place]] = squares[blocks[place]] + piece.squared_norms()
-        norms = torch.stack(squares, dim=1).sqrt()
-        bad = ~torch.isfinite(norms).all(1)
-        if bool(bad.any()):
-            gradients = {place: piece.without(bad) for place, piece in gradients.items()}
-            norms = torch.where(bad[:, None], torch.zeros_like(norms), norms)
-        factors = clip.factors(norms)
-        parts = []
-        for place, size in enumerate(self.layout.sizes):
-            piece = gradients.get(place)
-            if piece is None:
-                parts.append(like.new_zeros(size))
-            else:
-                parts.append(piece.weighted_sum(factors[:, blocks[place]]).reshape(-1))
-        extra = clip.statistics(norms)
-        if extra is not None:
-            parts.append(torch.where(bad[:, None], torch.zeros_like(extra), extra).sum(0))
-        return torch.cat(parts)
-
-    def _laid_out(self, records: int, gradients: Gradients) -> Tensor:
-        like = next(iter(gradients.values())).dense()
-        flat = like.new_zeros(records, self.layout.dim)
-        for place, part in enumerate(flat.split(self.layout.sizes, dim=1)):
-            if place in gradients:
-                part.copy_(gradients[place].dense().flatten(1))
-        return flat
 
     def _release(self) -> Tensor:
         """Sum over processes, noise once, the mean gradient."""

@@ -19,6 +19,12 @@ def check_model(model: nn.Module) -> None:
         raise ValueError("the model cannot be trained privately: " + "; ".join(faults))
 
 
+def _rate(module: nn.Module) -> bool:
+    """Whether an attribute `dropout` of the module is a rate above zero."""
+    rate = vars(module).get("dropout", 0.0)
+    return isinstance(rate, float) and rate > 0
+
+
 def fault_of(module: nn.Module) -> str | None:
     """Why a module is refused, or None."""
     if isinstance(module, DistributedDataParallel | DataParallel):
@@ -40,7 +46,7 @@ def fault_of(module: nn.Module) -> str | None:
         return "build MultiheadAttention with batch_first=True: the record must be the first axis"
     if type(module) not in RULES and any(p.requires_grad for p in module.parameters(recurse=False)):
         noisy = [m for m in module.modules() if isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0]
-        if noisy or getattr(module, "dropout", 0.0):
+        if noisy or _rate(module):
             return (
                 f"{type(module).__name__} owns parameters and drops out at random inside: its records cannot be run "
                 "again alone; set dropout to 0 there, or move the parameters into layers of their own"

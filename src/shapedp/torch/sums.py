@@ -1,0 +1,58 @@
+"""Clipped rows of records, summed."""
+
+from __future__ import annotations
+
+import torch
+
+from shapedp.torch.clips import Clip, NormClip
+from shapedp.torch.layout import Layout
+from shapedp.torch.pieces import Piece
+
+Tensor = torch.Tensor
+Gradients = dict[int, Piece]  # by the number of the parameter in the layout
+
+
+def summed_rows(clip: Clip, layout: Layout, records: int, gradients: Gradients) -> Tensor:
+    """The sum of the clipped rows of some records; one whose gradient is not finite adds zero."""
+    if isinstance(clip, NormClip):
+        return _by_norms(clip, layout, records, gradients)
+    flat = _laid_out(layout, records, gradients)
+    good = torch.isfinite(torch.linalg.vector_norm(flat.double(), dim=1))
+    if not bool(good.all()):
+        flat = torch.where(good[:, None], flat, torch.zeros_like(flat))
+    rows = clip.rows(flat, layout)
+    return torch.where(good[:, None], rows, torch.zeros_like(rows)).sum(0)
+
+
+def _by_norms(clip: NormClip, layout: Layout, records: int, gradients: Gradients) -> Tensor:
+    blocks = clip.blocks(layout)
+    squares: list[Tensor | None] = [None] * (blocks[-1] + 1)
+    for place, piece in gradients.items():
+        found, before = piece.squared_norms(), squares[blocks[place]]
+        squares[blocks[place]] = found if before is None else before + found
+    like = next(one for one in squares if one is not None)
+    norms = torch.stack([like.new_zeros(records) if one is None else one for one in squares], dim=1).sqrt()
+    bad = ~torch.isfinite(norms).all(1)
+    if bool(bad.any()):
+        gradients = {place: piece.without(bad) for place, piece in gradients.items()}
+        norms = torch.where(bad[:, None], torch.zeros_like(norms), norms)
+    factors = clip.factors(norms)
+    parts = []
+    for place, size in enumerate(layout.sizes):
+        if place in gradients:
+            parts.append(gradients[place].weighted_sum(factors[:, blocks[place]]).reshape(-1))
+        else:
+            parts.append(like.new_zeros(size))
+    extra = clip.statistics(norms)
+    if extra is not None:
+        parts.append(torch.where(bad[:, None], torch.zeros_like(extra), extra).sum(0))
+    return torch.cat(parts)
+
+
+def _laid_out(layout: Layout, records: int, gradients: Gradients) -> Tensor:
+    like = next(iter(gradients.values())).squared_norms()
+    flat = like.new_zeros(records, layout.dim)
+    for place, part in enumerate(torch.split(flat, list(layout.sizes), dim=1)):
+        if place in gradients:
+            part.copy_(gradients[place].dense().flatten(1))
+    return flat
