@@ -12,7 +12,7 @@ from shapedp.cli.options import add_claim, add_json, tensor_shape
 from shapedp.cli.output import exit_code, print_certificate, print_json
 from shapedp.mechanisms import certify, mechanism_from_json
 from shapedp.privacy import Certificate
-from shapedp.recipes import RECIPES
+from shapedp.recipes import GRADIENT_RECIPES, RECIPES
 
 
 def register(commands: Any) -> None:
@@ -21,13 +21,15 @@ def register(commands: Any) -> None:
         "certify",
         help="compute what a recipe or a mechanism file is worth",
         description="Compute the exact delta of a published calibration, or of a mechanism file, and judge a claim. "
-        f"Recipes: {', '.join(RECIPES)}.",
+        f"Recipes: {', '.join((*RECIPES, *GRADIENT_RECIPES))}.",
         epilog="example: shapedp certify classic-gaussian --dim 3 --epsilon 10 --delta 1e-5 (refused: exit code 3)",
     )
     parser.add_argument("subject", metavar="RECIPE|FILE", help="a recipe's name, or a mechanism written by calibrate")
     parser.add_argument("--dim", type=int, help="dimension of the query (recipes)")
     parser.add_argument("--tensor", metavar="SHAPE", help="shape of the query, 28x28x64, instead of --dim (recipes)")
     parser.add_argument("--sensitivity", type=float, default=1.0, help="radius of the recipe's ball (default 1)")
+    parser.add_argument("--batch", type=int, help="batch size of a recipe for gradients (geodp)")
+    parser.add_argument("--beta", type=float, help="share of each angle's range that geodp counts, in (0, 1]")
     add_claim(parser, required=False)
     add_json(parser)
     parser.set_defaults(run=run)
@@ -54,9 +56,12 @@ def _certificate(options: argparse.Namespace) -> Certificate:
             raise ValueError(f"{options.subject} releases vectors: give --dim instead of --tensor")
         mechanism = recipe(**size, sensitivity=options.sensitivity, epsilon=options.epsilon, delta=options.delta)
         return mechanism.certificate
+    if options.subject in GRADIENT_RECIPES:
+        return _gradient_recipe(options, claimed)
     path = Path(options.subject)
     if not path.exists():
-        raise ValueError(f"{options.subject!r} is neither a file nor a recipe ({', '.join(RECIPES)})")
+        names = ", ".join((*RECIPES, *GRADIENT_RECIPES))
+        raise ValueError(f"{options.subject!r} is neither a file nor a recipe ({names})")
     mechanism = mechanism_from_json(read_json(path))
     if claimed:
         return certify(mechanism, epsilon=options.epsilon, delta=options.delta)
@@ -64,3 +69,16 @@ def _certificate(options: argparse.Namespace) -> Certificate:
         raise ValueError("give both --epsilon and --delta, or neither to judge the mechanism's own claim")
     own: Certificate = mechanism.certificate
     return own
+
+
+def _gradient_recipe(options: argparse.Namespace, claimed: bool) -> Certificate:
+    if not claimed or None in (options.dim, options.batch, options.beta):
+        raise ValueError(f"{options.subject} needs --epsilon, --delta, --dim, --batch and --beta")
+    return GRADIENT_RECIPES[options.subject](
+        dim=options.dim,
+        sensitivity=options.sensitivity,
+        epsilon=options.epsilon,
+        delta=options.delta,
+        batch=options.batch,
+        beta=options.beta,
+    ).certificate

@@ -3,6 +3,7 @@
 from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
 from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.advise import Advice, advise
+from shapedp.mechanisms.angles import AngleWindows, MeanAngles
 from shapedp.mechanisms.base import Mechanism, Release
 from shapedp.mechanisms.calibrate import calibrate
 from shapedp.mechanisms.certify import certify, mechanism_from_json, verify
@@ -13,7 +14,9 @@ __all__ = [
     "AdaptiveMixing",
     "Additive",
     "Advice",
+    "AngleWindows",
     "DoesNotApplyError",
+    "MeanAngles",
     "Mechanism",
     "Mixing",
     "Release",

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from shapedp.mechanisms import Additive
 from shapedp.recipes import inid
 from shapedp.recipes.gaussian import analytic_gaussian, classic_gaussian
+from shapedp.recipes.geodp import GeoDP, geodp
 from shapedp.recipes.laplace import laplace
 from shapedp.recipes.multivariate_laplace import multivariate_laplace
 from shapedp.recipes.product_noise import product_noise, r1smg
@@ -23,10 +24,14 @@ RECIPES: dict[str, Callable[..., Additive]] = {
     "mvg": mvg,
 }
 
+GRADIENT_RECIPES: dict[str, Callable[..., GeoDP]] = {"geodp": geodp}  # these take a batch size and a window
+
 __all__ = [
+    "GRADIENT_RECIPES",
     "RECIPES",
     "analytic_gaussian",
     "classic_gaussian",
+    "geodp",
     "idn",
     "inid",
     "laplace",

@@ -1,0 +1,328 @@
+"""Gradients released by norm and direction: noise over a box of angles, with maps before and after.
+
+Two ways that hold what they claim, where one noise per angle of the mean, scaled by 1/B, does not: the angles of the
+mean at their full range, and the mean of per-example angles clamped to windows that do not depend on the data.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shapedp.mechanisms.additive import Additive
+from shapedp.mechanisms.base import Release
+from shapedp.mechanisms.calibrate import calibrate
+from shapedp.mechanisms.certify import KINDS
+from shapedp.noise import Gaussian, Law, law_from_json
+from shapedp.numerics.arrays import decode, encode, frozen
+from shapedp.numerics.checks import count, finite, one_of, positive, probability, vector
+from shapedp.numerics.hyperspherical import from_angles, to_angles
+from shapedp.privacy import Certificate, Deferred, Loss, certificate_of
+from shapedp.sensitivity import ADJACENCIES, L2, Adjacency, Box
+
+SCHEMA = 1
+CELLS = 2**22  # numbers converted at a time
+MOST_ROWS = 2**23  # up to here sums of clipped rows are exact
+_ROUND = 1 + 2.0**-16  # the norm of a sum of so many rows is off by less than 2^-17 of the clip
+Floats = NDArray[np.float64]
+
+
+def windows(dim: int, width: float) -> Floats:
+    """Half-widths min(pi/2, width/sqrt(d - z)) for the deviations a_1, ..., a_(d-2), and pi for the last.
+
+    The angles of a direction drawn at random have standard deviation about 1/sqrt(d - z).
+    """
+    d = count("dim", dim, least=2)
+    half: Floats = np.minimum(positive("width", width) / np.sqrt(d - np.arange(1.0, d)), np.pi / 2)
+    half[-1] = np.pi
+    return half
+
+
+def tail_weights(dim: int) -> Floats:
+    """(d - z + 1)/d: the share of a random direction's squared norm that an error in angle z turns."""
+    d = count("dim", dim, least=2)
+    return np.asarray(np.arange(d, 1.0, -1.0) / d)
+
+
+@dataclass(frozen=True, eq=False)
+class Direction:
+    """A released gradient: its value in rectangular coordinates, and the release of norm and angles behind it."""
+
+    value: Floats
+    polar: Release
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate of the release."""
+        return self.polar.certificate
+
+    @property
+    def spends(self) -> int:
+        """How often the budget was used."""
+        return self.polar.spends
+
+    @property
+    def unsafe(self) -> bool:
+        """Whether the claim is not certified."""
+        return self.polar.unsafe
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.value, dtype=dtype, copy=copy)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class Polar(ABC):
+    """Norm and angles of gradients plus noise; the noisy vector is computed from them afterwards.
+
+    `law` is noise on (norm, a_1, ..., a_(d-1)) of sums, not means; `batch` is the fixed number B that sums are
+    divided by after the noise, whatever the number of rows.
+
+    Guarantee: `loss` is that of the noise against `sensitivity`, a box that holds for every pair of neighbours.
+    """
+
+    kind: ClassVar[str]
+    law: Law
+    clip: float
+    batch: int
+    epsilon: float
+    delta: float
+    adjacency: Adjacency = "add-remove"
+
+    def __post_init__(self) -> None:
+        count("dim", self.law.dim, least=2)
+        object.__setattr__(self, "clip", positive("clip", self.clip))
+        object.__setattr__(self, "batch", count("batch", self.batch))
+        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", probability("delta", self.delta))
+        one_of("adjacency", self.adjacency, ADJACENCIES)
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> Box:
+        """What one record can change in the norm and in each angle."""
+
+    @abstractmethod
+    def query(self, gradients: ArrayLike) -> Floats:
+        """(norm, angles) of some gradients, one per row, before noise."""
+
+    @abstractmethod
+    def vector(self, answer: Floats) -> Floats:
+        """The mean gradient behind (norm, angles)."""
+
+    @property
+    def dim(self) -> int:
+        """The length of a gradient."""
+        return self.law.dim
+
+    @cached_property
+    def additive(self) -> Additive:
+        """The mechanism on (norm, angles)."""
+        return Additive(self.law, self.sensitivity, self.epsilon, self.delta)
+
+    @property
+    def loss(self) -> Loss:
+        """The privacy loss of one release."""
+        return self.additive.loss
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The mechanism's own claim, computed."""
+        return certificate_of(
+            self.loss, self.epsilon, self.delta, adjacency=self.adjacency, subject=Deferred(self.to_json)
+        )
+
+    def release(
+        self, gradients: ArrayLike, *, rng: np.random.Generator | None = None, unsafe: bool = False
+    ) -> Direction:
+        """The noisy mean of per-example gradients, one per row."""
+        rows = _rows(gradients, self.dim)
+        if not unsafe:
+            self.certificate.require()
+        polar = self.additive.release(self.query(rows), rng=rng, unsafe=unsafe)
+        return Direction(self.vector(np.asarray(polar.value)), polar)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object from which `from_json` restores an equal mechanism."""
+        names = ("clip", "batch", "epsilon", "delta", "adjacency")
+        plain = {name: getattr(self, name) for name in names}
+        return {"schema": SCHEMA, "kind": self.kind, "law": self.law.to_json(), **plain}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """What `to_json` wrote."""
+        if not isinstance(data, dict) or data.get("kind") != cls.kind or data.get("schema") != SCHEMA:
+            raise ValueError(f"not such a mechanism: kind must read {cls.kind!r} and schema {SCHEMA}")
+        try:
+            return cls(**cls._fields(data))
+        except KeyError as missing:
+            raise ValueError(f"mechanism lacks the field {missing}") from None
+
+    @classmethod
+    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
+        names = ("clip", "batch", "epsilon", "delta", "adjacency")
+        return {"law": law_from_json(data["law"]), **{name: data[name] for name in names}}
+
+
+@dataclass(frozen=True, eq=False)
+class MeanAngles(Polar):
+    """Variant (i): the angles of the mean gradient, each at its full range: one record may turn the mean at will.
+
+    Guarantee: pi for each angle, 2 pi for the last, the clip (twice the clip under "replace") for the norm of the sum.
+    """
+
+    kind: ClassVar[str] = "mean-angles"
+
+    @classmethod
+    def calibrate(
+        cls,
+        *,
+        dim: int,
+        clip: float,
+        batch: int,
+        epsilon: float,
+        delta: float,
+        adjacency: Adjacency = "add-remove",
+        norm_share: float = 0.1,
+    ) -> MeanAngles:
+        """The least noise that meets the claim; `norm_share` of mu^2 is spent on the norm."""
+        box = _full_range(count("dim", dim, least=2), positive("clip", clip), adjacency)
+        return cls(_law(box, epsilon, delta, norm_share), clip, batch, epsilon, delta, adjacency)
+
+    @property
+    def sensitivity(self) -> Box:
+        return _full_range(self.dim, self.clip, self.adjacency)
+
+    def query(self, gradients: ArrayLike) -> Floats:
+        rows, ball = _rows(gradients, self.dim), L2(self.clip, dim=self.dim)
+        total = np.zeros(self.dim)
+        for some in _blocks(rows):
+            total += ball.clip(some, adjacency="add-remove")[0].sum(axis=0)
+        return polar(total)
+
+    def vector(self, answer: Floats) -> Floats:
+        return np.asarray(from_angles(answer[0] / self.batch, answer[1:]))
+
+
+@dataclass(frozen=True, eq=False)
+class AngleWindows(Polar):
+    """Variant (ii): per-example norms and angles, clamped to the clip and to windows around pi/2, then averaged.
+
+    `windows` holds d - 1 half-widths, at most pi/2 each and pi for the last; they must not depend on the data.
+    Guarantee: h_z per angle under "add-remove" and "zero-out", 2 h_z under "replace"; the clip for the norm, which is
+    never negative. A record without gradient adds nothing.
+    """
+
+    kind: ClassVar[str] = "angle-windows"
+    windows: Floats = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "windows", _windows(self.windows, self.dim))
+
+    @classmethod
+    def calibrate(
+        cls,
+        *,
+        dim: int,
+        clip: float,
+        batch: int,
+        epsilon: float,
+        delta: float,
+        adjacency: Adjacency = "add-remove",
+        norm_share: float = 0.1,
+        width: float = 3.0,
+        half_widths: ArrayLike | None = None,
+    ) -> AngleWindows:
+        """The least noise that meets the claim; windows of `width` standard deviations of a random direction."""
+        d = count("dim", dim, least=2)
+        half = _windows(windows(d, width) if half_widths is None else half_widths, d)
+        box = window_box(half, positive("clip", clip), adjacency)
+        return cls(_law(box, epsilon, delta, norm_share), clip, batch, epsilon, delta, adjacency, half)
+
+    @property
+    def sensitivity(self) -> Box:
+        return window_box(self.windows, self.clip, self.adjacency)
+
+    def query(self, gradients: ArrayLike) -> Floats:
+        box = Box(np.concatenate([[self.clip], self.windows]))
+        total = np.zeros(self.dim)
+        for some in _blocks(_rows(gradients, self.dim)):
+            total += box.clip(polar(some), adjacency="add-remove")[0].sum(axis=0)
+        return total
+
+    def vector(self, answer: Floats) -> Floats:
+        return np.asarray(from_angles(answer[0] / self.batch, answer[1:] / self.batch))
+
+    def to_json(self) -> dict[str, Any]:
+        return {**super().to_json(), "windows": encode(self.windows)}
+
+    @classmethod
+    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
+        return {**super()._fields(data), "windows": decode("windows", data["windows"])}
+
+
+for _each in (MeanAngles, AngleWindows):
+    KINDS[_each.kind] = _each  # their certificates can be recomputed
+
+
+def polar(x: ArrayLike) -> Floats:
+    """(norm, a_1, ..., a_(d-1)) of each vector along the last axis, in float64."""
+    norm, angles = to_angles(np.asarray(x, dtype=np.float64))
+    return np.concatenate([norm[..., None], angles], axis=-1)
+
+
+def window_box(half: Floats, clip: float, adjacency: Adjacency) -> Box:
+    """What one record can change in the sums of per-example norms and of angles clamped to windows."""
+    factor = 2.0 if adjacency == "replace" else 1.0
+    return Box(np.concatenate([[clip], factor * half]), adjacency=adjacency)
+
+
+def _full_range(dim: int, clip: float, adjacency: Adjacency) -> Box:
+    profile = np.full(dim, np.pi * (1 + 2.0**-50))
+    profile[-1] *= 2
+    profile[0] = (2.0 if adjacency == "replace" else 1.0) * clip * _ROUND
+    return Box(profile, adjacency=adjacency)
+
+
+def _law(box: Box, epsilon: float, delta: float, norm_share: float) -> Gaussian:
+    """Gaussian scales that spend `norm_share` of mu^2 on the norm, and the rest for the least turn of the gradient."""
+    share = probability("norm_share", norm_share)
+    if not share > 0:
+        raise ValueError(f"norm_share must lie in (0, 1), got {norm_share!r}")
+    weights = np.concatenate([[1.0], tail_weights(box.dim)])
+    angles = float(box.profile[1:] @ np.sqrt(weights[1:]))
+    weights[0] = (share / (1 - share) * angles / float(box.profile[0])) ** 2
+    law = calibrate("gaussian", box, epsilon=epsilon, delta=delta, weights=weights).law
+    assert isinstance(law, Gaussian)
+    return law
+
+
+def _windows(half: Any, dim: int) -> Floats:
+    values = vector("windows", half, least=0.0, strict=True)
+    if values.size != dim - 1 or values[:-1].max(initial=0.0) > math.pi / 2 or values[-1] > math.pi:
+        raise ValueError(
+            f"windows must hold {dim - 1} half-widths of at most pi/2, the last of at most pi, got {values.size} "
+            f"up to {values.max():g}"
+        )
+    return frozen(values)
+
+
+def _rows(gradients: ArrayLike, dim: int) -> Floats:
+    rows = finite("gradients", gradients)
+    if rows.ndim != 2 or rows.shape[1] != dim or len(rows) > MOST_ROWS:
+        raise ValueError(f"gradients must have shape (n, {dim}) with n up to {MOST_ROWS}, got {rows.shape}")
+    return rows
+
+
+def _blocks(rows: Floats) -> list[Floats]:
+    step = max(1, CELLS // rows.shape[1])
+    return [rows[i : i + step] for i in range(0, len(rows), step)]
