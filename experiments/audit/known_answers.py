@@ -1,30 +1,26 @@
-"""What the audits show, in one table: known answers, false alarms, faults caught, certified mechanisms not caught.
+"""What the audits show: known answers, false alarms, faults caught. Those not caught: certified.py.
 
 python experiments/audit/known_answers.py           # 1e7 outputs, 1000 repeated audits: about half an hour
 python experiments/audit/known_answers.py --quick   # a tenth: two minutes
-python experiments/audit/known_answers.py --only known,alarms,caught,certified
+python experiments/audit/known_answers.py --only known,caught
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.audit.helpers import Gaussian, certified, naive_laplace, product_noise, r1smg
+from tests.audit.helpers import Gaussian, naive_laplace, product_noise, r1smg
 
 import shapedp as sdp
 from shapedp import audit
 
 CLAIM = {"epsilon": 1.0, "delta": 1e-3}
-DIMENSIONS = [2, 14, 100, 1000]
-CHOSEN: list[str] = []
 
 
 def known(quick: bool) -> list[str]:
@@ -114,35 +110,13 @@ class Ratio:
         return self.law.log_density(y - self.pair[0]) - self.law.log_density(y - self.pair[1])
 
 
-def every(quick: bool) -> Iterator[str]:
-    """Every family, set and delta that `calibrate` serves. Expected: no violation (0.01% false alarms each)."""
-    for dim in DIMENSIONS:
-        samples = (1_000_000 if dim <= 100 else 100_000) // (10 if quick else 1)
-        names, bad, start = 0, [], time.perf_counter()
-        for name, m in certified(dim, families=tuple(CHOSEN) or None):
-            names += 1
-            if audit.mechanism(m, samples=samples, confidence=0.9999).violation:
-                bad.append(name)
-            if not audit.distribution(m, samples=max(100, (200_000 if quick else 2_000_000) // dim)).passed:
-                bad.append(f"{name} (distribution)")
-            yield f"  M = {dim}: {name}: {'caught' if bad and name in bad[-1] else 'not caught'}"
-        yield (
-            f"certified: M = {dim}: {len(bad)} of {names} mechanisms caught {bad or ''} at {samples:.0e} outputs, "
-            f"{time.perf_counter() - start:.0f} s"
-        )
-
-
-STUDIES = {"known": known, "alarms": alarms, "caught": caught, "certified": every}
+STUDIES = {"known": known, "alarms": alarms, "caught": caught}
 
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--quick", action="store_true")
     options.add_argument("--only", default=",".join(STUDIES))
-    options.add_argument("--dimensions", default="", help="of the certified mechanisms, such as 2,14")
-    options.add_argument("--families", default="", help="of the certified mechanisms, such as gaussian,radial")
     chosen = options.parse_args()
-    CHOSEN[:] = [part for part in chosen.families.split(",") if part]
-    DIMENSIONS[:] = [int(part) for part in chosen.dimensions.split(",") if part] or DIMENSIONS
     for study in chosen.only.split(","):
         for line in STUDIES[study](chosen.quick):
             print(line, flush=True)

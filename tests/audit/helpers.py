@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import shapedp as sdp
+from shapedp.mechanisms import AdaptiveMixing
 from shapedp.mechanisms.families import FAMILIES
 
 
@@ -85,13 +86,16 @@ def sets(dim: int):
 
 
 def served(dim: int):
-    """The sets of `sets`, and two of matrices."""
+    """The sets of `sets`, a box of which one coordinate decides, and two sets of matrices."""
     columns = dim // 2
-    matrices = {
+    steep = np.full(dim, 0.3 / dim)
+    steep[0] = 1.0
+    more = {
+        "steep-box": sdp.Box(steep),
         "matrix": sdp.L2(1.0, shape=(2, columns)),
         "slices": sdp.Slices([1.0, 0.3], (2, columns), 0),
     }
-    return {**sets(dim), **matrices}
+    return {**sets(dim), **more}
 
 
 def calibrated(family: str, kind: str, dim: int, delta: float, quick: bool = False):
@@ -103,11 +107,41 @@ def calibrated(family: str, kind: str, dim: int, delta: float, quick: bool = Fal
         return None
 
 
-def certified(dim: int, deltas: tuple[float, ...] = (1e-6, 0.0), families: tuple[str, ...] | None = None):
-    """Every mechanism that `calibrate` makes for these sets: (name, mechanism)."""
+def members(group: str, dim: int, deltas: tuple[float, ...] = (1e-6, 0.0)):
+    """The certified mechanisms of a group with `dim` values: (name, mechanism)."""
+    yield from GROUPS[group](group, dim, deltas)
+
+
+def _family(family: str, dim: int, deltas: tuple[float, ...]):
     for kind in served(dim):
-        for family in families or FAMILIES:
+        for delta in deltas:
+            if (m := calibrated(family, kind, dim, delta)) is not None:
+                yield f"{kind}-{delta:g}", m
+
+
+def _recipes(_: str, dim: int, deltas: tuple[float, ...]):
+    """Published calibrations that hold what they claim."""
+    for name, recipe in sdp.recipes.RECIPES.items():
+        for delta in deltas:
+            for size in ({"dim": dim}, {"shape": (2, dim // 2)}):
+                try:
+                    m = recipe(sensitivity=1.0, epsilon=1.0, delta=delta, **size)
+                except (TypeError, ValueError, sdp.NotCertifiedError):
+                    continue
+                if m.certificate.verdict == "certified":
+                    yield f"{name}-{next(iter(size))}-{delta:g}", m
+
+
+def _mixing(_: str, dim: int, deltas: tuple[float, ...]):
+    """Sketches of `dim` values: k rows of up to ten columns."""
+    columns = max(d for d in (1, 2, 5, 10) if (dim % d == 0 and d * d <= dim) or d == 2)
+    for make in (sdp.Mixing, AdaptiveMixing):
+        for adjacency in ("zero-out", "replace"):
+            sizes = {"rows": dim // columns, "records": columns, "dim": columns}
             for delta in deltas:
-                m = calibrated(family, kind, dim, delta)
-                if m is not None:
-                    yield f"{family}-{kind}-{delta:g}", m
+                if delta > 0:
+                    m = make.calibrate(row_bound=1.0, epsilon=1.0, delta=delta, adjacency=adjacency, **sizes)
+                    yield f"{make.__name__}-{adjacency}-{delta:g}", m
+
+
+GROUPS = {**dict.fromkeys(FAMILIES, _family), "recipes": _recipes, "mixing": _mixing}

@@ -87,7 +87,8 @@ def test_a_loss_tightens_the_claim_but_never_loosens_it():
     at = claim.grid()
     assert (claim.delta_at(at) <= claim.implied(at)).all()
     np.testing.assert_allclose(claim.delta_at(at), np.minimum(claim.implied(at), loss.profile(at)[1]))
-    assert claim.broken(0.0) == "loss"
+    assert claim.broken(0.0, float(claim.delta_at(at)[0])) == "loss"
+    assert claim.broken(0.0, float(claim.implied(at)[0])) == "claim"
 
 
 def test_chosen_events_serve_both_directions():

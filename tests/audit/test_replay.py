@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tests.audit.helpers import sets
 import shapedp as sdp
 from shapedp import audit
 from shapedp.audit.gauge import gauge
+from shapedp.mechanisms import AdaptiveMixing
 from shapedp.sensitivity import ADJACENCIES
 
 ROWS = np.random.default_rng(0).exponential(size=(40, 4))
@@ -179,6 +181,111 @@ def test_an_estimator_through_its_fit():
     leaking = audit.replay(Estimator(leak=True).fit, pairs, adjacency="add-remove")
     assert {finding.what for finding in leaking.findings} == {"another door"}
     assert audit.replay(lambda d: Estimator(leak=True).fit(d), pairs, public=lambda e: e.coef_).passed
+
+
+@cache
+def mixing(kind, adjacency):
+    claim = {"rows": 5, "row_bound": 2.0, "epsilon": 1.0, "delta": 1e-3}
+    return kind.calibrate(**claim, records=len(ROWS), dim=4, adjacency=adjacency)
+
+
+class Sketcher:
+    """Several releases of different kinds, by a fit of two arguments that returns nothing; it counts its fits."""
+
+    def __init__(self, fault: str = "", adjacency: str = "zero-out") -> None:
+        self.fault, self.adjacency, self.fits = fault, adjacency, 0
+
+    def fit(self, x, y):
+        self.fits += 1
+        plain, adaptive = (mixing(kind, self.adjacency) for kind in (sdp.Mixing, AdaptiveMixing))
+        clipped, sensitivity = sdp.L2(1.0, 4).clip(x * y[:, None], adjacency=self.adjacency)
+        self.moment_ = calibrated(sensitivity).release(clipped.sum(axis=0)).value
+        if self.fault == "no clip":
+            sketch = plain.release_gram(x.T @ x, len(x), 4)
+        else:
+            sketch = plain.release(pairwise(x) if self.fault == "two rows" else x)
+        self.sketch_, self.adaptive_ = sketch.value, adaptive.release(x)
+        self.variance_, self.privacy_ = self.adaptive_.noise_variance, self.adaptive_.certificate
+        if self.fault == "eigenvalue":
+            self.least_ = float(np.linalg.eigvalsh(x.T @ x)[0])
+        if self.fault == "state":
+            self.fits_ = self.fits
+
+
+def pairwise(x):
+    """Each record moves two rows."""
+    return np.clip(x + np.roll(x, 1, axis=0), -0.5, 0.5)
+
+
+SIGNS = np.where(np.arange(40) % 2 == 0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
+def test_sketches_through_the_fit_of_an_estimator(adjacency):
+    pairs = audit.neighbours((ROWS, SIGNS), adjacency=adjacency, pairs=4)
+    result = audit.replay(Sketcher(adjacency=adjacency), pairs, adjacency=adjacency)
+    assert result.passed, result.explain()
+    assert result.releases == 12
+    assert 0.95 < result.largest <= 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "what"),
+    [("no clip", "sensitivity"), ("two rows", "sensitivity"), ("eigenvalue", "another door")],
+)
+def test_faults_of_sketches_are_caught(fault, what):
+    pairs = audit.neighbours((ROWS, SIGNS), adjacency="zero-out", pairs=2)
+    result = audit.replay(Sketcher(fault), pairs, adjacency="zero-out")
+    assert {finding.what for finding in result.findings} == {what}
+
+
+def test_a_sketch_declared_for_zeroed_rows_is_not_one_for_replaced_rows():
+    pairs = audit.neighbours((ROWS, SIGNS), adjacency="replace", pairs=2)
+    result = audit.replay(Sketcher(), pairs, adjacency="replace")
+    assert {"adjacency", "sensitivity"} == {finding.what for finding in result.findings}
+    assert result.largest == np.inf
+
+
+def test_each_run_fits_a_copy():
+    pairs = audit.neighbours((ROWS, SIGNS), adjacency="zero-out", pairs=1)
+    estimator = Sketcher("state")
+    assert audit.replay(estimator, pairs).passed
+    assert estimator.fits == 0
+
+
+def test_differences_of_gram_matrices_are_measured():
+    """+-x x^T for zeroed rows, x x^T - y y^T for replaced ones; anything of higher rank is not declared at all."""
+    x, y, z = np.array([3.0, 0, 0]), np.array([0, 2.0, 0]), np.array([0, 0, 1.0])
+    base = np.diag([7.0, 5.0, 4.0])
+    one, two = (np.outer(v, v) for v in (x, y))
+    zero = sdp.Mixing(rows=2, row_bound=3.0, gamma=9.0, epsilon=1.0, delta=1e-3)
+    swap = sdp.Mixing(rows=2, row_bound=3.0, gamma=9.0, epsilon=1.0, delta=1e-3, adjacency="replace")
+    assert audit.moved(zero, base + one, base) == pytest.approx(1.0)
+    assert audit.moved(zero, base, base + one) == pytest.approx(1.0)
+    assert audit.moved(zero, base, base) == 0
+    assert audit.moved(zero, base + one, base + two) == np.inf
+    assert audit.moved(swap, base + one, base + two) == pytest.approx(1.0)
+    assert audit.moved(swap, base + 2 * one, base) == pytest.approx(2.0)
+    assert audit.moved(swap, base + one + np.outer(z, z), base) == np.inf
+    tilted = np.array([0.6, 0.8, 0]) * 3
+    assert audit.moved(swap, base + one, base + np.outer(tilted, tilted)) < 1
+    with pytest.raises(TypeError, match="register what it allows"):
+        audit.moved(object(), base, base)
+
+
+def test_the_row_that_differs_may_be_chosen():
+    for first, second in audit.neighbours(ROWS, adjacency="add-remove", at=-1):
+        assert np.array_equal(first[:-1], second)
+    labels = np.arange(40)
+    for first, second in audit.neighbours((ROWS, labels), adjacency="zero-out", at=3, blank=np.nan):
+        assert np.isnan(second[0][3]).all()
+        assert np.array_equal(np.delete(first[0], 3, 0), np.delete(second[0], 3, 0))
+        assert second[1][3] == 0
+
+
+def test_equal_datasets_are_refused():
+    with pytest.raises(ValueError, match="pair 0 are equal"):
+        audit.replay(clipped_sum, [(ROWS, ROWS.copy())])
 
 
 def test_neighbours_differ_in_one_row():

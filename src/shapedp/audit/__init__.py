@@ -3,7 +3,7 @@
 from shapedp.audit.adapters import diffprivlib, opacus, opendp
 from shapedp.audit.empirical import AuditResult, Witness, mechanism
 from shapedp.audit.fit import Check, DistributionResult, distribution
-from shapedp.audit.gauge import gauge
+from shapedp.audit.gauge import gauge, moved
 from shapedp.audit.lowbits import bits
 from shapedp.audit.neighbouring import neighbours
 from shapedp.audit.sizes import PowerRow, power
@@ -22,6 +22,7 @@ __all__ = [
     "distribution",
     "gauge",
     "mechanism",
+    "moved",
     "neighbours",
     "opacus",
     "opendp",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,10 +48,15 @@ class Claim:
             upper = np.maximum(upper, self.loss.profile(at, reverse=True)[1])
         return np.minimum(promised, upper)
 
-    def broken(self, epsilon: float) -> str:
-        """Which promise is the smaller one at this epsilon: the claim or the loss."""
-        at = np.array([epsilon])
-        return "claim" if self.implied(at)[0] <= self.delta_at(at)[0] else "loss"
+    def broken(self, epsilon: float, promised: float) -> str:
+        """Which promise is the smaller one, given that they come to `promised` here: the claim or the loss."""
+        return "claim" if self.implied(np.array([epsilon]))[0] <= promised else "loss"
+
+    @cached_property
+    def points(self) -> tuple[Floats, Floats]:
+        """The grid and what is promised on it."""
+        at = self.grid()
+        return at, self.delta_at(at)
 
     def grid(self) -> Floats:
         """The epsilons at which the profile is tested: around the claim, on both sides, from 0 on."""

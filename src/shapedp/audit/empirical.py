@@ -14,7 +14,8 @@ from shapedp.audit.claim import Claim
 from shapedp.audit.events import Tally, choose, tally
 from shapedp.audit.learned import learn
 from shapedp.audit.runner import Hits, Runner, outputs, scores
-from shapedp.audit.subjects import CallableSubject, Score, Subject, subject_of
+from shapedp.audit.sketches import subject_of
+from shapedp.audit.subjects import CallableSubject, Score, Subject
 from shapedp.numerics.checks import count, positive
 from shapedp.privacy import Loss
 
@@ -197,8 +198,7 @@ def _test(
 
 def _worst(tallies: list[Tally], claim: Claim) -> Witness:
     """The epsilon and event with the largest excess over the claim; all bounds hold together, so any may be used."""
-    grid = claim.grid()
-    claimed = claim.delta_at(grid)
+    grid, claimed = claim.points
     best = (-math.inf, 0.0, 0.0, 0.0, False)
     for one in tallies:
         for e, promised in zip(grid, claimed, strict=True):
@@ -206,4 +206,4 @@ def _worst(tallies: list[Tally], claim: Claim) -> Witness:
             if lower - promised > best[0]:
                 best = (lower - promised, float(e), lower, float(promised), one.event.reverse)
     _, at, lower, promised, reverse = best
-    return Witness(at, lower, promised, reverse, claim.broken(at))
+    return Witness(at, lower, promised, reverse, claim.broken(at, promised))

@@ -87,10 +87,10 @@ def _ranked(reverse: bool, p_sorted: Floats, q_sorted: Floats, claim: Claim) -> 
     for_delta = low - ratio * high
     with np.errstate(divide="ignore"):
         for_epsilon = np.log(np.maximum(low - claim.delta, 0.0)) - np.log(high)
-    grid = claim.grid()
+    grid, claimed = claim.points
     with np.errstate(over="ignore"):
         growth = np.exp(np.minimum(grid, 700.0))[:, None]
-    excess = p - growth * q - claim.delta_at(grid)[:, None]
+    excess = p - growth * q - claimed[:, None]
     for_profile = excess / (p_error + growth * q_error)
     row, column = np.unravel_index(int(np.argmax(for_profile)), for_profile.shape)
     found = []

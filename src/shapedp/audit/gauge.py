@@ -1,15 +1,19 @@
-"""How far a difference vector lies within a sensitivity set."""
+"""How far neighbours lie apart, in units of what a mechanism declares."""
 
 from __future__ import annotations
 
+import math
 from functools import singledispatch
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.mechanisms.mixing import Sketching
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
 
 Floats = NDArray[np.float64]
+_ROUNDING = 2.0**-42  # of a trace: sums of products, as `numerics.gram` makes them
 
 
 @singledispatch
@@ -53,3 +57,36 @@ def _(sensitivity: Blocks, difference: Floats) -> float:
 def _(sensitivity: Slices, difference: Floats) -> float:
     norms = np.sqrt(np.square(difference).reshape(sensitivity.panels).sum(axis=(0, 2)))
     return float(_over(norms, sensitivity.radii).max())
+
+
+@singledispatch
+def moved(mechanism: Any, first: Floats, second: Floats) -> float:
+    """How far what reached a release differs between neighbours, in units of what the mechanism declares.
+
+    A vector, or each of a batch of them (with a spend of its own), is measured by `gauge` of the sensitivity. A
+    mechanism that declares otherwise registers its own rule.
+    """
+    if not hasattr(mechanism, "sensitivity"):
+        raise TypeError(
+            f"{type(mechanism).__name__} declares no sensitivity: register what it allows with shapedp.audit.moved"
+        )
+    difference = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
+    sensitivity = mechanism.sensitivity
+    return max((gauge(sensitivity, row) for row in difference.reshape(-1, sensitivity.dim)), default=0.0)
+
+
+@moved.register
+def _(mechanism: Sketching, first: Floats, second: Floats) -> float:
+    """Gram matrices differ by +-x x^T, |x| <= C, where a row is zeroed out; by x x^T - y y^T where it is replaced.
+
+    Of the latter form are the matrices with at most one eigenvalue of either sign; |x|^2 and |y|^2 are at least their
+    sizes, and no more if x and y are eigenvectors. Other eigenvalues may only be rounding.
+    """
+    values = np.linalg.eigvalsh(np.asarray(first) - np.asarray(second))
+    if mechanism.adjacency == "replace" and values.size > 1:
+        beyond, most = values[1:-1], max(-float(values[0]), float(values[-1]))
+    else:
+        ranked = values[np.argsort(np.abs(values))]
+        beyond, most = ranked[:-1], float(np.abs(ranked[-1]))
+    slack = _ROUNDING * (np.trace(first) + np.trace(second) + mechanism.row_bound**2)
+    return math.inf if np.abs(beyond).max(initial=0.0) > slack else max(most - slack, 0.0) / mechanism.row_bound**2

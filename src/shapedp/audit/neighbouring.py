@@ -14,13 +14,23 @@ Table = tuple[NDArray[Any], ...]
 
 
 def neighbours(
-    data: Any, *, adjacency: Adjacency, pairs: int = 8, outlier: float = 1e3, seed: int = 0
+    data: Any,
+    *,
+    adjacency: Adjacency,
+    pairs: int = 8,
+    outlier: float = 1e3,
+    at: int | None = None,
+    blank: float = 0.0,
+    seed: int = 0,
 ) -> list[tuple[Any, Any]]:
     """Pairs (D, D') that differ in one row of `data`: an array, or a tuple of arrays with one row per person.
 
     Rows of D' go missing ("add-remove"), turn into zeros ("zero-out") or are exchanged ("replace"); rows with
     entries `outlier` times the largest in the data are put in, along an axis and across all, so that a clip
     that is missing or comes too late shows. Integer and boolean columns keep to values that occur in them.
+    `at` fixes the row: -1, the last, keeps the seeded sampling of the others in step when it goes missing. `blank` is
+    what the floats of a zeroed row become: NaN where a fit counts such a record as none (zeros may still count by
+    an intercept).
     """
     one_of("adjacency", adjacency, ADJACENCIES)
     single = not isinstance(data, tuple)
@@ -31,17 +41,17 @@ def neighbours(
     size, rng = positive("outlier", outlier), np.random.default_rng(seed)
     found: list[tuple[Table, Table]] = []
     for k in range(count("pairs", pairs)):
-        at = int(rng.integers(rows))
+        where = int(rng.integers(rows)) if at is None else range(rows)[at]
         odd = tuple(_odd(part, k, size, rng) for part in table)
-        with_odd = _put(table, at, odd)
+        with_odd = _put(table, where, odd)
         if adjacency == "replace":
-            found.append((_put(table, at, tuple(-row for row in odd)), with_odd) if k % 2 else (table, with_odd))
+            found.append((_put(table, where, tuple(-row for row in odd)), with_odd) if k % 2 else (table, with_odd))
         elif adjacency == "zero-out":
             base = table if k % 4 == 0 else with_odd
-            found.append((base, _put(base, at, tuple(np.zeros_like(row) for row in odd))))
+            found.append((base, _put(base, where, tuple(_blank(row, blank) for row in odd))))
         else:
             base = table if k % 4 == 0 else with_odd
-            found.append((base, tuple(np.delete(part, at, axis=0) for part in base)))
+            found.append((base, tuple(np.delete(part, where, axis=0) for part in base)))
     return [(first[0], second[0]) if single else (first, second) for first, second in found]
 
 
@@ -50,6 +60,10 @@ def _put(table: Table, at: int, row: Table) -> Table:
     for part, value in zip(copies, row, strict=True):
         part[at] = value
     return copies
+
+
+def _blank(row: NDArray[Any], value: float) -> NDArray[Any]:
+    return np.full_like(row, value if row.dtype.kind == "f" else 0)
 
 
 def _odd(part: NDArray[Any], k: int, size: float, rng: np.random.Generator) -> NDArray[Any]:

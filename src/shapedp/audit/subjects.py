@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.audit.same import same
 from shapedp.mechanisms import Additive
 from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law, Mixed, Staircase
 from shapedp.numerics.checks import finite
@@ -118,39 +119,49 @@ def released(mechanism: Additive, x: Any, n: int, rng: Generator | None) -> Floa
     return np.asarray(release.value, dtype=np.float64).reshape(n, -1)
 
 
-def subject_of(
-    mechanism: Any, neighbours: tuple[Any, Any] | None, score: Score | None, vectorized: bool
-) -> AdditiveSubject | CallableSubject:
+@singledispatch
+def subject_of(mechanism: Any, neighbours: tuple[Any, Any] | None, score: Score | None, vectorized: bool) -> Subject:
     """The subject behind what the user passed; neighbours of a mechanism default to the worst of its set."""
-    if isinstance(mechanism, Additive):
-        if score is not None:
-            raise TypeError("score goes with a function: a mechanism of the library is scored by its density")
-        if neighbours is None:
-            neighbours = (np.zeros(mechanism.law.dim), np.asarray(mechanism.sensitivity.extreme()))
-        pair = tuple(np.ravel(finite("neighbours", side)) for side in _pair(neighbours))
-        if any(side.size != mechanism.law.dim for side in pair):
-            raise ValueError(f"neighbours must be two queries of shape {mechanism.shape}")
-        return AdditiveSubject(mechanism, (pair[0], pair[1]))
     if not callable(mechanism):
         raise TypeError(f"audit takes a mechanism or a function f(x, rng), got {type(mechanism).__name__}")
     if neighbours is None:
         raise ValueError("neighbours must be given for a function: two inputs that one person's data sets apart")
     method = "learned score" if score is None else "given score"
-    return CallableSubject(mechanism, _pair(neighbours), vectorized, score, method)
+    return CallableSubject(mechanism, pair_of(neighbours), vectorized, score, method)
 
 
-def _pair(neighbours: Any) -> tuple[Any, Any]:
+@subject_of.register
+def _(mechanism: Additive, neighbours: Any, score: Score | None, vectorized: bool) -> Subject:
+    own_score(score)
+    if neighbours is None:
+        neighbours = (np.zeros(mechanism.law.dim), np.asarray(mechanism.sensitivity.extreme()))
+    first, second = (np.ravel(finite("neighbours", side)) for side in pair_of(neighbours))
+    if any(side.size != mechanism.law.dim for side in (first, second)):
+        raise ValueError(f"neighbours must be two queries of shape {mechanism.shape}")
+    return AdditiveSubject(mechanism, (first, second))
+
+
+def own_score(score: Score | None) -> None:
+    """Refuse a score where the density is known."""
+    if score is not None:
+        raise TypeError("score goes with a function: a mechanism of the library is scored by its density")
+
+
+def pair_of(neighbours: Any) -> tuple[Any, Any]:
+    """Two inputs that differ."""
     try:
         first, second = neighbours
     except (TypeError, ValueError):
         raise ValueError("neighbours must be a pair of inputs (x, x')") from None
+    if same(first, second):
+        raise ValueError("neighbours are equal, so nothing would be tested: give inputs that one person sets apart")
     return first, second
 
 
 def log_ratio(law: Law, first: Floats, second: Floats, outputs: Floats) -> Floats:
     """log p(y - first) - log p(y - second); decisive where a coordinate without noise differs."""
     first, second = _centre(law, first), _centre(law, second)
-    noisy = np.broadcast_to(law.variances() > 0, law.dim)
+    noisy = _noisy(law)
     told: Floats | float = 0.0
     if not noisy.all():
         plain = ~noisy & (first != second)
@@ -163,6 +174,17 @@ def log_ratio(law: Law, first: Floats, second: Floats, outputs: Floats) -> Float
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = law.log_density(outputs - first) - law.log_density(outputs - second)
     return np.nan_to_num(ratio, nan=0.0, posinf=np.inf, neginf=-np.inf) + told
+
+
+@singledispatch
+def _noisy(law: Law) -> NDArray[np.bool_]:
+    """Which coordinates carry noise."""
+    return np.broadcast_to(law.variances() > 0, law.dim)
+
+
+@_noisy.register
+def _(law: Staircase) -> NDArray[np.bool_]:
+    return np.ones(law.dim, dtype=np.bool_)  # its moments are sums over many steps
 
 
 @singledispatch

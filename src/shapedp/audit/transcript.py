@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.audit.gauge import gauge
-from shapedp.mechanisms import Release
+from shapedp.audit.gauge import moved
+from shapedp.audit.same import same
+from shapedp.mechanisms import Release, Sketch
 from shapedp.mechanisms.watch import Draw, watching
 from shapedp.numerics.checks import nonnegative, one_of
+from shapedp.privacy import Certificate
 from shapedp.sensitivity import ADJACENCIES, Adjacency
 
 Array = NDArray[Any]
@@ -110,8 +112,20 @@ class _Outcome:
     error: str | None
 
 
+@dataclass(frozen=True)
+class _Fit:
+    """An estimator as a function of its data: a copy is fitted, so that runs share no state."""
+
+    estimator: Any
+
+    def __call__(self, data: Any) -> Any:
+        estimator = copy.deepcopy(self.estimator)
+        fitted = estimator.fit(*data) if isinstance(data, tuple) else estimator.fit(data)
+        return estimator if fitted is None else fitted
+
+
 def replay(
-    run: Callable[[Any], Any],
+    run: Any,
     pairs: Iterable[tuple[Any, Any]],
     *,
     adjacency: Adjacency | None = None,
@@ -120,21 +134,25 @@ def replay(
 ) -> ReplayResult:
     """Run on neighbouring datasets and compare everything but the noise.
 
-    `run(data)` is anything that releases through mechanisms of the library: a query, an estimator's `fit`, a
-    trainer. For each pair (D, D') it runs on D, then on D' with every release answered as on D: given the same
-    releases so far, what enters the next one may differ only by a vector of the declared set, and the number, order
-    and kind of releases, and what the run returns, may not differ at all. `public(result)` picks what is published;
-    by default arrays, numbers, releases and attributes whose name ends in an underscore are compared. `adjacency`
-    is the neighbour relation of the pairs; a mechanism that declares another one is reported.
+    `run(data)` is anything that releases through mechanisms of the library: a query, a trainer. An object with a
+    `fit` is copied for each run and fitted: fit(data), or fit(X, y) where the data are a tuple (X, y).
+    For each pair (D, D') it runs on D, then on D' with every release answered as on D: given the same releases so
+    far, what enters the next one may differ only as declared (`moved`), and the number, order and kind of releases,
+    and what the run returns, may not differ at all. `public(result)` picks what is published; by default arrays,
+    numbers, releases, certificates and attributes whose name ends in an underscore are compared. `adjacency` is the
+    neighbour relation of the pairs; a mechanism that declares another one is reported.
 
     Guarantee: a finding is a leak (or a run that is random by itself, which is reported as such: fix its seed).
     """
     slack, shown = 1 + nonnegative("tolerance", tolerance), public or published
     one_of("adjacency", adjacency, (*ADJACENCIES, None))
+    run = _Fit(run) if hasattr(run, "fit") else run
     findings: list[Finding] = []
     largest, releases, tried = 0.0, 0, 0
     for number, (data, other) in enumerate(pairs):
         tried += 1
+        if same(data, other):
+            raise ValueError(f"the datasets of pair {number} are equal, so that nothing would be compared")
         before = _watch(run, data, _Recorder(), shown)
         control = _watch(run, data, _Player(before.steps), shown)
         odd = [Finding(number, *one) for one in _compare(before, control, 0.0, None)[1]]
@@ -171,7 +189,7 @@ def _compare(
         if one.x.shape != two.x.shape:
             found.append((i, "control flow", f"shapes {one.x.shape} and {two.x.shape} reach the release"))
             continue
-        reach = _reach(one, two)
+        reach = moved(one.mechanism, one.x, two.x)
         largest = max(largest, reach)
         if reach > slack:
             found.append((i, "sensitivity", f"the query moved {reach:.6g} times as far as declared"))
@@ -179,7 +197,7 @@ def _compare(
         found.append((None, "control flow", f"{len(before.steps)} releases against {len(after.steps)}"))
     if before.error != after.error:
         found.append((None, "control flow", f"one run ends in {before.error}, the other in {after.error}"))
-    elif not found and not _same(before.shown, after.shown):
+    elif not found and not same(before.shown, after.shown):
         found.append((None, "another door", "after equal releases the results differ: data leaves without noise"))
     return largest, found
 
@@ -189,7 +207,7 @@ def _claims(one: _Step, two: _Step, adjacency: Adjacency | None) -> Iterator[tup
     if first != second:
         changed = [key for key in first if first.get(key) != second.get(key)] or ["kind"]
         yield "claim", f"the mechanism itself depends on the data ({', '.join(map(str, changed))})"
-    declared = one.mechanism.sensitivity.adjacency
+    declared = getattr(one.mechanism, "sensitivity", one.mechanism).adjacency
     if adjacency is not None and declared is not None and declared != adjacency:
         yield "adjacency", f"the sensitivity was derived for {declared}, the pairs are {adjacency}"
 
@@ -200,20 +218,16 @@ def _description(mechanism: Any) -> dict[str, Any]:
     return {"repr": repr(mechanism)}
 
 
-def _reach(one: _Step, two: _Step) -> float:
-    """The largest gauge over the queries of one release (a batch holds several, each with its own spend)."""
-    difference = np.asarray(one.x, dtype=np.float64) - np.asarray(two.x, dtype=np.float64)
-    sensitivity = one.mechanism.sensitivity
-    rows = difference.reshape(-1, sensitivity.dim)
-    return max((gauge(sensitivity, row) for row in rows), default=0.0)
-
-
 def published(result: Any) -> Any:
-    """What a result shows: arrays, numbers, releases, containers of them, attributes that end in an underscore."""
+    """What a result shows: arrays, numbers, releases, certificates, containers, attributes that end in `_`."""
     if result is None or isinstance(result, bool | int | float | str | np.generic | np.ndarray):
         return result
     if isinstance(result, Release):
         return result.value
+    if isinstance(result, Sketch):
+        return [result.value, result.noise_variance]
+    if isinstance(result, Certificate):
+        return published(result.to_json())
     if isinstance(result, Mapping):
         return {str(key): published(value) for key, value in result.items()}
     if isinstance(result, tuple | list):
@@ -222,14 +236,3 @@ def published(result: Any) -> Any:
         return None
     learned = {k: v for k, v in vars(result).items() if k.endswith("_") and not k.startswith("_")}
     return {key: published(value) for key, value in learned.items()}
-
-
-def _same(one: Any, two: Any) -> bool:
-    if isinstance(one, dict) and isinstance(two, dict):
-        return one.keys() == two.keys() and all(_same(one[key], two[key]) for key in one)
-    if isinstance(one, list) and isinstance(two, list):
-        return len(one) == len(two) and all(map(_same, one, two))
-    if isinstance(one, np.ndarray) or isinstance(two, np.ndarray):
-        a, b = np.asarray(one), np.asarray(two)
-        return bool(np.array_equal(a, b, equal_nan=a.dtype.kind == "f" and b.dtype.kind == "f"))
-    return bool(one == two) or (one != one and two != two)
