@@ -2,5 +2,7 @@
 
 from shapedp.learn.base import PublicLabelsWarning
 from shapedp.learn.linear import LinearRegression
+from shapedp.learn.logistic import LogisticRegression
+from shapedp.learn.svm import HuberSVC
 
-__all__ = ["LinearRegression", "PublicLabelsWarning"]
+__all__ = ["HuberSVC", "LinearRegression", "LogisticRegression", "PublicLabelsWarning"]

@@ -1,0 +1,72 @@
+"""Output perturbation: the exact minimum of the regularised risk, and noise."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapedp.learn.solvers.erm.noise import additive
+from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
+from shapedp.learn.solvers.linear.problem import Draws
+from shapedp.mechanisms import Additive
+from shapedp.numerics.convex import Progress, least_tolerance, minimum
+
+Floats = NDArray[np.float64]
+SHARE = 2.0**-11  # of the sensitivity, left for the distance to the exact minimum on either side
+UP = 1 + 2.0**-48
+
+
+def tolerance(problem: Problem) -> float:
+    """How far from the exact minimum each problem's weights may be; from public quantities."""
+    exact = problem.gradient_change / (problem.records * problem.regularization)
+    found = max(SHARE * exact, least_tolerance(Risk(problem)) * UP)
+    if not found <= exact:
+        raise ValueError(
+            f"regularization {problem.regularization:g} is too small for {problem.records} records: rounding "
+            "would exceed what one record can change. Use a larger one"
+        )
+    return found
+
+
+def sensitivity(problem: Problem) -> float:
+    """The most one record moves all weights, in the L2 norm.
+
+    F and F' differ by a function of Lipschitz constant D/n, D = L for zero-out and 2 L for replace; both are
+    Lambda-convex, so their minima are at most D/(n Lambda) apart: Lambda |w - w'|^2 <= (grad F'(w') - grad F(w'))
+    . (w - w'). Each is found to within the tolerance. One record is in every problem: sqrt(problems) in all.
+    Reference: Chaudhuri, Monteleoni and Sarwate 2011, Lemma 7 and Corollary 8.
+    """
+    exact = problem.gradient_change / (problem.records * problem.regularization)
+    return math.sqrt(problem.problems) * (exact + 2 * tolerance(problem)) * UP
+
+
+def mechanism(problem: Problem, noise: str) -> Additive:
+    """What `release` adds, from public quantities."""
+    return additive(noise, sensitivity(problem), problem.dim, problem.epsilon, problem.delta, problem.adjacency)
+
+
+def optimum(problem: Problem, records: Records, *, progress: Progress | None = None) -> Floats:
+    """The weights (order, problems) that minimise the risk, within `tolerance`."""
+    return minimum(Risk(problem, records), tolerance(problem), progress=progress)
+
+
+def solve(problem: Problem, records: Records, mechanism: Any, draws: Draws, progress: Progress | None = None) -> Floats:
+    """Noisy weights (order, problems)."""
+    weights = optimum(problem, records, progress=progress)
+    noisy = mechanism.release(weights.reshape(-1), rng=draws.rng, unsafe=draws.unsafe)
+    return np.asarray(noisy.value).reshape(weights.shape)
+
+
+def default_regularization(
+    records: int, problems: int, row_bound: float, change: float, mu: float, margin: float = 10.0
+) -> float:
+    """Lambda from public quantities: bias (Lambda/2) |w|^2 against the noise's second-order risk.
+
+    The noise moves a margin by R sqrt(problems) D/(n Lambda mu), which costs an eighth of its square; the bias is
+    taken at |w| = `margin`/R.
+    """
+    noise = problems * (change / row_bound) ** 2 / (2 * margin**2 * (records * mu) ** 2)
+    return float(row_bound**2 * max(noise ** (1 / 3), 1e-6))

@@ -1,0 +1,178 @@
+"""Regularised empirical risk: what is public about it, the records, and the function to be minimised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+
+from shapedp.learn.losses import MarginLoss, lipschitz, smoothness
+from shapedp.learn.moments import Bounds, clipped
+from shapedp.sensitivity import L2, Adjacency
+
+Floats = NDArray[np.float64]
+BLOCK = 8192  # records of one matrix product: what is summed in working precision
+CLIP = 1 << 12
+PRECONDITIONED = 3000  # variables up to which a Gram matrix is factored to speed up the search
+_U = 2.0**-53
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The public side of private classification: sizes, bounds, loss and the claim.
+
+    `order` counts the columns of [x, c], `problems` the two-class problems that are solved together, `row_bound`
+    bounds |[x, c]|_2. The objective of each is the mean loss plus (regularization/2) |w|_2^2.
+    """
+
+    loss: MarginLoss
+    records: int
+    order: int
+    problems: int
+    row_bound: float
+    regularization: float
+    epsilon: float
+    delta: float
+    adjacency: Adjacency = "zero-out"
+    sparse: bool = False
+
+    @property
+    def dim(self) -> int:
+        """The number of weights in all."""
+        return self.order * self.problems
+
+    @property
+    def gradient_change(self) -> float:
+        """The most one record changes the sum of one problem's gradients: L for zero-out, 2 L for replace."""
+        return lipschitz(self.loss, self.row_bound) * (2.0 if self.adjacency == "replace" else 1.0)
+
+    @property
+    def smoothness(self) -> float:
+        """beta of one record."""
+        return smoothness(self.loss, self.row_bound)
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Rows [x, c] within the row bound, a dense array or a CSR matrix, and a sign per record and problem.
+
+    Whatever held a NaN, an infinity or an unknown label is a row of zeros: it adds a constant to every objective.
+    """
+
+    x: Any
+    signs: Floats
+
+    @property
+    def count(self) -> int:
+        return int(self.x.shape[0])
+
+    def blocks(self) -> Iterator[tuple[Any, Floats]]:
+        """Rows and signs, `BLOCK` records at a time (sparse rows all at once)."""
+        if sparse.issparse(self.x):
+            yield self.x, self.signs
+            return
+        for start in range(0, self.count, BLOCK):
+            yield self.x[start : start + BLOCK], self.signs[start : start + BLOCK]
+
+
+def read_records(x: Any, signs: Floats, bounds: Bounds) -> Records:
+    """Records [x, c] with x pulled into the feature bound, a few thousand at a time."""
+    kept = signs[:, 0] != 0
+    if sparse.issparse(x):
+        return _sparse_records(x.tocsr(copy=True), signs, kept, bounds)
+    n, d = x.shape
+    wide = d + (bounds.constant > 0)
+    rows, buffer = np.empty((n, wide)), np.empty((min(n, CLIP), wide + 1))
+    for start in range(0, n, CLIP):
+        some = slice(start, start + CLIP)
+        kept[some] &= np.isfinite(x[some]).all(axis=1)
+        rows[some] = clipped(x[some], np.where(kept[some], 0.0, np.nan), bounds, buffer)[:, :wide]
+    return Records(rows, np.where(kept[:, None], signs, 0.0))
+
+
+def _sparse_records(x: Any, signs: Floats, kept: NDArray[np.bool_], bounds: Bounds) -> Records:
+    """As `read_records`, from a CSR matrix that may be overwritten."""
+    owner = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
+    odd = ~np.isfinite(x.data)
+    kept &= np.bincount(owner[odd], minlength=len(kept)) == 0
+    x.data[odd | ~kept[owner]] = 0.0
+    inside = L2(bounds.feature, dim=x.shape[1]).clip(x, adjacency="zero-out")[0]
+    if bounds.constant > 0:
+        column = sparse.csr_array(np.where(kept, bounds.constant, 0.0)[:, None])
+        inside = sparse.hstack([inside, column])
+    return Records(sparse.csr_array(inside), np.where(kept[:, None], signs, 0.0))
+
+
+@dataclass(eq=False)
+class Risk:
+    """(1/n) sum of losses + (regularization/2) |w|^2 + linear . w, one function per problem.
+
+    As `numerics.convex.Objective`; `tilt` bounds |linear|_2 of each problem. The constants need no records.
+    """
+
+    problem: Problem
+    records: Records | None = None
+    linear: Floats | None = None
+    tilt: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.order, self.columns = self.problem.order, self.problem.problems
+        self.modulus = self.problem.regularization
+        self.smoothness = (self.problem.smoothness + self.modulus) * (1 + 2.0**-50)
+        self.radius = (lipschitz(self.problem.loss, self.problem.row_bound) + self.tilt) / self.modulus * (1 + 2.0**-40)
+
+    def _blocks(self) -> Iterator[tuple[Any, Floats]]:
+        if self.records is None:
+            raise ValueError("a risk without records has constants only")
+        return self.records.blocks()
+
+    def evaluate(self, w: Floats) -> tuple[Floats, Floats]:
+        loss, n = self.problem.loss, self.problem.records
+        value = 0.5 * self.modulus * np.einsum("ij,ij->j", w, w)
+        total: Any = 0.0
+        for x, signs in self._blocks():
+            margin = signs * (x @ w)
+            value += loss.value(margin).sum(axis=0) / n
+            total = total + x.T @ (signs * loss.slope(margin))
+        gradient = total / n + self.modulus * w
+        if self.linear is not None:
+            value += np.einsum("ij,ij->j", self.linear, w)
+            gradient += self.linear
+        return value, np.asarray(gradient)
+
+    def hessian(self, w: Floats, column: int) -> Floats:
+        loss = self.problem.loss
+        total = np.zeros((self.order, self.order))
+        for x, signs in self._blocks():
+            bend = loss.curvature(signs[:, column] * (x @ w))
+            product = (
+                (x.T * bend) @ x if isinstance(x, np.ndarray) else (x.T @ (sparse.diags_array(bend) @ x)).toarray()
+            )
+            total += product
+        total /= self.problem.records
+        total[np.diag_indices(self.order)] += self.modulus
+        return total
+
+    def gradient_error(self, size: float) -> float:
+        """Rounding of x.w (order + 2 units of |x| |w|), of the slope, of the sums over records, and of the rest."""
+        bound, n = self.problem.row_bound, self.problem.records
+        slope = self.problem.loss.slope_error
+        slope += self.problem.loss.curvature_bound * (self.order + 2) * _U * bound * size * 1.01
+        summed = n if self.problem.sparse else min(n, BLOCK) + n / BLOCK
+        return (bound * (slope + (summed + 4) * _U) + 6 * _U * (self.modulus * size + self.tilt)) * 1.01
+
+    def preconditioner(self) -> Callable[[Floats], Floats] | None:
+        """The inverse of the Hessian at a typical curvature, where the Gram matrix is affordable."""
+        if self.order > PRECONDITIONED or self.problem.sparse:
+            return None
+        total = np.zeros((self.order, self.order))
+        for x, _ in self._blocks():
+            total += x.T @ x
+        total *= 0.2 * self.problem.loss.curvature_bound / self.problem.records
+        total[np.diag_indices(self.order)] += self.modulus
+        root = linalg.cho_factor(total, check_finite=False)
+        return lambda vectors: np.asarray(linalg.cho_solve(root, vectors, check_finite=False))
