@@ -1,4 +1,4 @@
-"""Plans, planning, other accountants, risks and interchange."""
+"""Plans, planning, other accountants and risks."""
 
 from __future__ import annotations
 
@@ -20,12 +20,10 @@ from shapedp.accounting import (
     Step,
     bayes_risk,
     compose,
-    from_dp_accounting,
     membership_advantage,
     optimal_homogeneous,
     plan,
     subsample,
-    to_dp_accounting,
     trade_off,
 )
 from shapedp.privacy import GaussianLoss
@@ -116,22 +114,6 @@ def test_risks_of_a_gaussian() -> None:
     skewed = bayes_risk(loss, 0.1)
     cut = mu / 2 + math.log(9) / mu
     assert skewed.lower - 1e-12 <= 0.1 * stats.norm.cdf(cut - mu) + 0.9 * stats.norm.sf(cut) <= skewed.upper + 1e-12
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # raised inside the other library
-def test_interchange() -> None:
-    pytest.importorskip("dp_accounting")
-    loss = subsample(GaussianLoss(1.0), 0.3)
-    theirs = to_dp_accounting(loss, step=1e-3)
-    back = from_dp_accounting(theirs)
-    for epsilon in (0.0, 0.2, 1.0):
-        exact = loss.delta(epsilon)
-        assert theirs.get_delta_for_epsilon(epsilon) >= exact.lower * (1 - 1e-9)
-        assert theirs.get_delta_for_epsilon(epsilon) == pytest.approx(exact.upper, rel=1e-4)
-        assert back.delta(epsilon).upper == pytest.approx(exact.upper, rel=1e-4)
-    composed = compose([(back, 10)]).delta(1.0).upper
-    assert composed == pytest.approx(theirs.self_compose(10).get_delta_for_epsilon(1.0), rel=1e-4)
-    assert composed >= compose([(loss, 10)], accuracy=1e-3).delta(1.0).lower
 
 
 def test_the_certificate_of_a_plan_of_different_mechanisms_is_recomputed() -> None:

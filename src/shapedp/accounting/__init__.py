@@ -3,7 +3,14 @@
 from shapedp.accounting.accountants import ACCOUNTANTS, Accountant, Answer, he_theorem_3, optimal_homogeneous
 from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.compose import ComposedLoss, compose
-from shapedp.accounting.interchange import from_dp_accounting, to_dp_accounting
+from shapedp.accounting.interchange import (
+    from_dp_accounting,
+    from_event,
+    from_opendp,
+    to_dp_accounting,
+    to_event,
+    to_opendp,
+)
 from shapedp.accounting.plan import Plan, Planned, PlanningError, Step, plan
 from shapedp.accounting.risk import bayes_risk, membership_advantage, trade_off
 from shapedp.accounting.subsample import SubsampledLoss, amplify, amplify_pure, subsample
@@ -24,11 +31,15 @@ __all__ = [
     "bayes_risk",
     "compose",
     "from_dp_accounting",
+    "from_event",
+    "from_opendp",
     "he_theorem_3",
     "membership_advantage",
     "optimal_homogeneous",
     "plan",
     "subsample",
     "to_dp_accounting",
+    "to_event",
+    "to_opendp",
     "trade_off",
 ]
