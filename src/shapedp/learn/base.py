@@ -57,9 +57,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1, size=4))
 
     def _certify(self, mechanisms: Iterable[Any]) -> Certificate:
-        """The certificate of releasing once through each mechanism; required, unless `unsafe`."""
-        steps = tuple(Step(mechanism) for mechanism in mechanisms)
-        subject = steps[0].subject if len(steps) == 1 else Plan(steps)
+        """The certificate of releasing once through each mechanism (a `Step`: as often as it says); required,
+        unless `unsafe`."""
+        steps = tuple(one if isinstance(one, Step) else Step(one) for one in mechanisms)
+        subject = steps[0].subject if len(steps) == 1 and steps[0].count == 1 else Plan(steps)
         certificate = certify(subject, epsilon=self.epsilon, delta=self.delta)
         certificate = certificate.with_randomness(self.random_state is None and not is_watched())
         return certificate if self.unsafe else certificate.require()
