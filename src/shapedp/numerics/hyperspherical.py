@@ -49,17 +49,18 @@ def to_angles(x: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for some in _panels(len(rows), d - 1):
             norm[some] = _forward(rows[some], angles[some])
+        lengths = norm.astype(array.dtype)  # infinite where a float32 does not hold it
     if not np.isfinite(norm).all():
         finite("x", array)
         raise ValueError("the norm of x exceeds the largest float: use other units")
-    return norm.astype(array.dtype).reshape(array.shape[:-1]), angles.reshape(*array.shape[:-1], d - 1)
+    return lengths.reshape(array.shape[:-1]), angles.reshape(*array.shape[:-1], d - 1)
 
 
 def from_angles(norm: ArrayLike, angles: ArrayLike) -> NDArray[Any]:
     """The vectors that have these norms (of either sign) and deviations, which may lie outside their ranges.
 
-    Guarantee: an element above the smallest normal float is off by the rounding of its own log R (1e-13 where that is
-    -700), a smaller one by the spacing of subnormal floats; nothing underflows before the element itself does.
+    Guarantee: an element of size |r| e^-l above the smallest normal float is off by at most about 4e-15 (1 + l)
+    relative, a smaller one by the spacing of subnormal floats besides; nothing underflows before the element does.
     """
     array = _table("angles", angles, least=1)
     lengths = np.broadcast_to(finite("norm", norm), array.shape[:-1]).reshape(-1)
@@ -224,6 +225,9 @@ def _backward(norm: Floats, angles: NDArray[Any], x: NDArray[Any]) -> None:
             factor = factor * sign[:, -1] * alive
         mantissa, more = np.frexp(mantissa * factor)
         exponent = exponent + more + shift
+        if not np.isfinite(mantissa).all():
+            x[:, -1] = np.nan
+            return
         if not mantissa.any() or exponent[mantissa != 0].max() < -1200:
             x[:, end:] = 0.0
             return
