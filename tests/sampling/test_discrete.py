@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.stats import chi2
 from tests.sampling.helpers import FALSE_ALARM, Refusing, band, largest_gap
 
-from shapedp.sampling import SecureSource, SimulatedSource, discrete_laplace
+from shapedp.sampling import (
+    SecureSource,
+    SimulatedSource,
+    discrete_laplace,
+    exponential_coins,
+    geometric,
+    source,
+)
 
 N = 500_000
 
@@ -116,3 +126,27 @@ BAD = [
 def test_bad_calls_draw_nothing(steps, shape, error, name):
     with pytest.raises(error, match=f"^{name} must"):
         discrete_laplace(steps, shape, Refusing())
+
+
+@pytest.mark.parametrize("steps", [1, 7, 1000])
+def test_geometric_draws_follow_their_law(steps):
+    """P(y >= q steps) = e^-q and the parity of y; false-alarm rate 1e-6; a scale 2% off is rejected."""
+    n = 400_000
+    draws = geometric(steps, n, source(np.random.default_rng(3)))
+    assert draws.min() == 0
+    for q in (1, 2, 4):
+        hits = int((draws >= q * steps).sum())
+        assert stats.binomtest(hits, n, math.exp(-q)).pvalue > FALSE_ALARM / 4
+        for factor in (0.98, 1.02):
+            assert q == 4 or stats.binomtest(hits, n, math.exp(-q * factor)).pvalue < FALSE_ALARM
+    odd = int((draws % 2 == 1).sum())
+    assert stats.binomtest(odd, n, 1 / (1 + math.exp(1 / steps))).pvalue > FALSE_ALARM / 4
+
+
+def test_exponential_coins_have_their_chance():
+    """e^-(numerator/denominator) for ratios below and above one; false-alarm rate 1e-6 each."""
+    n = 400_000
+    for numerator in (0, 3, 10, 25):
+        heads = int(exponential_coins(np.full(n, numerator), 10, source(np.random.default_rng(numerator))).sum())
+        assert stats.binomtest(heads, n, math.exp(-numerator / 10)).pvalue > FALSE_ALARM
+        assert stats.binomtest(heads, n, math.exp(-numerator / 10) * 0.96).pvalue < FALSE_ALARM

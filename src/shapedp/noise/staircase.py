@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from shapedp.noise.base import Floats, Law, confidence_level
 from shapedp.numerics.arrays import decode, encode, frozen
 from shapedp.numerics.checks import count, positive, vector
-from shapedp.sampling import Source, discrete_laplace
+from shapedp.sampling import Source, exponential_coins, geometric
 
 UNITS = 2**30  # epsilons are multiples of 1/UNITS
 _REACH = 2.0**62
+_LANES = 1 << 15
 
 
 def radial_moments(dim: int, epsilon: float, gamma: float, power: float) -> tuple[float, float]:
@@ -137,8 +138,11 @@ class Staircase(Law):
         lanes = [
             np.broadcast_to(array, shape).reshape(-1).astype(np.int64) for array in (self.width, self.inner, self.units)
         ]
-        noise = _draw(lanes[0], lanes[1], lanes[2], source).reshape(shape)
-        total = (np.rint(multiple).astype(np.int64) + noise).astype(np.float64) * self.grid
+        noise = np.empty(x.size, dtype=np.int64)
+        for start in range(0, x.size, _LANES):
+            width, inner, units = (lane[start : start + _LANES] for lane in lanes)
+            noise[start : start + _LANES] = _draw(width, inner, units, source)
+        total = (np.rint(multiple).astype(np.int64) + noise.reshape(shape)).astype(np.float64) * self.grid
         return total.astype(np.float32 if x.dtype == np.float32 else np.float64)
 
     def to_json(self) -> dict[str, Any]:
@@ -160,24 +164,13 @@ def _draw(
     while todo.size:
         d, r, m = width[todo], inner[todo], units[todo]
         place = _uniform(d, source)
-        far = _geometric(todo.size, source) >= m  # probability e^-epsilon
-        level = _geometric(todo.size, source) // m
+        far = place >= r
+        far[far] = exponential_coins(m[far], UNITS, source)  # probability e^-epsilon
+        level = geometric(UNITS, todo.size, source) // m
         negative = (source.words(todo.size) & np.uint64(1)).astype(np.bool_)
         value = level * d + place
         good = ((place < r) | far) & ~(negative & (value == 0))
         out[todo[good]] = np.where(negative, -value, value)[good]
-        todo = todo[~good]
-    return out
-
-
-def _geometric(n: int, source: Source) -> NDArray[np.int64]:
-    """n draws of P(y) ~ e^(-y/UNITS), y >= 0, exactly: discrete Laplace draws that are not negative."""
-    out = np.empty(n, dtype=np.int64)
-    todo = np.arange(n)
-    while todo.size:
-        draws = discrete_laplace(UNITS, todo.size, source)
-        good = draws >= 0
-        out[todo[good]] = draws[good]
         todo = todo[~good]
     return out
 

@@ -42,6 +42,36 @@ def discrete_laplace(steps: int | NDArray[Any], shape: int | Sequence[int], sour
     return out
 
 
+def geometric(steps: int, n: int, source: Source) -> Integers:
+    """Return n draws of P(y) proportional to exp(-y / steps), y = 0, 1, 2, ...
+
+    Guarantee: as `discrete_laplace`, whose magnitude this is before the sign.
+    """
+    t = _steps(np.array([steps]))
+    out = np.empty(n, dtype=np.int64)
+    todo = np.arange(n)
+    while todo.size:
+        lanes = np.broadcast_to(t, todo.shape)
+        remainder = _below(lanes, source)
+        kept = _accept_exponential(remainder, lanes, source)
+        out[todo[kept]] = (remainder[kept] + t * _geometric(int(kept.sum()), source)).view(np.int64)
+        todo = todo[~kept]
+    return out
+
+
+def exponential_coins(numerator: NDArray[Any], denominator: int, source: Source) -> NDArray[np.bool_]:
+    """Return one Bernoulli(exp(-numerator / denominator)) per entry of integers >= 0.
+
+    Guarantee: exact given uniform bits: a coin of the fraction, and as many of exp(-1) as there are wholes.
+    Reference: Canonne, Kamath, Steinke (2020), Algorithm 1.
+    """
+    whole, rest = np.divmod(numerator.astype(np.uint64), np.uint64(denominator))
+    heads = _accept_exponential(rest, np.broadcast_to(np.uint64(denominator), rest.shape), source)
+    more = np.flatnonzero(heads & (whole > 0))
+    heads[more] = _geometric(more.size, source) >= whole[more]
+    return heads
+
+
 def _draw(steps: Words, source: Source) -> Integers:
     """Return one draw per lane, retrying the lanes that Algorithm 2 rejects."""
     out = np.empty(steps.size, dtype=np.int64)
