@@ -48,10 +48,14 @@ class MixingSubject(Subject):
         return total
 
     @cached_property
+    def grams(self) -> list[Floats]:
+        """The Gram matrix of either input's clipped rows."""
+        return [clipped_gram(table, self.mechanism.row_bound) for table in self.inputs]
+
+    @cached_property
     def spectra(self) -> list[tuple[Floats, Floats]]:
-        """Eigenvalues and eigenvectors of either input's Gram matrix."""
-        grams = (clipped_gram(table, self.mechanism.row_bound) for table in self.inputs)
-        return [(np.maximum(values, 0.0), axes) for values, axes in map(np.linalg.eigh, grams)]
+        """Eigenvalues and eigenvectors of either Gram matrix."""
+        return [(np.maximum(values, 0.0), axes) for values, axes in map(np.linalg.eigh, self.grams)]
 
     @property
     def block(self) -> int:
@@ -60,10 +64,11 @@ class MixingSubject(Subject):
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveSubject(MixingSubject):
-    """Sketches and their noise variances, each through a `release` of its own."""
+    """Sketches and their noise variances, each by a release of its own."""
 
     def draw(self, side: int, n: int, rng: np.random.Generator | None) -> Floats:
-        sketches = (self.mechanism.release(self.inputs[side], rng=rng, unsafe=True) for _ in range(n))
+        gram, sizes = self.grams[side], self.inputs[side].shape
+        sketches = (self.mechanism.release_gram(gram, *sizes, rng=rng, unsafe=True) for _ in range(n))
         return np.array([np.append(sketch.value, sketch.noise_variance) for sketch in sketches])
 
     def score(self, outputs: Floats) -> Floats:
