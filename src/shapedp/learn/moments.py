@@ -76,7 +76,8 @@ class Partial:
     def __init__(self, columns: int, bounds: Bounds) -> None:
         self.columns, self.bounds = columns, bounds
         self.records = self.blocks = 0
-        self.total = GramSum(columns + (bounds.constant > 0) + 1, bounds.row)
+        beside = [bounds.constant] if bounds.constant > 0 else []
+        self.total = GramSum(np.array([*[bounds.feature] * columns, *beside, bounds.target]))
 
     def add(self, x: Any, y: Floats) -> None:
         """Add records, in blocks of 1024."""

@@ -243,9 +243,8 @@ def clipped_gram(table: Any, row_bound: float) -> Floats:
     """X^T X of the rows pulled into the row bound, a few thousand rows at a time."""
     n, d = table.shape
     ball = L2(row_bound, dim=d)
-    return gram_sum(
-        (ball.clip(table[i : i + CHUNK], adjacency="zero-out")[0] for i in range(0, n, CHUNK)), d, row_bound
-    )
+    parts = (ball.clip(table[i : i + CHUNK], adjacency="zero-out")[0] for i in range(0, n, CHUNK))
+    return gram_sum(parts, np.full(d, row_bound))
 
 
 def required(sized: Any) -> Certificate:

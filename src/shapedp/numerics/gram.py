@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -20,23 +19,25 @@ _STRAY = 64  # blocks beyond one per 64 rows that `gram_error` allows for
 
 
 class GramSum:
-    """The sum of x^T x over blocks of at most 1024 rows of norm at most `bound`, in integers.
+    """The sum of x^T x over blocks of at most 1024 rows with |x_j| at most bounds_j, in integers.
 
-    Guarantee: each product is rounded once to a grid of at most 2^-47 bound^2, set by the bound alone; what is added
-    up is exact. So the result is the same in any order and any grouping: threads, workers, a block computed again.
-    Holds up to 2^37 rows.
+    Guarantee: entry i, j of each product is rounded once, to a grid of at most 2^-46 bounds_i bounds_j that is set by
+    the bounds alone; what is added up is exact. So the result is the same in any order and any grouping: threads,
+    workers, a block computed again. Holds up to 2^37 rows.
     """
 
-    def __init__(self, dim: int, bound: float) -> None:
-        self._grid = math.ldexp(1.0, math.frexp(bound * bound * BLOCK)[1] - 58)
+    def __init__(self, bounds: Floats) -> None:
+        dim = len(bounds)
+        exponent = np.frexp(bounds)[1]
+        self._grid = np.ldexp(1.0, exponent + exponent[:, None] + (10 - 58))
         self._high, self._low, self._whole = (np.zeros((dim, dim), dtype=np.int64) for _ in range(3))
-        self._product = np.empty((dim, dim))
+        self._inverse, self._product = 1 / self._grid, np.empty((dim, dim))
         self._pending = 0
 
     def add(self, rows: Floats) -> None:
         """Add the Gram matrix of up to 1024 rows."""
         np.matmul(rows.T, rows, out=self._product)
-        np.multiply(self._product, 1 / self._grid, out=self._product)
+        np.multiply(self._product, self._inverse, out=self._product)
         np.rint(self._product, out=self._product)
         np.copyto(self._whole, self._product, casting="unsafe")
         self._low += self._whole
@@ -46,8 +47,8 @@ class GramSum:
 
     def merge(self, other: GramSum) -> Self:
         """Add what another sum of the same kind holds."""
-        if self._grid != other._grid:
-            raise ValueError("only sums with the same bound can be merged")
+        if not np.array_equal(self._grid, other._grid):
+            raise ValueError("only sums with the same bounds can be merged")
         for part in (self, other):
             part._carry()
         self._high += other._high
@@ -62,14 +63,14 @@ class GramSum:
         return np.asarray((total + total.T) / 2)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Two integer matrices and the grid: what a worker sends."""
+        """Integer matrices and their grid: what a worker sends."""
         self._carry()
         return {"grid": self._grid, "high": self._high, "low": self._low}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._grid, self._pending = state["grid"], 0
         self._high, self._low = (np.array(state[name]) for name in ("high", "low"))
-        self._whole, self._product = np.empty_like(self._low), np.empty(self._low.shape)
+        self._whole, self._product, self._inverse = np.empty_like(self._low), np.empty(self._low.shape), 1 / self._grid
 
     def _carry(self) -> None:
         """Keep the low word within [0, 2^32): the same sum always has the same words."""
@@ -81,17 +82,16 @@ class GramSum:
 def gram(x: Any) -> Floats:
     """x^T x of a dense or sparse (n, d) array; see `gram_sum`."""
     rows = x.tocsr() if hasattr(x, "tocsr") else np.asarray(x, dtype=np.float64)
-    square = rows.power(2) if hasattr(rows, "power") else np.square(rows)
-    bound = math.sqrt(float(square.sum(axis=1).max())) * (1 + 2.0**-20) if square.size else 1.0
-    return gram_sum([rows], rows.shape[1], bound or 1.0)
+    tallest = abs(rows).max(axis=0)
+    return gram_sum([rows], np.ravel(tallest.toarray() if hasattr(tallest, "toarray") else tallest))
 
 
-def gram_sum(parts: Iterable[Any], d: int, bound: float) -> Floats:
-    """The sum of x^T x over dense or sparse (n, d) arrays of rows of norm at most `bound`.
+def gram_sum(parts: Iterable[Any], bounds: Floats) -> Floats:
+    """The sum of x^T x over dense or sparse (n, d) arrays, each column bounded.
 
     Guarantee: see `gram_error`. The parts but for the last have a multiple of 1024 rows.
     """
-    total = GramSum(d, bound)
+    total = GramSum(bounds)
     for x in parts:
         for start in range(0, x.shape[0], BLOCK):
             part = x[start : start + BLOCK]
@@ -103,15 +103,16 @@ def gram_error(n: int, d: int) -> float:
     """A bound on the error of a `GramSum` in the Frobenius norm, in units of the squared bound on the rows.
 
     Products of m <= 1024 rows err by m + 1 units of sum |x_i| |x_j| (Higham 2002, section 3.5, any order of summation),
-    each block's rounding to the grid by d 2^-48; up to n/64 + 64 blocks are allowed for.
+    each block's rounding to the grid by d 2^-47; up to n/64 + 64 blocks are allowed for. Columns may be scaled by
+    powers of two afterwards, and the bound with them.
     """
-    return (n * (min(n, BLOCK) + 4 + d / 2) * _U + _STRAY * d * 2.0**-48) * (1 + 2.0**-30)
+    return (n * (min(n, BLOCK) + 4 + d) * _U + _STRAY * d * 2.0**-47) * (1 + 2.0**-30)
 
 
 def block_error(n: int, d: int) -> float:
     """By how much the sums of neighbours miss their one row's x x^T: one block rounds otherwise, and the result."""
     block = min(n, BLOCK)
-    return 2 * (block + 1) * block * _U + d * 2.0**-47 + 4 * n * _U
+    return 2 * (block + 1) * block * _U + d * 2.0**-46 + 4 * n * _U
 
 
 def factor(covariance: Floats) -> Floats:
