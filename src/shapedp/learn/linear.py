@@ -30,9 +30,9 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     and delta alone. `sketch_rows` are the rows k of the sketching solvers. The intercept is the weight of a constant
     column as large as the feature bound, inside the accounting.
 
-    Fitted: `coef_`, `intercept_`, `privacy_` (the certificate), `solver_`, `ridge_` (what was added to the diagonal of
-    X^T X), and, where they follow from what was released, `coef_standard_error_` and `intercept_standard_error_`,
-    for privacy noise and sampling together, the ridge's bias left out.
+    Fitted: `coef_`, `intercept_`, `privacy_` (the certificate), `solver_`, and, where they follow from
+    what was released, `coef_standard_error_` and `intercept_standard_error_`, for privacy noise and sampling together,
+    the bias of shrinking left out.
 
     Guarantee: see `PrivateEstimator`; errors depend on parameters and sizes, never on a record.
     Reference: Lev et al. 2025 (mixing); Wang 2018 (AdaSSP); Sheffet 2017.
@@ -82,7 +82,6 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         self.privacy_ = self._certify(mechanisms)
         found = solver.solve(data.moments, mechanisms, Draws(self._rng(), self.unsafe))
         self.solver_ = name
-        self.ridge_ = found.ridge
         self._publish(found.weights, found.covariance, bounds.constant)
         return self
 

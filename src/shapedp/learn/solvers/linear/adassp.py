@@ -55,7 +55,6 @@ def _published(problem: Problem) -> tuple[Any, ...]:
 def _joint(problem: Problem) -> tuple[Any, ...]:
     """The same three releases, isometric for X^T X, accounted together and split by JOINT_SHARES."""
     mu = GaussianLoss.calibrate(problem.epsilon, problem.delta).mu * (1 - 2.0**-40)
-    sets = []
     eigen, design, cross = _bounds(problem)
     sets = [
         L2(eigen, 1, adjacency=problem.adjacency),
@@ -84,7 +83,7 @@ def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Soluti
     target = cross.release(moments.cross, **release).value
     off = float(square.law.marginal_scales()[1]) if order > 1 else float(square.law.marginal_scales()[0])
     ridge = max(0.0, off * math.sqrt(order * math.log(2 * order**2 / RHO)) - least)
-    return Solution(_solved(design + ridge * np.eye(order), target), ridge=ridge)
+    return Solution(_solved(design + ridge * np.eye(order), target))
 
 
 def lowered(eigen: Additive) -> float:

@@ -9,14 +9,24 @@ import numpy as np
 
 from shapedp.learn.moments import Bounds, Moments
 from shapedp.learn.solvers.linear.problem import Draws, Floats, Problem, Solution, Solver
+from shapedp.learn.solvers.linear.shrink import NoisyMoments, Shrunk, shrunk
+from shapedp.learn.solvers.linear.suffstats import positive_part
 from shapedp.mechanisms import AdaptiveMixing, Mixing
+from shapedp.privacy import GaussianLoss
 
 RICH = 0.1  # of the most the least eigenvalue can be; above it releasing it is thought to pay
 
 
 def default_rows(problem: Problem) -> int:
-    """Rows of the sketch from the public sizes."""
-    return 10 * (problem.order + 1)
+    """Rows of the sketch from the public sizes: as many as leave sketching a quarter of the error of privacy noise.
+
+    A sketch of k rows costs d/k of the residual variance, noise about d^2/(mu n)^2 of C_Y^2: k = 4 (mu n)^2/d, within
+    10 and 200 times the columns (the fewest that regression can do with, the most that time allows).
+    """
+    columns = problem.order + 1
+    mu = GaussianLoss.calibrate(problem.epsilon, problem.delta).mu
+    wanted = 4 * (mu * problem.records) ** 2 / columns
+    return math.ceil(min(max(wanted, 10 * columns), 200 * columns))
 
 
 def unit(bounds: Bounds) -> float:
@@ -56,23 +66,31 @@ def scaled(moments: Moments) -> Floats:
 
 
 def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:
-    """Least squares on the rows of the sketch."""
+    """The sketch's moments less the noise variance, then shrunk as moments with Gaussian noise would be."""
     (mechanism,) = mechanisms
-    sketch = mechanism.release_gram(
-        scaled(moments), moments.records, len(moments.gram), rng=draws.rng, unsafe=draws.unsafe
-    )
-    weights, spread = least_squares(sketch.value)
-    return Solution(weights / unit(moments.bounds), spread / unit(moments.bounds) ** 2, sketch.noise_variance)
+    width, factor = len(moments.gram), unit(moments.bounds)
+    sketch = mechanism.release_gram(scaled(moments), moments.records, width, rng=draws.rng, unsafe=draws.unsafe)
+    rows, variance, total = len(sketch.value), sketch.noise_variance, sketch.gram()
+    floor = max(variance, row_bound(moments.bounds) ** 2)  # a sketch without noise still errs by its rows
+    noisy = NoisyMoments(total[:-1, :-1], total[:-1, -1], math.sqrt(2 / rows) * floor, floor / math.sqrt(rows))
+    found = shrunk(noisy)
+    spread = covariance(total, variance, found, rows, moments.records)
+    return Solution(found.weights / factor, spread / factor**2)
 
 
-def least_squares(rows: Floats) -> tuple[Floats, Floats]:
-    """The least-squares weights of the last column on the others, and their covariance given the sketched data."""
-    x, y = rows[:, :-1], rows[:, -1]
-    k, order = x.shape
-    inverse = np.linalg.pinv(x.T @ x, hermitian=True)
-    weights = inverse @ (x.T @ y)
-    left = float(np.square(y - x @ weights).sum()) / max(k - order, 1)
-    return np.asarray(weights), np.asarray(left * inverse)
+def covariance(total: Floats, variance: float, found: Shrunk, rows: int, records: int) -> Floats:
+    """H (Var + r^2 A) H: Var = (v B + s^4 theta theta^T)/k of the sketch, B = A + s^2 I, v its residual variance."""
+    theta, design = found.weights, positive_part(total[:-1, :-1])
+    full = np.append(-theta, 1.0)
+    residual = max(float(full @ total @ full), 0.0)
+    inside = (residual + variance * float(full @ full)) * (design + variance * np.eye(len(theta)))
+    inside += variance**2 * np.outer(theta, theta)
+    return np.asarray(found.operator @ (inside / rows + residual / records * design) @ found.operator)
+
+
+def least_squares(rows: Floats) -> Floats:
+    """The least-squares weights of the last column on the others, of least norm where they are not unique."""
+    return np.asarray(np.linalg.lstsq(rows[:, :-1], rows[:, -1], rcond=None)[0])
 
 
 MIXING = Solver(mechanisms, solve)

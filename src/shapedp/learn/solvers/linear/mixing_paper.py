@@ -28,7 +28,7 @@ def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Soluti
     sketch = mechanism.release_gram(
         moments.gram, moments.records, len(moments.gram), rng=draws.rng, unsafe=draws.unsafe
     )
-    return Solution(least_squares(sketch.value)[0], ridge=sketch.noise_variance)
+    return Solution(least_squares(sketch.value))
 
 
 MIXING_PAPER = Solver(mechanisms, solve, adjacencies=("zero-out",))

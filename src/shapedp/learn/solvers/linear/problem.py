@@ -46,12 +46,11 @@ class Draws:
 class Solution:
     """Weights of the columns [x, c], and their covariance where it can be told from what was released.
 
-    The covariance is that of privacy noise and sampling together, at first order; a ridge's bias is not in it.
+    The covariance is that of privacy noise and sampling together, at first order; the bias of shrinking is not in it.
     """
 
     weights: Floats
     covariance: Floats | None = None
-    ridge: float | None = None
 
 
 @dataclass(frozen=True)

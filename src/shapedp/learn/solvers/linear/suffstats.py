@@ -1,4 +1,4 @@
-"""One Gaussian release of [X^T X, X^T y, y^T y], shaped by blocks, then a ridge chosen from what was released."""
+"""One Gaussian release of [X^T X, X^T y, y^T y], shaped by blocks; the noise's law guides what is made of it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from shapedp.learn.moments import Moments
 from shapedp.learn.solvers.linear.problem import Draws, Floats, Problem, Solution, Solver
-from shapedp.learn.solvers.linear.ridge import NoisyMoments, best_ridge
+from shapedp.learn.solvers.linear.shrink import NoisyMoments, Shrunk, shrunk
 from shapedp.mechanisms import calibrate
 from shapedp.sensitivity import L2, Adjacency
 from shapedp.sensitivity.symmetric import symmetric, symmetric_matrix, upper_triangle
 
-SHARES = (0.64, 0.34, 0.02)  # of mu^2 for X^T X, X^T y and y^T y
+SHARES = (0.45, 0.53, 0.02)  # of mu^2 for X^T X, X^T y and y^T y
 UP = 1 + 2.0**-44
 
 
@@ -49,7 +49,7 @@ def mechanisms(problem: Problem) -> tuple[Any, ...]:
 
 
 def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:
-    """The ridge of least estimated risk."""
+    """Release once, then shrink."""
     (mechanism,) = mechanisms
     order = len(moments.cross)
     triangle = order * (order + 1) // 2
@@ -59,20 +59,23 @@ def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Soluti
     noisy = NoisyMoments(
         symmetric_matrix(value[:triangle]), value[triangle:-1], float(scales[0]), float(scales[triangle])
     )
-    weights, ridge = best_ridge(noisy)
-    residual = float(value[-1] - 2 * weights @ noisy.cross + weights @ noisy.design @ weights)
-    return Solution(weights, covariance(noisy, weights, ridge, residual / moments.records), ridge)
+    found = shrunk(noisy)
+    residual = max(float(value[-1]) + found.risk, 0.0) / moments.records
+    return Solution(found.weights, covariance(noisy, found, residual))
 
 
-def covariance(noisy: NoisyMoments, weights: Floats, ridge: float, variance: float) -> Floats:
-    """M (Var(E theta) + s_b^2 I + r^2 A) M, with what was released in place of A and the residual variance r^2."""
-    order = len(weights)
-    values, vectors = np.linalg.eigh(noisy.design)
-    inverse = (vectors / (values + ridge)) @ vectors.T
-    own = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    spread = 0.5 * noisy.design_scale**2 * (weights @ weights * np.eye(order) + np.outer(weights, weights))
-    spread += noisy.cross_scale**2 * np.eye(order) + max(variance, 0.0) * own
-    return np.asarray(inverse @ spread @ inverse)
+def covariance(noisy: NoisyMoments, found: Shrunk, residual: float) -> Floats:
+    """H (Var(E theta) + s_b^2 I + r^2 A) H, with what was released in place of A and of the residual variance r^2."""
+    theta, order = found.weights, len(found.weights)
+    spread = 0.5 * noisy.design_scale**2 * (theta @ theta * np.eye(order) + np.outer(theta, theta))
+    spread += noisy.cross_scale**2 * np.eye(order) + residual * positive_part(noisy.design)
+    return np.asarray(found.operator @ spread @ found.operator)
+
+
+def positive_part(matrix: Floats) -> Floats:
+    """The nearest positive semidefinite matrix."""
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
 SUFFSTATS = Solver(mechanisms, solve)
