@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import sys
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from shapedp import audit
 from shapedp.audit.sizes import readable
 from shapedp.cli.files import read_json
-from shapedp.cli.options import add_claim, add_json, numbers
+from shapedp.cli.options import add_claim, add_json, numbers, tensor_shape
 from shapedp.cli.output import DONE, REFUSED, print_json, table
-from shapedp.mechanisms import Additive
+from shapedp.mechanisms import Additive, mechanism_from_json
 from shapedp.recipes import RECIPES
 
 
@@ -38,8 +40,13 @@ def register(commands: Any) -> None:
     add_claim(parser, required=False)
     parser.add_argument("--neighbours", nargs=2, metavar=("X", "Y"), help="two inputs: numbers, 1,2,3 or files")
     parser.add_argument("--dim", type=int, help="dimension of the query (recipes)")
+    parser.add_argument("--tensor", metavar="SHAPE", help="shape of the query, 28x28x64, instead of --dim (recipes)")
     parser.add_argument("--sensitivity", type=float, default=1.0, help="radius of the recipe's ball (default 1)")
-    parser.add_argument("--samples", type=_count, default=1_000_000, help="outputs to draw, such as 1e6 (default)")
+    parser.add_argument(
+        "--samples",
+        type=_count,
+        help="outputs to draw, such as 1e6 (default; 4e5 for --bits, two million values for --distribution)",
+    )
     parser.add_argument("--confidence", type=float, default=0.99, help="of every bound (default 0.99)")
     parser.add_argument("--vectorized", action="store_true", help="the function is f(x, rng, n) and returns n rows")
     parser.add_argument("--seed", type=int, help="reproducible instead of secure randomness")
@@ -58,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     if options.distribution:
         if not isinstance(subject, Additive):
             raise ValueError("--distribution needs a mechanism file or a recipe: a function has no law to compare with")
-        fit = audit.distribution(subject, seed=options.seed)
+        fit = audit.distribution(subject, samples=options.samples, seed=options.seed)
         return _report(options, fit, not fit.passed)
     result: Any
     if options.bits:
@@ -81,27 +88,58 @@ def run(options: argparse.Namespace) -> int:
 
 def _common(options: argparse.Namespace) -> dict[str, Any]:
     names = ("epsilon", "delta", "samples", "confidence", "vectorized", "seed")
-    if options.subject in RECIPES:
-        return {name: getattr(options, name) for name in names[2:]}
-    return {name: getattr(options, name) for name in names}
+    given = {name: getattr(options, name) for name in (names[2:] if options.subject in RECIPES else names)}
+    if given["samples"] is None:
+        del given["samples"]
+    return given
 
 
 def _subject(options: argparse.Namespace) -> Any:
     if options.subject in RECIPES:
-        if options.dim is None or options.epsilon is None or options.delta is None:
-            raise ValueError("a recipe needs --dim, --epsilon and --delta")
-        claim = {"epsilon": options.epsilon, "delta": options.delta}
-        return RECIPES[options.subject](dim=options.dim, sensitivity=options.sensitivity, **claim)
+        return _recipe(options)
     if Path(options.subject).exists():
-        return Additive.from_json(read_json(Path(options.subject)))
+        return mechanism_from_json(read_json(Path(options.subject)))
     module, _, name = options.subject.partition(":")
     if not name:
         raise ValueError(f"{options.subject!r} is no file, no recipe ({', '.join(RECIPES)}) and no MODULE:FUNCTION")
     sys.path.insert(0, "")
-    function = getattr(importlib.import_module(module), name, None)
+    try:
+        function = getattr(importlib.import_module(module), name, None)
+    except Exception as error:
+        raise ValueError(f"{module} cannot be imported: {type(error).__name__}: {error}") from error
     if not callable(function):
         raise ValueError(f"{module} has no function {name}")
-    return function
+    return Named(options.subject, function)
+
+
+def _recipe(options: argparse.Namespace) -> Additive:
+    if options.epsilon is None or options.delta is None or (options.dim is None) == (options.tensor is None):
+        raise ValueError("a recipe needs --epsilon, --delta and either --dim or --tensor")
+    recipe = RECIPES[options.subject]
+    size = {"dim": options.dim} if options.tensor is None else {"shape": tensor_shape(options.tensor)}
+    if not set(size) <= set(inspect.signature(recipe).parameters):
+        raise ValueError(f"{options.subject} releases vectors: give --dim instead of --tensor")
+    try:
+        return recipe(**size, sensitivity=options.sensitivity, epsilon=options.epsilon, delta=options.delta)
+    except ValueError as error:
+        if "dim" in size and "shape" in str(error):
+            raise ValueError(f"{error}: give --tensor instead of --dim, such as --tensor 2x{options.dim}") from None
+        raise
+
+
+@dataclass(frozen=True)
+class Named:
+    """A user's function whose exceptions say where they come from."""
+
+    name: str
+    function: Callable[..., Any]
+
+    def __call__(self, *arguments: Any) -> Any:
+        try:
+            return self.function(*arguments)
+        except Exception as error:
+            called = "f(x, rng, n)" if len(arguments) > 2 else "f(x, rng)"
+            raise ValueError(f"{self.name}, called {called}, raised {type(error).__name__}: {error}") from error
 
 
 def _neighbours(options: argparse.Namespace) -> tuple[Any, Any] | None:
