@@ -15,7 +15,8 @@ class Claim:
 
     `printed` holds numbers of the paper and the relative accuracy to which `compute` must give them again;
     `found` holds every number that `compute` returns; `judge` says from those whether the statement holds.
-    `witness` tells in words what decides it; `command` recomputes it.
+    `witness` tells in words what decides it; `command` recomputes it. `about` says whether the statement promises
+    privacy, approximates it without promising, or speaks of something else (sizes, formulas).
     """
 
     id: str
@@ -28,6 +29,23 @@ class Claim:
     witness: str
     compute: Callable[[Values], Values]
     judge: Callable[[Values], bool]
+    about: Literal["privacy", "approximation", "other"] = "privacy"
+
+    @property
+    def standing(self) -> str:
+        """The verdict in the words of certificates, where the statement is about privacy."""
+        if self.about == "approximation":
+            return "approximate"
+        if self.about == "other":
+            return f"not a privacy claim; {self.verdict}"
+        return "certified" if self.verdict == "holds" else "refuted"
+
+    @property
+    def slack(self) -> float | None:
+        """Claimed over exact delta (or epsilon), where the claim compares them: above 1 there is room."""
+        exact = self.found.get("exact", self.found.get("exact_at_least"))
+        claimed = self.found.get("claimed")
+        return None if exact is None or claimed is None or exact == 0 else claimed / exact
 
     @property
     def command(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from shapedp.claims.format import Claim, Values
 from shapedp.privacy.losses.mixing import MixingLoss
 from shapedp.recipes.mixing import modified_gauss_mix, rdp_epsilon, rdp_gamma, sheffet_gamma, theorem_1
-from shapedp.recipes.sheffet import sheffet
+from shapedp.recipes.sheffet import ThresholdMixing, sheffet
 
 PAPER = "gaussian-mixing"
 _TARGET = {"epsilon": 1.0, "delta": 1e-6}
@@ -63,16 +64,29 @@ def _theorem_1(p: Values) -> Values:
     return {"claimed": p["delta"], "share": made.eigenvalue_share, "exact_at_least": made.certificate.bracket.lower}
 
 
-def _algorithm_5(p: Values) -> Values:
-    made = sheffet(
+def _theorem_2(p: Values) -> Values:
+    bound = math.hypot(p["feature_bound"], p["target_bound"])
+    made = modified_gauss_mix(rows=int(p["rows"]), row_bound=bound, epsilon=p["epsilon"], delta=p["delta"])
+    return {"claimed": p["delta"], "exact_at_least": made.certificate.bracket.lower}
+
+
+def _printed(p: Values, analysis: str) -> ThresholdMixing:
+    return sheffet(
         rows=int(p["rows"]),
         row_bound=p["row_bound"],
         epsilon=p["epsilon"],
         delta=p["delta"],
-        analysis="renyi",
+        analysis=analysis,
         printed=True,
     )
-    return {"claimed": p["delta"], "exact_at_least": made.certificate.bracket.lower}
+
+
+def _algorithm_4(p: Values) -> Values:
+    return {"claimed": p["delta"], "exact": _printed(p, "sheffet").certificate.bracket.upper}
+
+
+def _algorithm_5(p: Values) -> Values:
+    return {"claimed": p["delta"], "exact_at_least": _printed(p, "renyi").certificate.bracket.lower}
 
 
 def _meets(values: Values) -> bool:
@@ -158,6 +172,27 @@ CLAIMS: tuple[Claim, ...] = (
         {"claimed": 1e-6, "share": 18.340766, "exact_at_least": 2.4750404e-05},
         "the eigenvalue is priced by the classic Gaussian formula at a share of 18, where it does not hold",
         _theorem_1,
+    ),
+    _false(
+        "theorem-2",
+        "LinearMixing (Algorithm 2) is (1, 1e-6)-DP for every k: k = 1000, C_X = 10, C_Y = 1",
+        "Theorem 2, Algorithm 2",
+        {"rows": 1000, "feature_bound": 10.0, "target_bound": 1.0, **_TARGET},
+        {"claimed": 1e-06, "exact_at_least": 0.0019791285},
+        "it calls Algorithm 1 with C^2 = C_X^2 + C_Y^2 and inherits its error of units",
+        _theorem_2,
+    ),
+    Claim(
+        id=f"{PAPER}/algorithm-4",
+        statement="Sheffet's algorithm as printed is (1, 1e-6)-DP for k = 1000 and row bound 10",
+        source="Algorithm 4 (Sheffet 2017, Algorithm 1)",
+        parameters={"rows": 1000, "row_bound": 10.0, **_TARGET},
+        printed={},
+        found={"claimed": 1e-06, "exact": 5e-07},
+        verdict="holds",
+        witness="gamma xi is added where sqrt(gamma) xi would do: far more noise than needed",
+        compute=_algorithm_4,
+        judge=lambda v: v["exact"] <= v["claimed"],
     ),
     _false(
         "algorithm-5",

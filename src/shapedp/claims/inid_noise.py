@@ -252,6 +252,7 @@ CLAIMS: tuple[Claim, ...] = (
         witness="400 equal coordinates at (1, 1e-6): the exact profile allows 1/22.7 of the pure squared error",
         compute=_insignificant,
         judge=lambda values: values["exact_over_pure"] > 0.99,
+        about="other",
     ),
     Claim(
         id=f"{PAPER}/remark-4",
@@ -276,6 +277,7 @@ CLAIMS: tuple[Claim, ...] = (
         witness="equal for Gaussian noise, worse for Laplace noise unless the profile is uniform",
         compute=_spr,
         judge=lambda values: min(values.values()) >= 1 - 1e-9,
+        about="other",
     ),
     Claim(
         id=f"{PAPER}/theorem-7",
@@ -288,6 +290,7 @@ CLAIMS: tuple[Claim, ...] = (
         witness="with equality for Gaussian noise; against the profile's own l2 norm the factor is |l|_1^2/(K |l|_2^2)",
         compute=_theorem_7,
         judge=lambda values: max(values["gaussian"], values["laplace"]) <= values["nu_squared"] * (1 + 1e-9),
+        about="other",
     ),
     Claim(
         id=f"{PAPER}/theorems-9-10",
@@ -300,6 +303,7 @@ CLAIMS: tuple[Claim, ...] = (
         witness="a transfer from the largest to the smallest entry raises both errors; random transfers in the tests",
         compute=_majorization,
         judge=lambda values: values["majorizes"] == 1 and max(values["gaussian"], values["laplace"]) < 1,
+        about="other",
     ),
     Claim(
         id=f"{PAPER}/figures-1-3",
@@ -328,6 +332,7 @@ CLAIMS: tuple[Claim, ...] = (
         witness="all seven to the digits printed",
         compute=_reductions,
         judge=lambda values: min(values.values()) > 0,
+        about="other",
     ),
     Claim(
         id=f"{PAPER}/figure-3-saturation",
@@ -340,6 +345,7 @@ CLAIMS: tuple[Claim, ...] = (
         witness="it saturates at 14.432 dB: two digits are exchanged",
         compute=_laplace_saturation,
         judge=lambda values: abs(values["level_db"] - values["claimed_db"]) < 1e-2,
+        about="other",
     ),
     Claim(
         id=f"{PAPER}/figure-4",
@@ -352,6 +358,7 @@ CLAIMS: tuple[Claim, ...] = (
         witness="every dimension up to 60",
         compute=_crossing,
         judge=lambda values: values["first"] == 9 and values["count"] == 52 and values["exponential"] == 0,
+        about="other",
     ),
     Claim(
         id=f"{PAPER}/table-2",
@@ -383,6 +390,7 @@ CLAIMS: tuple[Claim, ...] = (
         witness="all 18 cells; the staircase is optimal among laws that know the l1 sensitivity only",
         compute=_table_2,
         judge=lambda values: values["inid_1"] < values["staircase_1"] < values["iid_1"],
+        about="other",
     ),
     Claim(
         id=f"{PAPER}/appendix-b",
@@ -395,5 +403,6 @@ CLAIMS: tuple[Claim, ...] = (
         witness="the bisection ends at the root of the exact profile",
         compute=_appendix_b,
         judge=lambda values: values["low"] <= values["mu"] <= values["high"],
+        about="other",
     ),
 )

@@ -98,6 +98,7 @@ CLAIMS: tuple[Claim, ...] = (
             witness="the formulas give the printed numbers (what they claim about privacy is false)",
             compute=_figure_9,
             judge=lambda values: values["delta_13"] < values["delta_19"],
+            about="other",
         )
         for dim, a, b, x, y in (
             (10**6, 1.144e-6, 2.318e-6, 1.144123e-6, 2.318099e-6),
@@ -115,6 +116,7 @@ CLAIMS: tuple[Claim, ...] = (
         witness="true of the sizes, and from an even smaller M (the claimed privacy is false)",
         compute=_corollary_1,
         judge=lambda values: values["first_dim_below_1"] <= 14 and values["ratio_at_dim"] < 1,
+        about="other",
     ),
     Claim(
         id=f"{PAPER}/corollary-2",
@@ -127,6 +129,7 @@ CLAIMS: tuple[Claim, ...] = (
         witness="true of the sizes: 1/(4 e log(1.25/delta)) = 1/127.6",
         compute=_corollary_2,
         judge=lambda values: 1 < values["ratio_over_limit"] < 1.2,
+        about="other",
     ),
     Claim(
         id=f"{PAPER}/r1smg-100",
@@ -151,5 +154,6 @@ CLAIMS: tuple[Claim, ...] = (
         witness="calibrated exactly it needs 1.3e8 times the Gaussian's squared norm",
         compute=_calibrated_chi_1,
         judge=lambda values: values["squared_norm_over_gaussian"] < 1,
+        about="other",
     ),
 )

@@ -1,4 +1,4 @@
-"""The format of a claim, and how the register is verified."""
+"""The register: every claim, and how it is verified."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from shapedp.claims import gaussian_mixing, inid_noise, product_noise, tensor
+from shapedp.claims import baselines, composition, gaussian_mixing, inid_noise, product_noise, tensor
 from shapedp.claims.format import Claim
 from shapedp.claims.seal import unsealed
 
 Verdict = Literal["holds", "false"]
 CLAIMS: dict[str, Claim] = {
-    claim.id: claim for claim in (*product_noise.CLAIMS, *inid_noise.CLAIMS, *tensor.CLAIMS, *gaussian_mixing.CLAIMS)
+    claim.id: claim
+    for module in (baselines, composition, product_noise, inid_noise, tensor, gaussian_mixing)
+    for claim in module.CLAIMS
 }
 
 _FOUND_TOLERANCE = 1e-4

@@ -25,6 +25,7 @@ def digest(claim: Claim) -> str:
         "found": {key: repr(value) for key, value in claim.found.items()},
         "verdict": claim.verdict,
         "witness": claim.witness,
+        "about": claim.about,
     }
     return hashlib.sha256(json.dumps(constants, sort_keys=True).encode()).hexdigest()[:16]
 

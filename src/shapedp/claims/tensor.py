@@ -186,6 +186,7 @@ CLAIMS: tuple[Claim, ...] = (
         witness="a 1 x 1 factor of 10: the product reaches s zeta/10, the bound is s zeta/100; unsquared it holds",
         compute=_equation_10,
         judge=lambda values: values["largest"] <= values["bound"],
+        about="other",
     ),
     Claim(
         id=f"{PAPER}/equation-25",
@@ -198,6 +199,7 @@ CLAIMS: tuple[Claim, ...] = (
         witness="the error is the printed one, below that of equal scales; a search finds nothing less (tests)",
         compute=_equation_25,
         judge=lambda values: abs(values["error_over_printed"] - 1) < 1e-9 and values["error_over_isotropic"] < 1,
+        about="other",
     ),
     Claim(
         id=f"{PAPER}/corollary-1",
@@ -222,6 +224,7 @@ CLAIMS: tuple[Claim, ...] = (
         witness="the norm of the inverse is not that of the matrix; with V^-1 on the right the step holds",
         compute=_corollary_1_proof,
         judge=_alike,
+        about="other",
     ),
     Claim(
         id=f"{PAPER}/corollary-2",
@@ -234,6 +237,7 @@ CLAIMS: tuple[Claim, ...] = (
         witness="the scales of the entries are the same in either shape",
         compute=_corollary_2,
         judge=_alike,
+        about="other",
     ),
     Claim(
         id=f"{PAPER}/theorem-b1",
@@ -246,6 +250,7 @@ CLAIMS: tuple[Claim, ...] = (
         witness="the trace of the Kronecker product's covariance",
         compute=_theorem_b1,
         judge=_alike,
+        about="other",
     ),
     Claim(
         id=f"{PAPER}/theorem-d1",

@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
         if options.json:
             print_json([_record(claim) for claim in claims])
         else:
-            rows = [(claim.id, claim.verdict, claim.statement, claim.witness) for claim in claims]
+            rows = [(claim.id, claim.standing, claim.statement, claim.witness) for claim in claims]
             print(table(("claim", "verdict", "statement", "why"), rows))
         return DONE
     findings = []
@@ -72,6 +72,8 @@ def _record(claim: Claim) -> dict[str, Any]:
         "source": claim.source,
         "parameters": dict(claim.parameters),
         "verdict": claim.verdict,
+        "standing": claim.standing,
+        "slack": claim.slack,
         "witness": claim.witness,
         "found": dict(claim.found),
         "command": claim.command,
