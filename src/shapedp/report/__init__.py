@@ -1,1 +1,7 @@
 """Plots and pages."""
+
+from shapedp.report.page import Page
+from shapedp.report.pages import of, of_json
+from shapedp.report.register import claims_page
+
+__all__ = ["Page", "claims_page", "of", "of_json"]

@@ -1,0 +1,142 @@
+"""shapedp report: one self-contained HTML page about a mechanism, certificate, plan, model, ledger or the claims."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shapedp.cli.files import read_json
+from shapedp.cli.options import add_claim, add_json
+from shapedp.cli.output import DONE, REFUSED, WRONG_INPUT, print_json
+
+if TYPE_CHECKING:
+    from shapedp.report import Page
+
+_SQLITE = b"SQLite format 3\0"
+
+
+def register(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "report",
+        help="one HTML page: what is promised, the bracket, the attacker, the noise, how to recheck",
+        description="Write one self-contained page about FILE: a mechanism, a certificate, a plan, a fitted model "
+        "(JSON), or a ledger (a SQLite file or a database URL); or about the claims register (--claims). "
+        "Exit code 3 if what it shows is not certified, or contradicted by an audit.",
+        epilog="example: shapedp report mechanism.json -o mechanism.html; "
+        "shapedp report plan.json --delta 1e-5; shapedp report budget.db; shapedp report --claims -o claims.html",
+    )
+    parser.add_argument("file", nargs="?", metavar="FILE", help="what the page is about")
+    parser.add_argument("-o", "--output", type=Path, metavar="PAGE", help="the page (default: FILE's name with .html)")
+    parser.add_argument(
+        "--audit",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="JSON",
+        help="an audit of it, from shapedp audit --json",
+    )
+    add_claim(parser, required=False)
+    parser.add_argument("--dataset", help="one data set of the ledger (default: all)")
+    parser.add_argument("--claims", action="store_true", help="the register of published statements instead of a file")
+    parser.add_argument("--verify", action="store_true", help="with --claims: recompute every statement first")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Make the page, write it, say where it is."""
+    _check(options)
+    page = _claims(options) if options.claims else _of_file(options)
+    if page is None:
+        return WRONG_INPUT
+    target = page.save(_target(options))
+    size = target.stat().st_size
+    if options.json:
+        print_json({"page": str(target), "title": page.title, "verdict": page.verdict, "bytes": size})
+    else:
+        print(f"page       {page.title}")
+        if page.verdict is not None:
+            print(f"verdict    {page.verdict}")
+        print(f"written    {target} ({size / 1000:.0f} kB)")
+    return DONE if page.verdict in (None, "certified") else REFUSED
+
+
+def _check(options: argparse.Namespace) -> None:
+    if (options.file is None) != options.claims:
+        raise ValueError("name a FILE, or pass --claims for the register of published statements")
+    if options.verify and not options.claims:
+        raise ValueError("--verify goes with --claims: the page of a file is always computed anew")
+    target = _target(options)
+    for given in [*options.audit, *([] if options.file is None or "://" in options.file else [Path(options.file)])]:
+        if target.exists() and given.exists() and os.path.samefile(target, given):
+            raise ValueError(f"{target} is an input: choose another name for the page with -o")
+
+
+def _target(options: argparse.Namespace) -> Path:
+    if options.output is not None:
+        return Path(options.output)
+    if options.claims:
+        return Path("claims.html")
+    if "://" in options.file:
+        raise ValueError("name the page with -o: a database's address is no file name")
+    return Path(options.file).with_suffix(".html")
+
+
+def _of_file(options: argparse.Namespace) -> Page | None:
+    from shapedp import report
+
+    path = Path(options.file)
+    if "://" in options.file or _is_database(path):
+        return _of_ledger(options)
+    if options.dataset is not None:
+        raise ValueError("--dataset belongs to a ledger")
+    claim = {name: getattr(options, name) for name in ("epsilon", "delta") if getattr(options, name) is not None}
+    data = read_json(path)
+    if claim and data.get("kind") != "plan":
+        raise ValueError("--epsilon and --delta are the claim about a plan: this file states its own")
+    return report.of_json(data, file=path.name, audits=[read_json(audit) for audit in options.audit], **claim)
+
+
+def _of_ledger(options: argparse.Namespace) -> Page | None:
+    from shapedp import report
+    from shapedp.accounting.ledger import Ledger, LedgerError
+
+    if options.audit or options.epsilon is not None or options.delta is not None:
+        raise ValueError("--audit, --epsilon and --delta do not apply to a ledger")
+    try:
+        ledger = Ledger.open(options.file)
+        return report.of(ledger, dataset=options.dataset)
+    except LedgerError as error:
+        print(f"shapedp: error: {error}", file=sys.stderr)
+        return None
+
+
+def _is_database(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return stream.read(len(_SQLITE)) == _SQLITE
+
+
+def _claims(options: argparse.Namespace) -> Page:
+    from shapedp.claims import CLAIMS, check
+    from shapedp.report import claims_page
+
+    if options.audit or options.dataset or options.epsilon is not None or options.delta is not None:
+        raise ValueError("--claims takes no --audit, --dataset, --epsilon or --delta")
+    if not options.verify:
+        return claims_page()
+    return claims_page(findings=[check(claim) for claim in _shown(CLAIMS.values())])
+
+
+def _shown(claims: Iterable[Any]) -> Iterable[Any]:
+    """The claims, named one by one on a terminal."""
+    for claim in claims:
+        if sys.stderr.isatty():
+            print(f"\r{claim.id:<60}", end="\r", file=sys.stderr, flush=True)
+        yield claim

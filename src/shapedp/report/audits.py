@@ -1,0 +1,127 @@
+"""What an audit found, from the JSON that `shapedp audit --json` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from shapedp.audit.empirical import AuditResult, Witness
+from shapedp.audit.fit import Check, DistributionResult
+from shapedp.numerics.checks import real
+from shapedp.privacy import Certificate
+from shapedp.report.figures import counted, number, percent, whole
+from shapedp.report.markup import Child, Markup, el, many
+from shapedp.report.page import callout, facts, section, table
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Audits of one claim."""
+
+    empirical: tuple[AuditResult, ...] = ()
+    noise: tuple[DistributionResult, ...] = ()
+
+    @classmethod
+    def read(cls, audits: Sequence[Mapping[str, Any]], certificate: Certificate) -> Findings:
+        """From JSON objects. An audit of another claim than the certificate's is refused."""
+        empirical = tuple(_empirical(data) for data in audits if data.get("kind") == "audit")
+        noise = tuple(_noise(data) for data in audits if data.get("kind") == "distribution-audit")
+        if len(empirical) + len(noise) != len(audits):
+            raise ValueError("not an audit: the field kind must read 'audit' or 'distribution-audit'")
+        for result in empirical:
+            if (result.epsilon, result.delta) != (certificate.epsilon, certificate.delta):
+                raise ValueError(
+                    f"the audit is of the claim ({result.epsilon:g}, {result.delta:g}), the page is about "
+                    f"({certificate.epsilon:g}, {certificate.delta:g}): give the audit of this claim"
+                )
+        return cls(empirical, noise)
+
+    @property
+    def violation(self) -> bool:
+        """Whether some audit contradicts the claim or the law."""
+        return any(result.violation for result in self.empirical) or any(not fit.passed for fit in self.noise)
+
+    def section(self) -> Markup | None:
+        """Nothing where no audit was given."""
+        if not self.empirical and not self.noise:
+            return None
+        parts: list[Child] = [el("p", _WHAT)]
+        if self.violation:
+            parts.append(
+                callout("bad", "An audit contradicts what is claimed. Release nothing before this is understood.")
+            )
+        parts += [_shown(result) for result in self.empirical]
+        parts += [_fit(fit) for fit in self.noise]
+        return section("audit", "Audits", parts)
+
+
+_WHAT = (
+    "An audit draws outputs and looks for a violation. It can refute a claim, with the stated confidence; finding none "
+    "proves nothing beyond the computed bracket."
+)
+
+
+def _shown(result: AuditResult) -> Markup:
+    at = result.witness
+    pairs: list[tuple[str, Child]] = [
+        (f"δ at ε = {number(result.epsilon, 6)}", f"at least {number(result.delta_lower, 4, 'down')}"),
+        (f"ε at δ = {number(result.delta, 6)}", f"at least {number(result.epsilon_lower, 4, 'down')}"),
+        (
+            "Strongest evidence",
+            f"at ε = {number(at.epsilon, 4)}: δ at least {number(at.delta_lower, 4, 'down')}, the {at.against} "
+            "promises "
+            f"{number(at.claimed, 4)}",
+        ),
+        ("Outputs drawn", f"{whole(result.samples)}{', stopped early' if result.stopped_early else ''}"),
+        ("Confidence", f"{percent(result.confidence, 6)}, of all bounds together"),
+        ("Method", result.method),
+    ]
+    verdict = "violation" if result.violation else "no violation found"
+    kind = el("span", verdict, class_="badge bad" if result.violation else "badge good")
+    return many(el("h3", "By outputs at two neighbouring inputs"), el("p", kind), facts(pairs))
+
+
+def _fit(fit: DistributionResult) -> Markup:
+    verdict = "the noise fits its law" if fit.passed else "the noise does not fit its law"
+    rows = [(check.name, check.detail, number(check.p_value, 3)) for check in fit.checks]
+    return many(
+        el("h3", "By the noise against its law"),
+        el("p", el("span", verdict, class_="badge good" if fit.passed else "badge bad")),
+        el(
+            "p",
+            f"{fit.law}: {counted(fit.samples, 'draw')}. Correct noise fails with probability "
+            f"{number(fit.false_alarm)}.",
+        ),
+        table("Checks", ("check", "what", "p-value"), rows, words=2),
+    )
+
+
+def _empirical(data: Mapping[str, Any]) -> AuditResult:
+    witness = Witness(**_fields(Witness, data.get("witness"), ("epsilon", "delta_lower", "claimed")))
+    numbers = ("epsilon", "delta", "confidence", "delta_lower", "epsilon_lower", "samples")
+    return AuditResult(**{**_fields(AuditResult, {**data, "witness": {}}, numbers), "witness": witness})
+
+
+def _noise(data: Mapping[str, Any]) -> DistributionResult:
+    found = _fields(DistributionResult, data, ("samples", "values", "false_alarm"))
+    if not isinstance(found["checks"], list) or not found["checks"]:
+        raise ValueError("the audit lacks its checks")
+    checks = tuple(Check(**_fields(Check, check, ("p_value", "counts"))) for check in found["checks"])
+    return DistributionResult(**{**found, "checks": checks})
+
+
+def _fields(kind: Any, data: Any, numbers: Sequence[str]) -> dict[str, Any]:
+    """The fields of a dataclass from a JSON object, those named checked to be numbers, texts to be texts."""
+    if not isinstance(data, Mapping):
+        raise ValueError(f"the audit lacks a part that describes {kind.__name__}")
+    try:
+        found = {field.name: data[field.name] for field in fields(kind)}
+    except KeyError as missing:
+        raise ValueError(f"the audit lacks the field {missing}") from None
+    for name in numbers:
+        found[name] = real(name, found[name]) if not isinstance(found[name], int) else found[name]
+    for field in fields(kind):
+        if field.type == "str" and not isinstance(found[field.name], str):
+            raise ValueError(f"the audit's field {field.name} must be text")
+    return found

@@ -1,0 +1,224 @@
+"""What a certificate and its loss say: promise, bracket, profile, trade-off curve, how to recheck."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from shapedp.accounting import BareLoss
+from shapedp.accounting.risk import membership_advantage, trade_off
+from shapedp.privacy import Bracket, Certificate, Loss
+from shapedp.report import words
+from shapedp.report.figures import interval, number, percent
+from shapedp.report.markup import Child, Markup, el, many
+from shapedp.report.page import badge, callout, charts, commands, facts, figure, section, table
+from shapedp.report.svg import Chart, exact, linear, logarithmic
+
+_FALSE_ALARMS = (0.0001, 0.001, 0.01, 0.05, 0.1, 0.25)
+_FINEST = 1e-6  # the trade-off curve uses epsilons up to the one with this delta: smaller rates cannot be seen
+_POINTS = 80
+
+
+@dataclass(frozen=True, eq=False)
+class Guarantee:
+    """A certificate with the loss behind it.
+
+    `stated` is the certificate as it was handed over, where it was recomputed; `recomputed` says whether the loss is
+    that of the mechanism, or only what (epsilon, delta) allows.
+    """
+
+    certificate: Certificate
+    loss: Loss
+    stated: Certificate | None = None
+    recomputed: bool = True
+
+    @cached_property
+    def advantage(self) -> Bracket:
+        """The largest true-positive rate minus false-positive rate."""
+        return membership_advantage(self.loss)
+
+    @cached_property
+    def epsilon(self) -> Bracket:
+        """The least epsilon at the claimed delta."""
+        return self.loss.epsilon(self.certificate.delta)
+
+    @cached_property
+    def largest(self) -> float:
+        """The end of the epsilons that the curves look at."""
+        seen = self.loss.epsilon(_FINEST).upper
+        return max(seen, 1e-3) if math.isfinite(seen) else max(2 * self.certificate.epsilon, 1.0)
+
+    def misses(self, alarms: Sequence[float]) -> list[float]:
+        """A lower bound on the false-negative rate at each false-positive rate."""
+        curve = trade_off(self.loss, list(alarms), points=_POINTS, largest=self.largest)
+        return [float(rate) for rate in curve]
+
+    def cards(self) -> list[tuple[str, Child, Child]]:
+        """The figures that head the page."""
+        made = self.certificate
+        bound = "at most" if made.verdict == "certified" else "in the bracket"
+        shown = number(made.bracket.upper, 4, "up") if made.verdict == "certified" else interval(made.bracket, 4)
+        return [
+            ("Verdict", badge(made.verdict), "computed, not declared" if self.recomputed else "as stated"),
+            ("Claim", f"ε = {number(made.epsilon, 6)}", f"δ = {number(made.delta, 6)}"),
+            (f"Computed δ at ε = {number(made.epsilon, 4)}", shown, bound),
+            ("Attacker's advantage", percent(self.advantage.upper, 3, "up"), "at most; 0% is a blind guess"),
+        ]
+
+    def promise(self) -> Markup:
+        """In plain words."""
+        made = self.certificate
+        kind = {"certified": "good", "refuted": "bad", "undecided": "open"}[made.verdict]
+        held = made.epsilon, made.delta
+        lead = None
+        if made.verdict != "certified":
+            held = made.epsilon, min(made.bracket.upper, 1.0)
+            lead = el("p", "What the computation does support is weaker than the claim:")
+        supported = words.meaning(*held) if held[1] < 1 else None
+        return section(
+            "promise",
+            "What is promised",
+            callout(kind, many(badge(made.verdict), " ", words.promise(made))),
+            lead if supported else None,
+            supported,
+            el("p", el("strong", "Neighbours. "), words.NEIGHBOURS[made.adjacency]),
+            words.not_promised(made),
+        )
+
+    def bracket(self) -> Markup:
+        """Claimed against computed, with the profile."""
+        made = self.certificate
+        pairs: list[tuple[str, Child]] = [
+            ("Claim", words.claim(made.epsilon, made.delta)),
+            (f"δ at ε = {number(made.epsilon, 6)}", interval(made.bracket)),
+            (f"ε at δ = {number(made.delta, 6)}", interval(self.epsilon)),
+            ("Neighbours", made.adjacency or "as the user vouches"),
+            ("Computed by", made.method),
+            ("Randomness", words.randomness(made.secure)),
+        ]
+        if self.stated is not None:
+            pairs.insert(2, ("δ stated in the file", interval(self.stated.bracket)))
+            pairs.append(("Stated by version", self.stated.version))
+        note = (
+            "The true δ lies between the two ends, rounding and truncation included. The claim is certified if "
+            "the upper "
+            "end meets it and refuted if the lower end breaks it."
+        )
+        if not self.recomputed:
+            note = "This certificate does not describe its mechanism, so its bracket is shown as it was stated."
+        return section("bracket", "The bracket", el("p", note), facts(pairs), charts(self.profile_figure()))
+
+    def profile_figure(self) -> Markup:
+        """delta at every epsilon."""
+        made = self.certificate
+        floor = 10.0 ** math.floor(math.log10(min(max(made.delta, 1e-12), 1e-2)) - 1)
+        reach = self.loss.epsilon(floor).upper
+        end = max(1.25 * made.epsilon, min(reach, 4 * made.epsilon) if math.isfinite(reach) else 2 * made.epsilon)
+        x = linear("ε", 0.0, end)
+        grid = np.linspace(0.0, x.high, 121)
+        values = self.loss.profile(grid)[1]
+        if not self.loss.symmetric:
+            values = np.maximum(values, self.loss.profile(grid, reverse=True)[1])
+        y = logarithmic("δ (log scale)", floor, 1.0)
+        points = [(float(e), float(d)) for e, d in zip(grid, values, strict=True)]
+        above = [point for point in points if point[1] >= floor]
+        cut = points[: len(above) + 1] if above else points[:1]
+        at = f"claim: {words.claim(made.epsilon, made.delta)}"
+        chart = Chart(
+            x,
+            y,
+            "The privacy profile",
+            f"The computed upper bound on delta against epsilon, falling from {number(points[0][1], 3, 'up')} at "
+            "epsilon 0. "
+            f"The {at}.",
+        )
+        chart.line(cut, "one")
+        chart.tips((e, d, f"ε = {number(e, 3)}: δ ≤ {number(d, 4, 'up')}") for e, d in cut[::6])
+        chart.mark(made.epsilon, max(made.delta, floor), "two", at, radius=5.0)
+        low = " It falls to 0 beyond the lower edge." if made.delta == 0 else ""
+        return figure(
+            "profile",
+            chart,
+            "One release is described by all pairs (ε, δ) on or above the curve at once, not only by the claimed "
+            f"one.{low}",
+            [("one", "line", "computed, upper end"), ("two", "mark", "the claim")],
+        )
+
+    def attacker(self) -> Markup:
+        """The trade-off curve, and what it means at usual rates."""
+        made, gain = self.certificate, self.advantage
+        alarms = [*np.geomspace(1e-4, 0.02, 12).tolist(), *np.linspace(0.025, 1.0, 40).tolist()]
+        alarms = [0.0, *alarms]
+        misses = self.misses(alarms)
+        allowed = trade_off(BareLoss(made.epsilon, made.delta), alarms, points=200, largest=made.epsilon)
+        shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+        x = exact("false-positive rate", 0.0, 1.0, shares, show=percent)
+        y = exact("false-negative rate", 0.0, 1.0, shares, show=percent)
+        chart = Chart(
+            x,
+            y,
+            "The best attacker's errors",
+            "The least false-negative rate of any attacker at each false-positive rate, with the line of blind "
+            "guessing "
+            f"above it. The largest distance below the line is {percent(gain.upper, 3, 'up')}.",
+        )
+        curve = list(zip(alarms, misses, strict=True))
+        chart.area([(0.0, 1.0), (1.0, 0.0)], curve, "one")
+        chart.across((0.0, 1.0), (1.0, 0.0), "plain", "blind guessing")
+        chart.line(list(zip(alarms, map(float, allowed), strict=True)), "two", "what the claim alone allows")
+        chart.line(curve, "one")
+        chart.tips(
+            (a, b, f"false positives {percent(a)}: false negatives at least {percent(b, 3, 'down')}")
+            for a, b in curve[10::3]
+        )
+        rates = list(_FALSE_ALARMS)
+        rows = [
+            (percent(alarm), percent(1 - miss, 3, "up"), percent(alarm))
+            for alarm, miss in zip(rates, self.misses(rates), strict=True)
+        ]
+        legend = [
+            ("one", "line", "no attacker is below"),
+            ("two", "line", "allowed by the claim alone"),
+            ("plain", "line", "blind guessing"),
+        ]
+        shown = figure(
+            "trade-off",
+            chart,
+            "False positive: a person is said to be in the data who is not. False negative: one who is in is missed. "
+            f"The shaded part is what an attacker may gain over guessing: {percent(gain.upper, 3, 'up')} at its "
+            "widest.",
+            legend,
+        )
+        listed = table(
+            "Largest share of cases an attacker can detect",
+            ("false positives allowed", "detected, at most", "by guessing"),
+            rows,
+            words=0,
+        )
+        return section(
+            "attacker",
+            "What an attacker can do",
+            el("p", words.advantage_words(gain.upper)),
+            charts(shown, el("div", listed, el("p", _RATES, class_="note"))),
+        )
+
+
+_RATES = (
+    "Each line is for one pair of neighbours, the worst one, and an attacker with every other record in hand. "
+    "Attackers in practice know less."
+)
+
+
+def recheck(lines: Sequence[str], *content: Child) -> Markup:
+    """The commands that compute all of it again."""
+    return section(
+        "recheck",
+        "How to recheck",
+        el("p", "With the file this page was made from, and no network:"),
+        commands(lines),
+        content,
+    )

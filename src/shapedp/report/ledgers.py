@@ -1,0 +1,244 @@
+"""A ledger: what is spent of each cap, when, and on what."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shapedp.report import words
+from shapedp.report.figures import counted, number, percent, whole
+from shapedp.report.markup import Child, Markup, el, many
+from shapedp.report.page import Page, charts, commands, facts, figure, meter, more, section, table, top
+from shapedp.report.svg import Axis, Chart, exact, linear
+
+if TYPE_CHECKING:
+    from shapedp.accounting.ledger import Entry, Ledger, Status
+
+_DRAWN = 400
+_LISTED = 300
+_RULES = {
+    "gaussian": "Gaussian: the sum of μ², each spend priced as Gaussian differential privacy",
+    "renyi": "Rényi: the sum of Rényi divergences at fixed orders",
+    "basic": "basic: the sums of ε and of δ",
+}
+_STEPS = (60, 300, 900, 1800, 3600, 10800, 21600, 43200, 86400, 172800, 604800, 1209600, 2592000, 7862400, 31536000)
+
+
+def ledger_page(ledger: Ledger, *, name: str | None = None, dataset: str | None = None) -> Page:
+    """The page of a ledger, or of one of its data sets. Every entry is read and checked against the totals."""
+    names = ledger.datasets() if dataset is None else (dataset,)
+    if not names:
+        raise ValueError("the ledger holds no data set")
+    shown = name or (Path(ledger.store.name).name if ledger.store.is_sqlite else ledger.store.name)
+    accounts = [_account(ledger, one) for one in names]
+    most = max(status.spent for status, _ in accounts)
+    entries = sum(status.entries for status, _ in accounts)
+    lead = (
+        "Every release from these data sets is counted here before it is made; one that would pass the cap is refused. "
+        "The totals below were compared with every entry, and agree."
+    )
+    head = top(
+        "a privacy ledger",
+        f"Budget of {shown}",
+        lead,
+        [
+            ("Data sets", whole(len(names)), None),
+            ("Entries", whole(entries), "reserved, released or abandoned; all count"),
+            ("Most spent", percent(most, 4, "up"), "of a cap"),
+        ],
+    )
+    body = [_promise(), *(_dataset(k, status, taken) for k, (status, taken) in enumerate(accounts, 1))]
+    return Page(f"Budget of {shown}", head, (*body, _shows(), _recheck(shown, names)))
+
+
+def _account(ledger: Ledger, name: str) -> tuple[Status, list[Entry]]:
+    status = ledger.check(name)
+    return status, list(ledger.history(name))[: status.entries]
+
+
+def _promise() -> Markup:
+    items = (
+        "All releases counted for a data set are together (ε, δ)-differentially private for its cap, even when each "
+        "question was chosen after seeing the earlier answers.",
+        "A spend counts from the moment it is reserved, whether or not its release was made; nothing is refunded.",
+        "Releases made past the ledger are not counted and not covered.",
+        "The digests find damage and mistakes. Somebody who may write to the database can still rewrite all of it.",
+    )
+    return section("promise", "What is promised", el("ul", [el("li", item) for item in items]))
+
+
+def _dataset(place: int, status: Status, entries: Sequence[Entry]) -> Markup:
+    rule = status.filter
+    share = percent(status.spent, 4, "up")
+    pairs: list[tuple[str, Child]] = [
+        ("Cap", words.claim(rule.epsilon, rule.delta)),
+        ("Spent", f"{share} of the cap"),
+        ("Neighbours", words.NEIGHBOURS[status.adjacency]),
+        ("Counted by", _RULES.get(rule.rule, rule.rule)),
+        ("Totals", _totals(rule.describe(status.totals))),
+        ("Entries", ", ".join(f"{whole(number_)} {state}" for state, number_ in status.states.items())),
+    ]
+    shares = _shares(status, entries)
+    drawn = charts(_timeline(place, status, entries, shares), _charges(place, entries, shares)) if entries else None
+    return section(
+        f"dataset-{place}",
+        f"Data set {status.dataset}",
+        meter(status.spent, f"{share} of the cap is spent"),
+        facts(pairs),
+        drawn,
+        _table(status, entries, shares),
+    )
+
+
+def _totals(described: dict[str, Any]) -> str:
+    def show(value: Any) -> str:
+        return ", ".join(number(v, 4, "up") for v in value) if isinstance(value, list) else number(value, 6, "up")
+
+    return "; ".join(f"{name.replace('_', ' ')} {show(value)}" for name, value in described.items())
+
+
+def _shares(status: Status, entries: Sequence[Entry]) -> list[float]:
+    """The share of the cap that is used after each entry."""
+    from shapedp.accounting.ledger import Charge
+
+    totals = Charge((0,) * len(status.totals.amounts))
+    found = []
+    for entry in entries:
+        totals = totals.plus(entry.cost)
+        found.append(status.filter.spent(totals))
+    return found
+
+
+def _timeline(place: int, status: Status, entries: Sequence[Entry], shares: Sequence[float]) -> Markup:
+    seconds = [_seconds(entry.time) for entry in entries]
+    x, at = _time_axis(seconds)
+    chart = Chart(
+        x,
+        exact("share of the cap", 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), show=percent),
+        "Spent over time",
+        "The share of the cap that is spent after each of "
+        f"{counted(len(entries), 'entry').replace('entrys', 'entries')}, "
+        f"{percent(status.spent, 4, 'up')} at the end.",
+    )
+    chart.across((x.low, 1.0), (x.high, 1.0), "limit", "the cap")
+    every = max(-(-len(entries) // _DRAWN), 1)
+    kept = [*range(0, len(entries) - 1, every), len(entries) - 1]
+    points = [(at(k), shares[k]) for k in kept]
+    chart.steps([(x.low, 0.0), (points[0][0], 0.0), *points, (x.high, points[-1][1])], "one")
+    for k, (where, share) in zip(kept, points, strict=True):
+        chart.mark(where, share, "one" if len(kept) <= 60 else "unseen", _entry_words(entries[k], share), radius=3.0)
+    return figure(
+        f"timeline-{place}",
+        chart,
+        "Each step is a reservation.",
+        [("one", "line", "spent"), ("limit", "line", "the cap")],
+    )
+
+
+def _charges(place: int, entries: Sequence[Entry], shares: Sequence[float]) -> Markup:
+    """How much of the cap each entry took, in groups where they are many."""
+    gains = [b - a for a, b in zip([0.0, *shares[:-1]], shares, strict=True)]
+    size = -(-len(gains) // 80)
+    groups = [(k, min(k + size, len(gains))) for k in range(0, len(gains), size)]
+    sums = [sum(gains[a:b]) for a, b in groups]
+    y = linear("share of the cap", 0.0, max(max(sums), 1e-12), show=lambda value: percent(value))
+    n = len(gains)
+    step = next(f * 10**p for p in range(19) for f in (1, 2, 5) if f * 10**p * 7 >= n)
+    ticks = tuple(float(t) for t in ([1, *range(step, n + 1, step)] if step > 1 else range(1, n + 1)))
+    x = Axis("entry", 0.5, n + 0.5, ticks, show=lambda value: whole(int(value)), grid=False)
+    chart = Chart(x, y, "What each entry took", f"The share of the cap taken by each of {whole(n)} entries.")
+    for (a, b), total in zip(groups, sums, strict=True):
+        where = f"entry {a + 1}" if b == a + 1 else f"entries {a + 1} to {b}"
+        gap = 0.12 if size == 1 else 0.0
+        chart.column(a + 0.5 + gap, b + 0.5 - gap, total, "one", f"{where}: {percent(total, 3)} of the cap")
+    text = "One bar each." if size == 1 else f"{size} entries to a bar."
+    return figure(f"charges-{place}", chart, text)
+
+
+def _entry_words(entry: Entry, share: float) -> str:
+    return f"entry {entry.sequence}, {_clock(_seconds(entry.time))}: {percent(share, 4, 'up')} spent ({entry.state})"
+
+
+def _table(status: Status, entries: Sequence[Entry], shares: Sequence[float]) -> Markup | None:
+    if not entries:
+        return el("p", "Nothing was spent yet.")
+    last = list(zip(entries, shares, strict=True))[-_LISTED:]
+    rows: list[list[Child]] = []
+    for entry, share in last:
+        certificate = entry.certificate
+        rows.append(
+            [
+                whole(entry.sequence),
+                _clock(_seconds(entry.time)),
+                entry.state,
+                str(entry.mechanism.get("type", "")).rsplit(".", 1)[-1],
+                words.claim(float(certificate["epsilon"]), float(certificate["delta"])),
+                whole(entry.count),
+                percent(share, 4, "up"),
+            ]
+        )
+    headers = ("entry", "time (UTC)", "state", "mechanism", "its own claim", "releases", "spent after it")
+    caption = f"The latest {whole(len(last))} of {whole(status.entries)} entries"
+    return more(caption, table(caption, headers, rows, words=5))
+
+
+def _shows() -> Markup:
+    return section(
+        "shows",
+        "What this page shows",
+        el(
+            "p",
+            "Names of data sets, caps, and for each entry its time, state, number of releases, kind of "
+            "mechanism, claim and "
+            "charge. A ledger holds no data and no released values, so none are here. Names and times can tell "
+            "something "
+            "about the work that was done: judge whether they may be published.",
+        ),
+    )
+
+
+def _recheck(shown: str, names: Sequence[str]) -> Markup:
+    where = shlex.quote(shown)
+    lines = [f"shapedp ledger status {where} --check"]
+    lines += [f"shapedp ledger history {where} --dataset {shlex.quote(name)}" for name in names[:20]]
+    lines.append(f"shapedp ledger export {where} -o ledger.json")
+    return section(
+        "recheck",
+        "How to recheck",
+        el("p", "With access to the ledger; the first command reads every entry and compares digests and totals:"),
+        commands(lines),
+        el(
+            "p",
+            many("The export holds a certificate for each entry; ", el("code", "shapedp verify"), " recomputes one."),
+        ),
+    )
+
+
+def _seconds(time: str) -> float:
+    return datetime.fromisoformat(time).timestamp()
+
+
+def _clock(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _time_axis(seconds: Sequence[float]) -> tuple[Axis, Callable[[int], float]]:
+    """Time where the entries span more than a minute, otherwise their number."""
+    first, last = seconds[0], max(seconds)
+    if last - first < 60:
+        top_ = float(len(seconds))
+        return linear("entry", 0.0, top_), lambda k: float(k + 1)
+    step = next((s for s in _STEPS if (last - first) / s <= 4), _STEPS[-1])
+    start = -(-first // step) * step
+    ticks = [start + k * step for k in range(int((last - start) // step) + 1)]
+    pattern = "%H:%M" if last - first < 86400 else "%d %b" if last - first < 300 * 86400 else "%b %Y"
+    room = 0.03 * (last - first)
+
+    def show(value: float) -> str:
+        return datetime.fromtimestamp(value, UTC).strftime(pattern)
+
+    label = f"time (UTC), from {_clock(first)}"
+    return exact(label, first - room, last + room, ticks, show=show), lambda k: seconds[k]

@@ -1,0 +1,304 @@
+"""The shape of the noise: scales per coordinate, block or mode, the radius, one coordinate; and error bars."""
+
+from __future__ import annotations
+
+import math
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapedp.mechanisms import Mixing
+from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
+from shapedp.mechanisms.additive import Additive
+from shapedp.noise import Law, Radial, TensorGaussian
+from shapedp.noise.spread import SpreadLaw
+from shapedp.noise.staircase import L1Staircase
+from shapedp.report import words
+from shapedp.report.figures import counted, number, percent, whole
+from shapedp.report.markup import Child, Markup, el, many
+from shapedp.report.page import charts, facts, figure, more, section, table
+from shapedp.report.svg import Axis, Chart, exact, linear, suited
+from shapedp.sensitivity import Box, Sensitivity
+
+Floats = NDArray[np.float64]
+_BARS = 80  # coordinates drawn one by one; more are drawn in groups
+_LISTED = 500  # coordinates listed in a table
+_LEVELS = (0.5, 0.9, 0.95, 0.99)
+
+
+@singledispatch
+def noise_sections(mechanism: Any) -> list[Markup]:
+    """What is known of the noise of a mechanism."""
+    return []
+
+
+@noise_sections.register
+def _(mechanism: Additive) -> list[Markup]:
+    law, bounds = mechanism.law, mechanism.sensitivity
+    pairs: list[tuple[str, Child]] = [
+        ("Answer", words.shape_words(mechanism.shape)),
+        ("One person can change", words.set_words(bounds)),
+        ("Noise", words.law_words(law)),
+        ("Chosen by", f"the published recipe {mechanism.recipe}" if mechanism.recipe else "calibration to the claim"),
+    ]
+    shape = section("noise", "The shape of the noise", facts(pairs), charts(*law_figures(law, bounds)))
+    return [shape, error_bars(law, bounds)]
+
+
+@noise_sections.register
+def _(mechanism: Mixing) -> list[Markup]:
+    sigma = math.sqrt(mechanism.noise_variance)
+    pairs = [
+        *_sketch_facts(mechanism),
+        ("Noise", f"Gaussian, standard deviation {number(sigma)} in every entry of the sketch"),
+        ("Noise variance", f"{number(mechanism.gamma - 1)} times the squared bound on a row"),
+    ]
+    text = "Every row of the release is a random mixture of all records, with Gaussian noise on top. " + _SKETCH
+    return [section("noise", "The shape of the noise", el("p", text), facts(pairs))]
+
+
+@noise_sections.register
+def _(mechanism: AdaptiveMixing) -> list[Markup]:
+    pairs = [
+        *_sketch_facts(mechanism),
+        ("Eigenvalue's noise", f"standard deviation {number(mechanism.eta)} in units of the squared bound on a row"),
+        ("Most noise", f"variance {number(mechanism.gamma - 1)} times the squared bound on a row"),
+    ]
+    text = (
+        "The least eigenvalue of the data's second moments is released first, noisily and from below; where it is "
+        "large, the mixture of the records hides a person by itself and less noise is added. " + _SKETCH
+    )
+    return [
+        section("noise", "The shape of the noise", el("p", text), facts(pairs), charts(_adaptive_figure(mechanism)))
+    ]
+
+
+_SKETCH = "A sketch has no error bars of its own: what is computed from it has."
+
+
+def _sketch_facts(mechanism: Any) -> list[tuple[str, Child]]:
+    sizes = (
+        "not fixed"
+        if mechanism.records is None
+        else f"at most {counted(mechanism.records, 'record')} of {counted(mechanism.dim, 'column')}"
+    )
+    return [
+        ("Released", f"{counted(mechanism.rows, 'row')}, each a Gaussian mixture of all records"),
+        ("Bound on a row", f"Euclidean length {number(mechanism.row_bound)}; longer rows are shortened to it"),
+        ("Data", sizes),
+    ]
+
+
+def _adaptive_figure(mechanism: AdaptiveMixing) -> Markup:
+    most, eta, offset = mechanism.gamma - 1, mechanism.eta, mechanism.eta * mechanism.tau
+    x = linear("least eigenvalue / squared bound on a row", 0.0, 1.3 * mechanism.reach)
+    values = np.linspace(0.0, x.high, 161)
+
+    def variance(z: float) -> list[tuple[float, float]]:
+        kept = np.clip(mechanism.gamma - (values + eta * z - offset), 0.0, most)
+        return list(zip(values.tolist(), kept.tolist(), strict=True))
+
+    middle = variance(0.0)
+    chart = Chart(
+        x,
+        linear("noise variance / squared bound", 0.0, most),
+        "Less noise where the data are rich",
+        f"The noise variance against the least eigenvalue of the data: {number(most)} at first, then falling "
+        "to 0 around "
+        f"{number(mechanism.reach)}.",
+    )
+    chart.area(variance(-2.0), variance(2.0), "one")
+    chart.line(middle, "one")
+    chart.tips((e, v, f"eigenvalue {number(e, 3)}: noise variance {number(v, 3)}") for e, v in middle[::10])
+    return figure(
+        "adaptive",
+        chart,
+        "The line is the middle; the shaded band holds about 95% of draws. The eigenvalue of the data is not shown.",
+        [("one", "line", "noise added")],
+    )
+
+
+def law_figures(law: Law, bounds: Sensitivity) -> list[Markup]:
+    """The charts that suit a law."""
+    if isinstance(law, Radial):
+        return [radius_figure(law), coordinate_figure(law)]
+    if isinstance(law, TensorGaussian):
+        return [
+            scale_figure(f"mode-{k}", mode.deviations(), None, f"Noise along mode {k}", "entry of the mode")
+            for k, mode in enumerate(law.modes)
+        ]
+    deviations = np.sqrt(law.variances())
+    if float(deviations.min()) == float(deviations.max()):
+        return [] if isinstance(law, L1Staircase) else [coordinate_figure(law)]
+    if isinstance(law, SpreadLaw) and law.spread.sizes is not None:
+        sizes = law.spread.sizes
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        return [scale_figure("blocks", deviations[starts], None, "Noise of each block", "block", sizes=sizes)]
+    profile = bounds.profile if isinstance(bounds, Box) else None
+    return [scale_figure("scales", deviations, profile, "Noise of each coordinate", "coordinate")]
+
+
+def scale_figure(
+    name: str,
+    deviations: Floats,
+    profile: Floats | None,
+    title: str,
+    thing: str,
+    sizes: NDArray[np.int64] | None = None,
+) -> Markup:
+    """Standard deviations side by side, in groups where they are many; what one person can change as dots."""
+    every = np.concatenate([deviations, [] if profile is None else profile])
+    noisy = every[every > 0]
+    y = suited(
+        "standard deviation", float(noisy.min()) if noisy.size else 1.0, float(noisy.max()) if noisy.size else 1.0
+    )
+    n = deviations.size
+    edges = np.unique(np.linspace(0, n, min(n, _BARS) + 1).astype(np.int64))
+    span = f"from {number(float(deviations.min()))} to {number(float(deviations.max()))}"
+    chart = Chart(_places(thing, n), y, title, f"Standard deviations of {counted(n, thing)}, {span}.")
+    gap = 0.12 if n <= _BARS else 0.0
+    for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        part = deviations[first:last]
+        where = f"{thing} {first + 1}" if last == first + 1 else f"{thing} {first + 1} to {last}"
+        size = "" if sizes is None else f" ({counted(int(sizes[first]), 'coordinate')})"
+        spread = number(float(part.max())) if last == first + 1 else _span(part)
+        if part.max() > 0:
+            chart.column(first + 0.5 + gap, last + 0.5 - gap, float(part.max()), "one", f"{where}{size}: {spread}")
+        if profile is not None and profile[first:last].max() > 0:
+            bound = profile[first:last]
+            chart.mark(
+                (first + last + 1) / 2,
+                float(bound.max()),
+                "two",
+                f"{where}: one person changes at most {_span(bound)}",
+                radius=2.6 if edges.size > 40 else 3.5,
+            )
+    legend = [("one", "bar", "standard deviation of the noise")]
+    if profile is not None:
+        legend.append(("two", "mark", "what one person can change"))
+    note = f"The largest of each of {edges.size - 1} groups is drawn." if edges.size - 1 < n else "One bar each."
+    still = int((deviations == 0).sum())
+    unchanged = f" {counted(still, 'coordinate')} that nobody can change carry no noise." if still else ""
+    return figure(name, chart, note + unchanged + (" The scale is logarithmic." if y.log else ""), legend)
+
+
+def _span(values: Floats) -> str:
+    low, high = number(float(values.min())), number(float(values.max()))
+    return high if low == high else f"{low} to {high}"
+
+
+def _places(thing: str, n: int) -> Axis:
+    """Numbered from 1, about six of them labelled."""
+    step = next(f * 10**p for p in range(19) for f in (1, 2, 5) if f * 10**p * 7 >= n)
+    ticks = [1, *range(step, n + 1, step)] if step > 1 else list(range(1, n + 1))
+    axis = exact(thing, 0.5, n + 0.5, [float(t) for t in ticks], show=lambda value: whole(int(value)))
+    return Axis(axis.label, axis.low, axis.high, axis.ticks, show=axis.show, grid=False)
+
+
+def radius_figure(law: Radial) -> Markup:
+    """How long the noise vector is."""
+    levels = np.linspace(0.0005, 0.9995, 241)
+    radii = law.radius_quantile(levels)
+    density = np.diff(levels) / np.diff(radii)
+    middles = (radii[:-1] + radii[1:]) / 2
+    half, most = (float(r) for r in law.radius_quantile(np.array([0.5, 0.95])))
+    return _density_figure(
+        "radius",
+        "Length of the noise vector",
+        "length",
+        middles,
+        density,
+        [(half, "half of all draws are shorter"), (most, "19 in 20 draws are shorter")],
+        f"All {counted(law.dim, 'coordinate')} together.",
+    )
+
+
+def coordinate_figure(law: Law) -> Markup:
+    """The density of the noise of one coordinate, from its quantiles."""
+    levels = np.concatenate([np.linspace(0.004, 0.9, 90), np.linspace(0.91, 0.99, 17), [0.993, 0.996, 0.998, 0.999]])
+    widths = np.array([float(law.half_widths(float(level))[0]) for level in levels])
+    kept = np.concatenate([[True], np.diff(widths) > 0])
+    levels, widths = levels[kept], widths[kept]
+    density = np.diff(np.concatenate([[0.0], levels])) / np.diff(np.concatenate([[0.0], widths])) / 2
+    middles = (np.concatenate([[0.0], widths[:-1]]) + widths) / 2
+    marks = [(float(law.half_widths(level)[0]), f"{percent(level)} within ±") for level in (0.5, 0.95)]
+    return _density_figure(
+        "coordinate",
+        "Noise of one coordinate",
+        "noise",
+        np.concatenate([-middles[::-1], middles]),
+        np.concatenate([density[::-1], density]),
+        marks,
+        "Every coordinate has the same distribution.",
+    )
+
+
+def _density_figure(
+    name: str, title: str, label: str, at: Floats, density: Floats, marks: list[tuple[float, str]], text: str
+) -> Markup:
+    x = linear(label, float(min(at.min(), 0.0)), float(at.max()), most=5)
+    y = linear("density", 0.0, float(density.max()) * 1.02, most=5)
+    said = "; ".join(f"{words_} {number(value)}" for value, words_ in marks)
+    chart = Chart(x, y, title, f"The density of the {title.lower()}. {said}.")
+    points = list(zip(at.tolist(), density.tolist(), strict=True))
+    chart.area(points, [(points[0][0], 0.0), (points[-1][0], 0.0)], "one")
+    chart.line(points, "one")
+    for value, words_ in marks:
+        for place in (value, -value) if at.min() < 0 else (value,):
+            chart.across((place, 0.0), (place, y.high), "plain", f"{words_} {number(value)}")
+    return figure(name, chart, f"{text} {said[0].upper()}{said[1:]} (dashed lines).")
+
+
+def error_bars(law: Law, bounds: Sensitivity) -> Markup:
+    """How far a released coordinate is from the truth."""
+    wide = {level: np.broadcast_to(law.half_widths(level), (law.dim,)) for level in _LEVELS}
+    deviations = law.marginal_scales()
+    rows = [(percent(level), _reach(half)) for level, half in wide.items()]
+    rms = math.sqrt(law.second_moment / law.dim)
+    bound = " These are upper bounds." if isinstance(law, L1Staircase) else ""
+    pairs: list[tuple[str, Child]] = [
+        ("Expected squared error", f"{number(law.second_moment)}, all coordinates together"),
+        ("Root mean square", f"{number(rms)} per coordinate"),
+    ]
+    listed = _listed(deviations, wide[0.95], bounds) if 1 < law.dim <= _LISTED else None
+    return section(
+        "errors",
+        "Error bars",
+        el(
+            "p",
+            "The noise is known, so its error bars are too: a released coordinate is within ± the half-width of "
+            "the true "
+            f"one in the given share of releases, one coordinate at a time.{bound} They say nothing about errors "
+            "in the data.",
+        ),
+        facts(pairs),
+        table("Half-width of the interval around a released coordinate", ("confidence", "half-width ±"), rows, words=1),
+        listed,
+    )
+
+
+def _reach(half: Floats) -> str:
+    low, high = number(float(half.min()), 4, "up"), number(float(half.max()), 4, "up")
+    return high if low == high else f"{low} to {high}"
+
+
+def _listed(deviations: Floats, half: Floats, bounds: Sensitivity) -> Markup:
+    profile = bounds.profile if isinstance(bounds, Box) else None
+    headers = ["coordinate", "standard deviation", "95% half-width ±"]
+    if profile is not None:
+        headers.insert(1, "one person changes at most")
+    rows: list[list[Child]] = []
+    for i, (deviation, width) in enumerate(zip(deviations.tolist(), half.tolist(), strict=True)):
+        bound = [] if profile is None else [number(float(profile[i]))]
+        rows.append([whole(i + 1), *bound, number(deviation), number(width, 4, "up")])
+    return more("Every coordinate", table("Each coordinate on its own", headers, rows, words=0))
+
+
+def summary(mechanism: Any) -> tuple[str, Child, Child] | None:
+    """The error in one figure, where a mechanism has one."""
+    if not isinstance(mechanism, Additive):
+        return None
+    rms = math.sqrt(mechanism.law.second_moment / mechanism.law.dim)
+    return ("Error per coordinate", number(rms), many("root mean square"))

@@ -1,0 +1,186 @@
+"""One page: a head that forbids every request, sections, tables, figures; written whole or not at all."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+
+from shapedp._version import __version__
+from shapedp.report.markup import Child, Markup, el, many
+from shapedp.report.svg import Chart, swatch
+
+LIMIT = 2_000_000  # bytes of a page
+_BADGES = {
+    "certified": "good",
+    "refuted": "bad",
+    "undecided": "open",
+    "holds": "good",
+    "false": "bad",
+    "approximate": "open",
+    "violation": "bad",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """A self-contained HTML page. `verdict` is that of what it shows, where that has one."""
+
+    title: str
+    header: Markup
+    sections: tuple[Markup, ...]
+    verdict: str | None = None
+
+    @cached_property
+    def html(self) -> str:
+        """The page as text: no script, no request, the same for the same input."""
+        style = _style()
+        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+        policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+        head = el(
+            "head",
+            el("meta", charset="utf-8"),
+            el("meta", http_equiv="Content-Security-Policy", content=policy),
+            el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+            el("meta", name="generator", content=f"shapedp {__version__}"),
+            el("meta", name="referrer", content="no-referrer"),
+            el("link", rel="icon", href="data:,"),
+            el("title", f"{self.title} - shapedp report"),
+            el("style", Markup(style)),
+        )
+        body = el("body", el("header", self.header), el("main", *self.sections), el("footer", _footer()))
+        text = f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
+        if len(text.encode()) > LIMIT:
+            raise ValueError(f"the page would be larger than {LIMIT} bytes: report a part of it")
+        return text
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the page; it appears under its name once it is complete."""
+        target = Path(path)
+        if target.suffix not in (".html", ".htm"):
+            raise ValueError(f"{target}: a report is an HTML page, name it .html")
+        if target.is_dir():
+            raise IsADirectoryError(f"{target} is a directory")
+        if not target.parent.is_dir():
+            raise FileNotFoundError(f"{target.parent}: no such folder")
+        data = self.html.encode()
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(temporary, 0o666 & ~mask)
+            os.replace(temporary, target)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise
+        return target
+
+
+def _style() -> str:
+    return (resources.files("shapedp.report") / "page.css").read_text(encoding="utf-8")
+
+
+def _footer() -> Markup:
+    return many(
+        el("p", f"Written by shapedp {__version__}. This page runs no script and asks no server for anything."),
+    )
+
+
+def top(kind: str, title: str, lead: Child, cards: Sequence[tuple[str, Child, Child]] = ()) -> Markup:
+    """The head of a page: what it is about, in a sentence, and the figures that matter most."""
+    items = [
+        el("div", el("dt", name), el("dd", value, el("small", note) if note else None)) for name, value, note in cards
+    ]
+    return many(
+        el("p", f"shapedp report: {kind}", class_="eyebrow"),
+        el("h1", title),
+        el("p", lead, class_="lead"),
+        el("dl", items, class_="cards") if items else None,
+    )
+
+
+def section(name: str, title: str, *content: Child) -> Markup:
+    """A section with a heading and an id to link to."""
+    return el("section", el("h2", title, id=f"{name}-heading"), content, id=name, aria_labelledby=f"{name}-heading")
+
+
+def badge(verdict: str) -> Markup:
+    """A verdict, in its colour and in words."""
+    return el("span", verdict, class_=f"badge {_BADGES.get(verdict, 'open')}")
+
+
+def callout(kind: str, text: Child) -> Markup:
+    """A paragraph that must not be overlooked: kind is good, bad or open."""
+    return el("div", el("p", text), class_=f"callout {kind}", role="note")
+
+
+def facts(pairs: Sequence[tuple[str, Child]]) -> Markup:
+    """Names and values."""
+    return el("dl", [many(el("dt", name), el("dd", value)) for name, value in pairs], class_="facts")
+
+
+def table(caption: str, headers: Sequence[str], rows: Sequence[Sequence[Child]], *, words: int = 1) -> Markup:
+    """A table whose first `words` columns are text and whose others are numbers; it scrolls where it is too wide."""
+
+    def cell(kind: str, place: int, value: Child, **more: str) -> Markup:
+        return el(kind, value, class_=None if place < words else "number", **more)
+
+    head = el("tr", [cell("th", i, header, scope="col") for i, header in enumerate(headers)])
+    body = [
+        el(
+            "tr",
+            [cell("td" if i else "th", i, value, **({} if i else {"scope": "row"})) for i, value in enumerate(row)],
+        )
+        for row in rows
+    ]
+    inner = el("table", el("caption", caption), el("thead", head), el("tbody", body))
+    return el("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption)
+
+
+def figure(name: str, chart: Chart, caption: Child, legend: Sequence[tuple[str, str, str]] = ()) -> Markup:
+    """A chart with its title, a legend of (class, shape, words), and what it shows."""
+    keys = el("ul", [el("li", swatch(kind, shape), words) for kind, shape, words in legend], class_="legend")
+    return el("figure", el("h3", chart.title), chart.render(name), keys if legend else None, el("figcaption", caption))
+
+
+def charts(*figures: Markup | None) -> Markup:
+    """Figures side by side where there is room."""
+    return el("div", figures, class_="charts")
+
+
+def more(summary: str, *content: Child) -> Markup:
+    """What is shown when asked for; always in print."""
+    return el("details", el("summary", summary), content)
+
+
+def commands(lines: Sequence[str]) -> Markup:
+    """Commands as they are typed."""
+    return el("pre", el("code", "\n".join(lines)))
+
+
+def meter(share: float, words: str) -> Markup:
+    """A bar filled to a share of one."""
+    used = min(max(share, 0.0), 1.0)
+    return el(
+        "svg",
+        el("title", words),
+        el("rect", width=100, height=4, class_="rest"),
+        el("rect", width=100 * used, height=4, class_="bar one"),
+        viewBox="0 0 100 4",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=words,
+        class_="meter",
+    )

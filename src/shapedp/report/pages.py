@@ -1,0 +1,153 @@
+"""The page of whatever it is: `of(subject)`, and `of_json` for what a file holds."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import singledispatch
+from typing import Any
+
+from shapedp.accounting import BareLoss, Plan
+from shapedp.mechanisms import certify, mechanism_from_json, verify
+from shapedp.mechanisms.additive import Additive
+from shapedp.mechanisms.mixing import Sketching
+from shapedp.privacy import Certificate
+from shapedp.report import words
+from shapedp.report.audits import Findings
+from shapedp.report.estimators import Fitted
+from shapedp.report.figures import number
+from shapedp.report.guarantee import Guarantee, recheck
+from shapedp.report.markup import Child, Markup, el
+from shapedp.report.noise import noise_sections, summary
+from shapedp.report.page import Page, top
+from shapedp.report.plans import plan_sections
+
+Audits = Sequence[Mapping[str, Any]]
+_BELOW_ONE = 1 - 2.0**-53
+
+
+@singledispatch
+def of(subject: Any, *, file: str | None = None, audits: Audits = (), **options: Any) -> Page:
+    """The page of a mechanism, a certificate, a plan, a ledger or a fitted estimator.
+
+    `file` is the name under which the commands on the page look for it. `audits` are JSON objects of `shapedp audit`.
+    A plan needs its claim: `epsilon=`, `delta=` or both. A ledger takes `dataset=` for one of its data sets.
+
+    Guarantee: the bracket and the curves are computed from the mechanism, not read; the page holds no data, only what
+    was released and what describes the mechanism.
+    """
+    if hasattr(subject, "store") and hasattr(subject, "check"):
+        from shapedp.report.ledgers import ledger_page
+
+        if audits:
+            raise ValueError("an audit belongs to a mechanism's page, not to a ledger's")
+        return ledger_page(subject, name=file, **options)
+    return of(Fitted.of(subject), file=file, audits=audits, **options)
+
+
+@of.register
+def _(subject: Additive, *, file: str | None = None, audits: Audits = ()) -> Page:
+    return _mechanism(subject, f"{subject.law.kind} noise".capitalize(), file, audits, ("verify", "audit"))
+
+
+@of.register
+def _(subject: Sketching, *, file: str | None = None, audits: Audits = ()) -> Page:
+    return _mechanism(subject, f"Gaussian {subject.kind}".replace("-", " "), file, audits, ("verify",))
+
+
+@of.register
+def _(subject: Plan, *, epsilon: float | None = None, delta: float | None = None, file: str | None = None,
+      audits: Audits = ()) -> Page:  # fmt: skip
+    """The claim is (epsilon, delta); where only delta is given, the epsilon that is computed for it."""
+    loss = subject.loss
+    if epsilon is None:
+        if delta is None:
+            raise ValueError("a plan states no claim: give epsilon, delta or both")
+        epsilon = loss.epsilon(delta).upper
+    elif delta is None:
+        delta = min(loss.delta(epsilon).upper, _BELOW_ONE)
+    made = certify(subject, epsilon=epsilon, delta=delta)
+    name = shlex.quote(file or "plan.json")
+    lines = [f"shapedp account --plan {name} --{what}" for what in (f"delta {delta!r}", f"epsilon {epsilon!r}")]
+    again = f"shapedp report {name} --epsilon {epsilon!r} --delta {delta!r} -o plan.html"
+    return _page("a plan", "A plan of releases", Guarantee(made, loss), subject, [*lines, again], audits)
+
+
+@of.register
+def _(subject: Certificate, *, file: str | None = None, audits: Audits = ()) -> Page:
+    found, mechanism = recomputed(subject)
+    name = shlex.quote(file or "certificate.json")
+    lines = [f"shapedp verify {name}", f"shapedp report {name} -o certificate.html"]
+    return _page("a certificate", "A certificate", found, mechanism, lines, audits)
+
+
+@of.register
+def _(subject: Fitted, *, file: str | None = None, audits: Audits = ()) -> Page:
+    found, mechanism = recomputed(subject.certificate)
+    name = shlex.quote(file or "model.json")
+    lines = [f"shapedp verify {name}", f"shapedp report {name} -o model.html"]
+    if file is None:
+        lines = [
+            "# in Python, with the fitted model at hand: sdp.verify(model.privacy_) recomputes it; or write it down:",
+            "# json.dump(model.privacy_.to_json(), open('certificate.json', 'w'))",
+            "shapedp verify certificate.json",
+        ]
+    return _page("a fitted model", subject.kind, found, mechanism, lines, audits, subject.sections())
+
+
+def of_json(data: Mapping[str, Any], *, file: str | None = None, audits: Audits = (), **options: Any) -> Page:
+    """The page of what a JSON file holds: a mechanism, a certificate or a plan."""
+    if data.get("kind") == "certificate":
+        return of(Certificate.from_json(dict(data)), file=file, audits=audits, **options)
+    return of(mechanism_from_json(dict(data)), file=file, audits=audits, **options)
+
+
+def recomputed(certificate: Certificate) -> tuple[Guarantee, Any]:
+    """The certificate computed again from the mechanism it describes, and that mechanism (None where it has none).
+
+    Guarantee: raises ValueError where the stated bracket contradicts the computed one.
+    """
+    if certificate.subject is None:
+        loss = BareLoss(certificate.epsilon, min(certificate.bracket.upper, _BELOW_ONE))
+        return Guarantee(certificate, loss, recomputed=False), None
+    again = replace(verify(certificate), secure=certificate.secure)
+    mechanism = mechanism_from_json(dict(certificate.subject))
+    return Guarantee(again, mechanism.loss, stated=certificate), mechanism
+
+
+def _mechanism(subject: Any, title: str, file: str | None, audits: Audits, work: Sequence[str]) -> Page:
+    name = shlex.quote(file or "mechanism.json")
+    lines = [f"shapedp {one} {name}" for one in work] + [f"shapedp report {name} -o mechanism.html"]
+    return _page("a mechanism", title, Guarantee(subject.certificate, subject.loss), subject, lines, audits)
+
+
+def _page(
+    kind: str,
+    title: str,
+    found: Guarantee,
+    mechanism: Any,
+    lines: Sequence[str],
+    audits: Audits,
+    extra: Sequence[Markup] = (),
+) -> Page:
+    made = found.certificate
+    findings = Findings.read(audits, made)
+    error = summary(mechanism)
+    cards = [*found.cards(), *([] if error is None else [error])]
+    head = top(kind, title, words.promise(made), cards)
+    shape = plan_sections(mechanism, made) if isinstance(mechanism, Plan) else noise_sections(mechanism)
+    audit = findings.section()
+    body = [found.promise(), found.bracket(), found.attacker(), *shape, *extra, *([] if audit is None else [audit])]
+    body.append(recheck(lines, _about(made)))
+    verdict = "violation" if findings.violation else made.verdict
+    return Page(f"{title}, {words.claim(made.epsilon, made.delta)}", head, tuple(body), verdict)
+
+
+def _about(certificate: Certificate) -> Child:
+    text = (
+        f"The claim again: epsilon {certificate.epsilon!r}, delta {certificate.delta!r}; computed delta between "
+        f"{certificate.bracket.lower!r} and {certificate.bracket.upper!r} (version {certificate.version}). "
+        f"Numbers elsewhere on this page are rounded to the side that promises less, to {number(6)} digits or fewer."
+    )
+    return el("p", text, class_="note")

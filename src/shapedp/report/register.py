@@ -1,0 +1,135 @@
+"""The claims register as a page."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shapedp.claims import CLAIMS, Claim, Finding
+from shapedp.report.figures import counted, number
+from shapedp.report.markup import Child, Markup, el, many
+from shapedp.report.page import Page, badge, callout, commands, facts, more, section, table, top
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A claim with what was computed for this page, if it was."""
+
+    claim: Claim
+    finding: Finding | None
+
+    @property
+    def paper(self) -> str:
+        return self.claim.id.partition("/")[0]
+
+
+def claims_page(claims: Iterable[Claim] | None = None, findings: Sequence[Finding] | None = None) -> Page:
+    """The register, or some of its claims; with `findings` as they were computed anew."""
+    if findings is None:
+        shown = [_Shown(claim, None) for claim in (CLAIMS.values() if claims is None else claims)]
+    else:
+        shown = [_Shown(finding.claim, finding) for finding in findings]
+    if not shown:
+        raise ValueError("there is no claim to show")
+    verdicts = Counter(str(one.claim.verdict) for one in shown)
+    papers = list(dict.fromkeys(one.paper for one in shown))
+    disagree = [one for one in shown if one.finding is not None and not one.finding.verified]
+    state = (
+        "Values are those of the register; each entry names the command that recomputes it."
+        if findings is None
+        else "Every value was computed anew for this page."
+    )
+    head = top(
+        "the claims register",
+        "Published statements and their computed verdicts",
+        f"{counted(len(shown), 'statement')} from published work, each with its source, parameters, what computing it "
+        f"found, and the command that does so. {state}",
+        [(verdict, str(number_), counted(number_, "statement")) for verdict, number_ in verdicts.most_common()],
+    )
+    body = [_how(), _contents(papers, shown), *(_paper(paper, shown) for paper in papers), _recheck()]
+    if disagree:
+        names = ", ".join(one.claim.id for one in disagree)
+        body.insert(0, section("disagree", "The register disagrees", callout("bad", f"Computed otherwise: {names}.")))
+    verdict = "refuted" if disagree else None
+    return Page("Claims register", head, tuple(body), verdict)
+
+
+def _how() -> Markup:
+    return section(
+        "how",
+        "How to read it",
+        el(
+            "p",
+            "A verdict is about the statement as printed, at the parameters shown. It is computed: the mechanism is "
+            "built as the source says, its privacy loss is bracketed, and the claim is compared with the bracket. A "
+            "statement that is false as printed may be mended by another constant; that is not judged here.",
+        ),
+    )
+
+
+def _contents(papers: Sequence[str], shown: Sequence[_Shown]) -> Markup:
+    rows: list[list[Child]] = []
+    for one in shown:
+        link = el("a", one.claim.id, href=f"#{_anchor(one.claim.id)}")
+        rows.append([link, badge(str(one.claim.verdict)), one.claim.source])
+    caption = f"{counted(len(shown), 'statement')} from {counted(len(papers), 'source')}"
+    return section("contents", "All statements", table(caption, ("statement", "verdict", "where"), rows, words=3))
+
+
+def _paper(paper: str, shown: Sequence[_Shown]) -> Markup:
+    title = paper.replace("-", " ")
+    return section(
+        f"source-{_anchor(paper)}",
+        title[:1].upper() + title[1:],
+        [_article(one) for one in shown if one.paper == paper],
+    )
+
+
+def _article(one: _Shown) -> Markup:
+    claim = one.claim
+    values = dict(claim.found if one.finding is None else one.finding.values)
+    pairs: list[tuple[str, Child]] = [("Where", claim.source)]
+    if claim.parameters:
+        pairs.append(("Parameters", _listed(claim.parameters)))
+    printed = {name: value for name, (value, _) in claim.printed.items()}
+    rows = [
+        [name.replace("_", " "), number(float(value), 6), number(float(printed[name]), 6) if name in printed else ""]
+        for name, value in values.items()
+    ]
+    numbers = table("Computed", ("quantity", "computed", "printed"), rows) if rows else None
+    wrong = None
+    if one.finding is not None and not one.finding.verified:
+        wrong = callout("bad", "The register disagrees: " + "; ".join(one.finding.disagreements))
+    return el(
+        "article",
+        el("h3", claim.id),
+        badge(str(claim.verdict)),
+        el("p", claim.statement),
+        el("p", el("strong", "Why: "), claim.witness),
+        wrong,
+        facts(pairs),
+        more("Numbers", numbers) if numbers is not None else None,
+        commands([claim.command]),
+        id=_anchor(claim.id),
+    )
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {number(float(value), 6)}" for name, value in values.items())
+
+
+def _anchor(name: str) -> str:
+    return "claim-" + re.sub(r"[^a-zA-Z0-9]+", "-", name).strip("-")
+
+
+def _recheck() -> Markup:
+    lines = ["shapedp claims --verify", "shapedp report --claims --verify -o claims.html"]
+    return section(
+        "recheck",
+        "How to recheck",
+        el("p", many("Both recompute every statement; exit code 3 says that the register disagrees.")),
+        commands(lines),
+    )
