@@ -18,13 +18,14 @@ from shapedp.cli import (
     ledger,
     plan,
     release,
+    report,
     reproduce,
     verify,
 )
 from shapedp.cli.output import DONE, REFUSED, WRONG_INPUT
 from shapedp.privacy import NotCertifiedError
 
-COMMANDS = (advise, calibrate, certify, verify, release, account, plan, ledger, audit, claims, reproduce, demo)
+COMMANDS = (advise, calibrate, certify, verify, release, account, plan, ledger, audit, claims, reproduce, report, demo)
 
 _EPILOG = """\
 a first session:
