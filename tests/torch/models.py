@@ -152,7 +152,7 @@ CASES: dict[str, Case] = {
     ),
     "conv, same and reflected padding": Case(
         lambda: nn.Sequential(
-            nn.Conv2d(2, 3, (3, 2), padding="same"),
+            nn.Conv2d(2, 3, (3, 5), padding="same"),
             nn.ReLU(inplace=True),
             nn.Conv2d(3, 2, 3, padding=1, padding_mode="reflect", bias=False),
             nn.Flatten(),

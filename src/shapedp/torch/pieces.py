@@ -14,6 +14,8 @@ _SURE = 2.0**-44  # relative rounding of a Gram product in float64, with room
 class Piece(ABC):
     """Gradients g_1 ... g_n of one parameter."""
 
+    on_gpu: bool = False
+
     @abstractmethod
     def squared_norms(self) -> Tensor:
         """|g_i|_2^2, never below the truth by more than rounding relative to |g_i|_2^2 itself."""
@@ -37,6 +39,10 @@ class Dense(Piece):
 
     values: Tensor
 
+    @property
+    def on_gpu(self) -> bool:  # type: ignore[override]
+        return self.values.is_cuda
+
     def squared_norms(self) -> Tensor:
         norms: Tensor = torch.linalg.vector_norm(self.values.flatten(1), dim=1)
         return norms.square()
@@ -57,6 +63,10 @@ class Outer(Piece):
 
     left: Tensor
     right: Tensor
+
+    @property
+    def on_gpu(self) -> bool:  # type: ignore[override]
+        return self.left.is_cuda
 
     def squared_norms(self) -> Tensor:
         norms: Tensor = torch.linalg.vector_norm(self.left, dim=1) * torch.linalg.vector_norm(self.right, dim=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from shapedp.accounting import plan as plan_scale
 from shapedp.mechanisms import Additive, certify
 from shapedp.numerics.checks import count, one_of, positive, probability
 from shapedp.sampling import source
+from shapedp.torch import gpu
 from shapedp.torch.accountant import Account
 from shapedp.torch.clips import Clip, clip_from
 from shapedp.torch.hooks import OpacusRecorder
@@ -90,6 +92,8 @@ def make_private(
         model, layout, chosen, shaped, scale, mechanism, account, float(expected), processes, randomness,
         mean=loss_reduction == "mean", report=_report(progress), report_every=per_epoch,
     )  # fmt: skip
+    if gpu.serves(mechanism.law, next(model.parameters())):
+        training.draw = partial(gpu.draw, source=randomness)
     recorder: Recorder | OpacusRecorder
     if one_of("gradients", gradients, ("fast", "opacus")) == "fast":
         recorder = Recorder(model, layout, training.mean, training.add, probe=check_records)

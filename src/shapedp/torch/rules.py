@@ -13,6 +13,7 @@ from torch import nn
 from torch.func import functional_call, vjp, vmap
 from torch.nn import functional as F
 
+from shapedp.torch import gpu
 from shapedp.torch.pieces import Dense, Outer, Piece, Products, Scattered
 
 Tensor = torch.Tensor
@@ -76,7 +77,10 @@ def _conv_forward(module: Any, x: Tensor) -> Any:
 
 def _conv(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grad: Tensor) -> Parts:
     parts: Parts = {}
-    if _wanted(module, "weight"):
+    fast = gpu.conv_rows(module, args[0], grad) if grad.is_cuda and _wanted(module, "weight") else None
+    if fast is not None:
+        parts["weight"] = Dense(fast)
+    elif _wanted(module, "weight"):
         patches = _patches(module, args[0].to(grad.dtype))  # (n, in * kernel, positions)
         n, groups = len(grad), module.groups
         columns = patches.reshape(n * groups, -1, patches.shape[-1])
@@ -145,6 +149,9 @@ def _group_norm_forward(module: nn.GroupNorm, x: Tensor) -> Tensor:
 
 
 def _group_norm(module: nn.GroupNorm, args: tuple[Any, ...], kwargs: dict[str, Any], grad: Tensor) -> Parts:
+    fast = gpu.group_norm_rows(args[0], grad, module.num_groups, module.eps) if grad.is_cuda else None
+    if fast is not None:
+        return {name: Dense(v) for name, v in zip(("weight", "bias"), fast, strict=True) if _wanted(module, name)}
     normal = F.group_norm(args[0].to(grad.dtype), module.num_groups, None, None, module.eps)
     return _scale_and_shift(module, grad * normal, grad, _per_channel)
 

@@ -6,10 +6,11 @@ import torch
 
 from shapedp.torch.clips import Clip, NormClip
 from shapedp.torch.layout import Layout
-from shapedp.torch.pieces import Piece
+from shapedp.torch.pieces import Dense, Outer, Piece
 
 Tensor = torch.Tensor
 Gradients = dict[int, Piece]  # by the number of the parameter in the layout
+TABLE = 1 << 30  # entries of the largest table of gradients laid out on a GPU
 
 
 def summed_rows(clip: Clip, layout: Layout, records: int, gradients: Gradients) -> Tensor:
@@ -26,6 +27,9 @@ def summed_rows(clip: Clip, layout: Layout, records: int, gradients: Gradients) 
 
 def _by_norms(clip: NormClip, layout: Layout, records: int, gradients: Gradients) -> Tensor:
     blocks = clip.blocks(layout)
+    if _worth_one_table(layout, records, gradients) and blocks[-1] == 0:
+        gradients, layout = {0: Dense(_laid_out(layout, records, gradients))}, _one(layout)
+        blocks = (0,)
     squares: list[Tensor | None] = [None] * (blocks[-1] + 1)
     for place, piece in gradients.items():
         found, before = piece.squared_norms(), squares[blocks[place]]
@@ -49,10 +53,21 @@ def _by_norms(clip: NormClip, layout: Layout, records: int, gradients: Gradients
     return torch.cat(parts)
 
 
+def _worth_one_table(layout: Layout, records: int, gradients: Gradients) -> bool:
+    """Whether one long product saves enough launches on a GPU to pay for a copy."""
+    table = all(isinstance(piece, Dense | Outer) and piece.on_gpu for piece in gradients.values())
+    return table and records * layout.dim <= TABLE
+
+
+def _one(layout: Layout) -> Layout:
+    """The same vector as one parameter."""
+    return Layout(("all",), ((layout.dim,),), (0,))
+
+
 def _laid_out(layout: Layout, records: int, gradients: Gradients) -> Tensor:
-    like = next(iter(gradients.values())).squared_norms()
-    flat = like.new_zeros(records, layout.dim)
-    for place, part in enumerate(torch.split(flat, list(layout.sizes), dim=1)):
-        if place in gradients:
-            part.copy_(gradients[place].dense().flatten(1))
-    return flat
+    like = next(iter(gradients.values())).dense()
+    parts = [
+        gradients[place].dense().flatten(1) if place in gradients else like.new_zeros(records, size)
+        for place, size in enumerate(layout.sizes)
+    ]
+    return torch.cat(parts, dim=1)

@@ -1,0 +1,107 @@
+"""Kernels on a CUDA device against the CPU's routes; skipped where there is none."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from tests.torch.chacha import words
+from tests.torch.models import CASES
+from torch import nn
+
+from shapedp.torch import Flat, Layout, gpu
+from shapedp.torch.recorder import Recorder
+from shapedp.torch.rules import rule_for
+from shapedp.torch.sums import summed_rows
+
+needs_gpu = pytest.mark.skipif(
+    not torch.cuda.is_available() or gpu.kernels() is None, reason="needs a CUDA device and Triton"
+)
+KEY = np.arange(1, 9, dtype=np.int32) * 0x01234567
+
+
+def test_the_reference_stream_gives_the_vector_of_the_rfc() -> None:
+    """RFC 8439, section 2.3.2."""
+    key = np.frombuffer(bytes(range(32)), dtype=np.uint32)
+    nonce = np.frombuffer(bytes.fromhex("000000090000004a00000000"), dtype=np.uint32)
+    block = words(key, [1], 20, nonce.tolist())
+    assert [int(w[0]) for w in block[:4]] == [0xE4E7F110, 0x15593BD1, 0x1FDD0F50, 0xC47120A3]
+
+
+def expected_noise(n: int, rounds: int) -> np.ndarray:
+    block = gpu.kernels().BLOCK
+    programs = -(-n // (16 * block))
+    stream = words(KEY.view(np.uint32), np.arange(programs * block), rounds)
+    normals = np.empty((programs, 16, block))
+    for j in range(0, 16, 2):
+        radius = np.sqrt(-2 * np.log((stream[j].astype(np.float64) + 0.5) * 2.0**-32))
+        angle = stream[j + 1].view(np.int32) * (math.pi * 2.0**-31)
+        normals[:, j] = (radius * np.cos(angle)).reshape(programs, block)
+        normals[:, j + 1] = (radius * np.sin(angle)).reshape(programs, block)
+    return normals.reshape(-1)[:n]
+
+
+@needs_gpu
+def test_noise_is_that_of_the_stream() -> None:
+    n = 100_003
+    x = torch.randn(n, device="cuda")
+    key = torch.from_numpy(KEY).cuda()
+    scales = torch.linspace(0.1, 9.0, n, device="cuda")
+    for rounds in (8, 12, 20):
+        normals = expected_noise(n, rounds)
+        flat = gpu.add_noise(x, 2.5, None, key, rounds=rounds)
+        assert np.abs((flat - x).cpu().numpy() - 2.5 * normals).max() < 2e-5
+        shaped = gpu.add_noise(x, 1.0, scales, key, rounds=rounds)
+        assert np.abs((shaped - x).cpu().numpy() - scales.cpu().numpy() * normals).max() < 8e-5
+
+
+@needs_gpu
+def test_values_leave_on_the_grid() -> None:
+    x = torch.randn(5000, device="cuda") * 3
+    noisy = gpu.add_noise(x, 1.3, None, torch.from_numpy(KEY).cuda()).double()
+    steps = noisy * 2.0**gpu.GRID_BITS
+    assert bool((steps == steps.round()).all())
+
+
+@needs_gpu
+@pytest.mark.parametrize("name", CASES)
+def test_sums_on_the_gpu_equal_those_on_the_cpu(name: str) -> None:
+    before = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        torch.manual_seed(3)
+        case = CASES[name]
+        model, x, y = case.build(), case.inputs(7), torch.randint(0, case.classes, (7,))
+        sums = []
+        for device in ("cpu", "cuda"):
+            found: list[torch.Tensor] = []
+            model = model.to(device)
+            layout = Layout.of(model)
+            recorder = Recorder(
+                model, layout, True, lambda n, g, f=found, t=layout: f.append(summed_rows(Flat(0.7), t, n, g))
+            )
+            recorder.attach()
+            nn.functional.cross_entropy(model(x.to(device)), y.to(device)).backward()
+            recorder.flush()
+            recorder.detach()
+            sums.append(found[0].cpu())
+        assert (sums[0] - sums[1]).abs().max() < 1e-5
+    finally:
+        torch.backends.cudnn.allow_tf32 = before
+
+
+@needs_gpu
+def test_wide_convolutions_with_tf32_are_near() -> None:
+    torch.manual_seed(0)
+    for layer, side in (
+        (nn.Conv2d(16, 32, 3, 2, 1), 32),
+        (nn.Conv2d(64, 64, 3, 1, 1), 8),
+        (nn.Conv2d(3, 16, 3, 1, 1), 32),
+    ):
+        x = torch.randn(9, layer.in_channels, side, side)
+        grad = torch.randn_like(layer(x))
+        exact = rule_for(layer).pieces(layer, (x,), {}, grad)["weight"].dense()
+        found = gpu.conv_rows(layer.cuda(), x.cuda(), grad.cuda()).cpu()
+        assert (found - exact).norm() / exact.norm() < 1e-3
