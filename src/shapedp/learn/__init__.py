@@ -4,7 +4,18 @@ from shapedp.learn.base import PublicLabelsWarning
 from shapedp.learn.lasso import Lasso
 from shapedp.learn.linear import LinearRegression
 from shapedp.learn.logistic import LogisticRegression
+from shapedp.learn.pca import PCA
 from shapedp.learn.ridge import Ridge
+from shapedp.learn.solvers.covariance import subspace_error
 from shapedp.learn.svm import HuberSVC
 
-__all__ = ["HuberSVC", "Lasso", "LinearRegression", "LogisticRegression", "PublicLabelsWarning", "Ridge"]
+__all__ = [
+    "PCA",
+    "HuberSVC",
+    "Lasso",
+    "LinearRegression",
+    "LogisticRegression",
+    "PublicLabelsWarning",
+    "Ridge",
+    "subspace_error",
+]
