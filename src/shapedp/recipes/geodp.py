@@ -26,7 +26,7 @@ from shapedp.numerics.hyperspherical import from_angles
 from shapedp.privacy import Certificate, Deferred, Loss, certificate_of, loss_of
 from shapedp.recipes.mixing import MixingCertificate
 from shapedp.sampling import source
-from shapedp.sensitivity import L2
+from shapedp.sensitivity import L2, Adjacency
 
 SCHEMA = 1
 GAMMA = 0.01
@@ -110,6 +110,11 @@ class GeoDP:
         object.__setattr__(self, "delta", probability("delta", self.delta))
 
     @property
+    def adjacency(self) -> Adjacency:
+        """The neighbour relation of the claim: records are exchanged, the batch size is fixed."""
+        return "replace"
+
+    @property
     def spread(self) -> float:
         """The standard deviation of the noise on an angle."""
         return math.sqrt(self.dim + 2) * self.beta * math.pi * self.sigma / self.batch
@@ -125,13 +130,15 @@ class GeoDP:
     def loss(self) -> Loss:
         """The privacy loss of one iteration, under replacement of a record."""
         sums = Gaussian(np.concatenate([[self.clip * self.sigma], self.law.scales[1:]]))
-        honest = MeanAngles(sums, self.clip, self.batch, self.epsilon, self.delta, "replace")
+        honest = MeanAngles(sums, self.clip, self.batch, self.epsilon, self.delta, self.adjacency)
         return TurnedMeanLoss(self.spread, self.dim - 2, loss_of(sums, honest.sensitivity))
 
     @cached_property
     def certificate(self) -> Certificate:
         """The claim, computed."""
-        plain = certificate_of(self.loss, self.epsilon, self.delta, adjacency="replace", subject=Deferred(self.to_json))
+        plain = certificate_of(
+            self.loss, self.epsilon, self.delta, adjacency=self.adjacency, subject=Deferred(self.to_json)
+        )
         return MixingCertificate(**{part.name: getattr(plain, part.name) for part in fields(plain)}, reason=REASON)
 
     def clipped(self, gradients: ArrayLike) -> Floats:
