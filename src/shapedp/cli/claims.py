@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import Any
 
 from shapedp.claims import CLAIMS, Claim, check
+from shapedp.claims.pages import disagreements, documentation, page
+from shapedp.cli.files import atomic
 from shapedp.cli.options import add_json
 from shapedp.cli.output import DONE, REFUSED, print_json, table
 
@@ -20,7 +23,12 @@ def register(commands: Any) -> None:
         epilog="example: shapedp claims --verify product-noise (exit code 3 if the register disagrees)",
     )
     parser.add_argument("names", nargs="*", metavar="CLAIM", help="claims, or papers, to list (default: all)")
-    parser.add_argument("--verify", action="store_true", help="recompute and compare every constant")
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="recompute and compare every constant, and inside a checkout every number of the register in the pages",
+    )
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the register as a page in Markdown")
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -28,6 +36,9 @@ def register(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """List or verify."""
     claims = _chosen(options.names)
+    if options.page is not None:
+        with atomic(options.page) as stream:
+            stream.write(page(claims).encode())
     if not options.verify:
         if options.json:
             print_json([_record(claim) for claim in claims])
@@ -42,6 +53,8 @@ def run(options: argparse.Namespace) -> int:
         findings.append(check(claim))
     if sys.stderr.isatty():
         print(file=sys.stderr)
+    docs = documentation()
+    misprints = [] if docs is None else list(disagreements(docs))
     if options.json:
         print_json([finding.to_json() for finding in findings])
     else:
@@ -55,7 +68,9 @@ def run(options: argparse.Namespace) -> int:
             for f in findings
         ]
         print(table(("claim", "verdict", "register", "computed"), rows))
-    return DONE if all(finding.verified for finding in findings) else REFUSED
+    for misprint in misprints:
+        print(f"shapedp: misprint: {misprint}", file=sys.stderr)
+    return DONE if all(finding.verified for finding in findings) and not misprints else REFUSED
 
 
 def _chosen(names: list[str]) -> list[Claim]:
