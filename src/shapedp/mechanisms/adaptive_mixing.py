@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy import special
@@ -145,13 +144,19 @@ def _best(rows: int, epsilon: float, delta: float, adjacency: Neighbours, plain:
 
     most = GaussianLoss.calibrate(epsilon, delta).mu
 
-    def reach(point: Floats, gamma: Callable[[float, float], float]) -> float:
-        mu, share = most * float(special.expit(point[0])), float(special.expit(point[1]))
-        tau = -float(special.ndtri(share * delta))
-        left = delta * (1 - share)
-        if not tau > 0 or _gaussian(mu, epsilon) >= left * 0.999:
-            return 1e6 * plain
-        return gamma(mu, left) + tau / mu
+    def least(gamma: Callable[[float, float], float], start: list[float]) -> list[float]:
+        def reach(point: Floats) -> float:
+            mu, share = most * float(special.expit(point[0])), float(special.expit(point[1]))
+            tau = -float(special.ndtri(share * delta))
+            left = delta * (1 - share)
+            if not tau > 0 or _gaussian(mu, epsilon) >= left * 0.999:
+                return 1e6 * plain
+            return gamma(mu, left) + tau / mu
+
+        found = optimize.minimize(
+            reach, start, method="Nelder-Mead", options={"xatol": 0.02, "fatol": 1e-4 * plain, "maxfev": 80}
+        )
+        return [float(value) for value in found.x]
 
     def rough(mu: float, left: float) -> float:
         total = optimize.brentq(lambda m: _gaussian(m, epsilon) - left, mu, most * 1.01, rtol=1e-9)
@@ -160,10 +165,9 @@ def _best(rows: int, epsilon: float, delta: float, adjacency: Neighbours, plain:
     def true(mu: float, left: float) -> float:
         return MixingLoss.calibrate(rows, epsilon, left, neighbours=adjacency, mu=mu, tolerance=1e-5).gamma
 
-    start = np.array([0.5, -1.0])
-    for gamma in (rough, true) if rows < 200 else (rough,):
-        options: dict[str, Any] = {"xatol": 0.02, "fatol": 1e-4 * plain, "maxfev": 80}
-        start = optimize.minimize(reach, start, args=(gamma,), method="Nelder-Mead", options=options).x
+    start = least(rough, [0.5, -1.0])
+    if rows < 200:
+        start = least(true, start)
     return most * float(special.expit(start[0])), float(special.expit(start[1]))
 
 
