@@ -8,6 +8,8 @@ A mutant is an entry of mutants/*.toml: name, fault (what goes wrong, in words),
 once), new, kill (pytest arguments: the tests and audits that should see it), ci = true for the ten of CI,
 survives (why no test sees it, where none does: it counts against the score all the same), hangs = true where the
 fault shows as a test that never ends.
+The tests of a mutant may take 30 s of processor time (user and system, of all processes they start), whatever else
+the machine does; twenty times that by the clock.
 Exit code 1 if the score is below 95%, a mutant no longer applies, or a named test fails without any fault.
 """
 
@@ -16,6 +18,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +31,7 @@ from queue import Queue
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 30
+WALL = 20  # times the processor time
 SCORE = 0.95
 KILLED, SURVIVED, SLOW, STALE, BROKEN = "killed", "survived", "too slow", "stale", "names no test"
 _PYTEST = ("-x", "-q", "--no-header", "--tb=line", "-p", "no:cacheprovider", "-p", "no:randomly", "-m", "not slow")
@@ -81,39 +85,56 @@ def copy_tree(target: Path) -> Path:
     return target
 
 
-def tested(tree: Path, tests: tuple[str, ...], seconds: float) -> tuple[int | None, str]:
-    """Run tests in a tree: pytest's exit status (None when out of time) and its last lines."""
-    settings = {**os.environ, "PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+@dataclass(frozen=True)
+class Run:
+    """How a run of tests ended: pytest's exit status (None when out of time), its last lines, processor seconds."""
+
+    status: int | None
+    output: str
+    seconds: float
+
+
+def tested(tree: Path, tests: tuple[str, ...], seconds: float) -> Run:
+    """Run tests in a tree with so many seconds of processor time."""
+    settings = {**os.environ, "PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
     settings.pop("PYTEST_ADDOPTS", None)
-    call = [sys.executable, "-m", "pytest", *_PYTEST, *tests]
-    try:
-        done = subprocess.run(
-            call, cwd=tree, env=settings, capture_output=True, text=True, timeout=seconds, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return None, "out of time"
-    return done.returncode, done.stdout[-2000:] + done.stderr[-2000:]
+    limited = ["sh", "-c", f'ulimit -t {int(seconds) + 1}; exec "$@"', "sh"]
+    call = [*limited, sys.executable, "-m", "pytest", *_PYTEST, *tests]
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
+        child = subprocess.Popen(call, cwd=tree, env=settings, stdout=log, stderr=log, start_new_session=True)
+        end, ended = time.monotonic() + WALL * seconds, 0
+        while not ended:
+            ended, state, used = os.wait4(child.pid, os.WNOHANG)
+            if not ended and time.monotonic() > end:
+                os.killpg(child.pid, signal.SIGKILL)
+            time.sleep(0.02)
+        child.returncode = os.waitstatus_to_exitcode(state)
+        log.seek(0)
+        output = log.read()[-4000:]
+    spent = used.ru_utime + used.ru_stime
+    if child.returncode < 0 or spent > seconds:
+        return Run(None, f"out of time\n{output}", spent)
+    return Run(child.returncode, output, spent)
 
 
 def judge(mutant: Mutant, tree: Path, seconds: float = SECONDS) -> Outcome:
     """Put the fault into a tree, run what should kill it, take it out again."""
-    path, start = tree / mutant.file, time.perf_counter()
+    path = tree / mutant.file
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     changed = mutant.applied(text)
     if changed is None:
         return Outcome(mutant, STALE, 0.0)
     try:
         path.write_text(changed, encoding="utf-8")
-        status, output = tested(tree, mutant.kill, seconds)
+        done = tested(tree, mutant.kill, seconds)
     finally:
         path.write_text(text, encoding="utf-8")
-    took = time.perf_counter() - start
-    if status in (4, 5) or (status == 2 and "No module named" in output):
-        return Outcome(mutant, BROKEN, took, output.strip().splitlines()[-1])
-    failed = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    by = "out of time" if status is None else (failed[0] if failed else "")
-    verdict = {0: SURVIVED, None: KILLED if mutant.hangs else SLOW}.get(status, KILLED)
-    return Outcome(mutant, verdict, took, by)
+    if done.status in (4, 5) or (done.status == 2 and "No module named" in done.output):
+        return Outcome(mutant, BROKEN, done.seconds, done.output.strip().splitlines()[-1])
+    failed = [line for line in done.output.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    by = "out of time" if done.status is None else (failed[0] if failed else "")
+    verdict = {0: SURVIVED, None: KILLED if mutant.hangs else SLOW}.get(done.status, KILLED)
+    return Outcome(mutant, verdict, done.seconds, by)
 
 
 def run(mutants: list[Mutant], workers: int = 2, seconds: float = SECONDS) -> list[Outcome]:
@@ -142,8 +163,8 @@ def healthy(mutants: list[Mutant]) -> str | None:
     """None if every named test passes without a fault; otherwise what pytest said."""
     named = tuple(sorted({test for mutant in mutants for test in mutant.kill}))
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        status, output = tested(copy_tree(Path(folder) / "tree"), named, 1800)
-    return None if status == 0 else output
+        done = tested(copy_tree(Path(folder) / "tree"), named, 1800)
+    return None if done.status == 0 else done.output
 
 
 def report(outcomes: list[Outcome]) -> int:

@@ -12,9 +12,11 @@ from tests.sampling.helpers import Scripted
 import shapedp as sdp
 from shapedp import audit
 from shapedp.audit import empirical
-from shapedp.mechanisms import families
+from shapedp.audit.claim import Claim
+from shapedp.audit.events import choose
+from shapedp.mechanisms import AdaptiveMixing, families
 from shapedp.privacy import loss_of
-from shapedp.sampling import rounded_sum
+from shapedp.sampling import rounded_sum, source
 from shapedp.sampling.discrete import _below
 
 
@@ -45,16 +47,15 @@ def test_bits_of_a_tiny_uniform_are_extended():
     """A word of 5 leaves the noise undecided by far more than a grid step: further bits must be drawn."""
     found = []
     for further in (0, 2**64 - 1):
-        source = Scripted([5, further, further, further])
-        found.append(rounded_sum(np.zeros(1), "laplace", 1.0, 2.0**-20, source)[0])
-        assert len(source.asked) > 1
+        words = Scripted([5, further, further, further])
+        found.append(rounded_sum(np.zeros(1), "laplace", 1.0, 2.0**-20, words)[0])
+        assert len(words.asked) > 1
     assert found[0] != found[1]
 
 
 def test_the_last_incomplete_multiple_is_rejected():
     bound = np.array([3 << 48], dtype=np.uint64)
-    source = Scripted([2**64 - 1, 7])
-    assert _below(bound, source).tolist() == [7]
+    assert _below(bound, Scripted([2**64 - 1, 7])).tolist() == [7]
 
 
 def test_failures_count_against_the_cap_of_a_ledger():
@@ -97,3 +98,42 @@ def test_the_error_probability_of_an_audit_adds_up(monkeypatch):
     audit.mechanism(m, samples=20_000, confidence=0.95, seed=1)
     assert len(spent) > len(empirical.LOOKS)  # several events at each look
     assert sum(spent) == pytest.approx(0.05)
+
+
+def test_gaussian_noise_is_refused_for_delta_zero():
+    with pytest.raises(sdp.DoesNotApplyError, match="delta = 0"):
+        sdp.calibrate("gaussian", sdp.L2(1.0, 2), epsilon=1.0, delta=0.0)
+
+
+def test_both_directions_are_searched():
+    """One score in a hundred is told by the second input alone: only the reversed event shows it."""
+    first, second = np.zeros(20_000), np.zeros(20_000)
+    second[:200] = -5.0
+    events = choose(first, second, Claim(1.0, 1e-3))
+    assert any(event.reverse and event.threshold > 0 for event in events)
+
+
+def test_radial_releases_are_smoothed():
+    """The Gaussian that hides the rounding of radius and direction is added to every coordinate."""
+    law, x = sdp.Radial(3, 2.5, 1.5, 1.0), np.zeros((20_000, 3))
+    drawn = law.add_to(x, source(np.random.default_rng(1)))
+    plain = law._draw(len(x), source(np.random.default_rng(1)))
+    spread = (drawn - plain).std()
+    assert spread == pytest.approx(np.hypot(law.smoothing, law.grid / np.sqrt(12)), rel=0.05)
+
+
+def test_the_rounding_of_a_radial_release_is_counted():
+    """Slip and missed probability only ever add to delta, and the reach is at least the exact quotient."""
+    law = sdp.Radial(3, 3.0, 2.0, 0.3)
+    loss = loss_of(law, sdp.L2(0.1, 3))
+    assert (loss.slip, loss.missed) == law.slip
+    assert Fraction(loss.base.ratio) >= Fraction(0.1) / Fraction(0.3)
+    coarse = replace(loss, slip=0.0, missed=1e-3)
+    assert coarse.delta(1.0).upper >= loss.base.delta(1.0).upper + 1e-3
+
+
+def test_the_chance_of_too_little_noise_is_counted():
+    """tau = 2 leaves P(z > 2) = 2.3%: no claim below that holds, with or without the sizes of the data."""
+    m = AdaptiveMixing(rows=5, row_bound=1.0, gamma=1e4, eta=1e4, tau=2.0, epsilon=1.0, delta=0.05)
+    for sized in (m, replace(m, records=10, dim=2)):
+        assert 0.0227 < sized.loss.delta(1.0).upper < 0.024
