@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -90,7 +92,18 @@ def checked_target(y: Any, records: int) -> Floats:
     """A numeric target, one entry per record; NaN and infinity allowed."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    target = numeric("y", column_or_1d(y, warn=True)).astype(np.float64, copy=False)
+    given = column_or_1d(y, warn=True)
+    if given.dtype.kind in "iuO":  # no error on one entry: integers are rounded, what is no number is NaN
+        given = np.array([_number(one) for one in given]) if given.dtype.kind == "O" else given.astype(np.float64)
+    target = numeric("y", given).astype(np.float64, copy=False)
     if len(target) != records:
         raise ValueError(f"x and y must have as many rows as each other, got {records} and {len(target)}")
     return target
+
+
+def _number(value: Any) -> float:
+    """A float, NaN where the value is no real number or none that floats hold."""
+    try:
+        return float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:
+        return math.nan

@@ -90,6 +90,11 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return np.asarray(checked_rows(self, X, reset=False) @ self.coef_ + self.intercept_)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # with few records noise is all there is
+        return tags
+
     def _bounds(self) -> Bounds:
         found = {name: positive(name, getattr(self, name)) for name in ("feature_bound", "target_bound")}
         for name, value in found.items():

@@ -14,19 +14,20 @@ from shapedp.learn.solvers.linear.suffstats import positive_part
 from shapedp.mechanisms import AdaptiveMixing, Mixing
 from shapedp.privacy import GaussianLoss
 
+ENTRIES = 2**19  # of a sketch: drawing them takes about a tenth of a second
 RICH = 0.1  # of the most the least eigenvalue can be; above it releasing it is thought to pay
 
 
 def default_rows(problem: Problem) -> int:
     """Rows of the sketch from the public sizes: as many as leave sketching a quarter of the error of privacy noise.
 
-    A sketch of k rows costs d/k of the residual variance, noise about d^2/(mu n)^2 of C_Y^2: k = 4 (mu n)^2/d, within
-    10 and 200 times the columns (the fewest that regression can do with, the most that time allows).
+    A sketch of k rows costs d/k of the residual variance, noise about d^2/(mu n)^2 of C_Y^2: k = 4 (mu n)^2/d, but at
+    least 10 rows per column, and beyond those at most ENTRIES numbers in all.
     """
     columns = problem.order + 1
     mu = GaussianLoss.calibrate(problem.epsilon, problem.delta).mu
     wanted = 4 * (mu * problem.records) ** 2 / columns
-    return math.ceil(min(max(wanted, 10 * columns), 200 * columns))
+    return math.ceil(max(min(wanted, ENTRIES / columns), 10 * columns))
 
 
 def unit(bounds: Bounds) -> float:
