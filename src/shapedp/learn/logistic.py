@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,13 +11,16 @@ from scipy import special
 
 from shapedp.learn.losses import Logistic, MarginLoss
 from shapedp.learn.moments import Bounds, Reading
-from shapedp.learn.solvers.erm import mixing, output
+from shapedp.learn.progress import bar
+from shapedp.learn.solvers.cd import Columns, Descent, OfMargin, Penalty
+from shapedp.learn.solvers.erm import mixing, objective
 from shapedp.learn.solvers.erm.estimator import LinearClassifier
+from shapedp.learn.solvers.erm.problem import Problem, Records
 from shapedp.learn.solvers.erm.surrogate import quadratic_surrogate
 from shapedp.learn.solvers.linear.mixing import MIXING
 from shapedp.learn.solvers.linear.problem import Problem as LeastSquares
 from shapedp.learn.tables import read_table
-from shapedp.numerics.checks import count, positive
+from shapedp.numerics.checks import count
 from shapedp.sensitivity import Adjacency
 
 Floats = NDArray[np.float64]
@@ -27,19 +31,27 @@ class LogisticRegression(LinearClassifier):
 
     `feature_bound` bounds |x|_2 and comes from knowledge about the data, never from the data: records beyond it are
     pulled in. `classes` names the labels; where it is None those that occur are treated as public, with a warning. A
-    record with another label, a NaN or an infinity counts as a record of zeros. `solver`:
-    "output" (the exact minimum of mean loss + (regularization/2) |w|^2, and noise), "mixing" (least squares on a
-    sketch, for a quadratic close to the loss up to margins of `surrogate_reach`), "auto". `noise` of "output":
-    "gaussian", "radial" (the best spherical law), "auto", or the name of a published recipe, which `unsafe=True` may
-    release though it is refuted. The intercept is the weight of a constant column, inside the accounting.
+    record with another label, a NaN or an infinity counts as a record of zeros. The intercept is the weight of a
+    constant column, inside the accounting. `regularization` is Lambda in mean loss + (Lambda/2) |w|_2^2; None chooses
+    it from the sizes and the claim.
+
+    solver   "output": the exact minimum, then noise. "bolt-on": the last iterate of stochastic gradient descent
+             (`passes` permutations, batches of `batch_size`), then noise. "objective": noise in the objective, then
+             a little on its minimum; "kifer": as published in 2012. "cd": coordinate descent, `passes` passes.
+             "mixing": least squares on a sketch of `sketch_rows` rows, for the quadratic closest to the loss up to
+             margins of `surrogate_reach`. "auto": "objective", and "output" from 31 classes on.
+    noise    of the first three: "gaussian", "radial" (the best spherical law), "auto" (radial in few dimensions); for
+             "output" and "bolt-on" also the name of a published recipe, worth what its certificate says: if refuted,
+             `unsafe=True` releases it all the same.
 
     Fitted: `classes_`, `coef_`, `intercept_`, `privacy_` (the certificate), `solver_`.
 
-    Guarantee: see `PrivateEstimator`; errors depend on parameters, sizes and classes, never on a record.
-    Reference: Chaudhuri, Monteleoni and Sarwate 2011 (output); Lev et al. 2025 (mixing).
+    Guarantee: see `PrivateEstimator`; errors and warnings depend on parameters, sizes and classes, never on a record.
+    Reference: Chaudhuri, Monteleoni and Sarwate 2011 (output); Wu et al. 2017 (bolt-on); Kifer, Smith and Thakurta
+    2012 and Iyengar et al. 2019 (objective); Mangold et al. 2022 (cd); Lev et al. 2025 (mixing).
     """
 
-    solvers: ClassVar[tuple[str, ...]] = ("output", "mixing")
+    solvers: ClassVar[tuple[str, ...]] = ("output", "bolt-on", "objective", "kifer", "cd", "mixing")
 
     def __init__(
         self,
@@ -53,6 +65,8 @@ class LogisticRegression(LinearClassifier):
         noise: str = "auto",
         fit_intercept: bool = True,
         adjacency: Adjacency = "zero-out",
+        passes: int = 10,
+        batch_size: int = 50,
         sketch_rows: int | None = None,
         surrogate_reach: float = 6.0,
         random_state: Any = None,
@@ -68,6 +82,8 @@ class LogisticRegression(LinearClassifier):
         self.noise = noise
         self.fit_intercept = fit_intercept
         self.adjacency = adjacency
+        self.passes = passes
+        self.batch_size = batch_size
         self.sketch_rows = sketch_rows
         self.surrogate_reach = surrogate_reach
         self.random_state = random_state
@@ -92,35 +108,59 @@ class LogisticRegression(LinearClassifier):
         return Logistic()
 
     def _checked(self) -> None:
-        positive("surrogate_reach", self.surrogate_reach)
+        super()._checked()
+        quadratic_surrogate(self.surrogate_reach)
         if self.sketch_rows is not None:
             count("sketch_rows", self.sketch_rows)
 
-    def _weights(self, name: str, x: Any, y: Any, classes: NDArray[Any], bounds: Bounds) -> Floats:
-        if name == "mixing":
-            scale = quadratic_surrogate(self.surrogate_reach).scale
-            return scale * (
-                self._mixed(x, y, classes, bounds) if classes.size > 2 else self._streamed(x, y, classes, bounds)
-            )
-        problem, records = self._read(x, y, classes, bounds)
-        mechanism = output.mechanism(problem, self.noise)
-        self.privacy_ = self._certify([mechanism])
-        with self._bar() as progress:
-            return output.solve(problem, records(), mechanism, self._draws(), progress)
+    def _weights(self, x: Any, y: Any, classes: NDArray[Any], bounds: Bounds) -> Floats:
+        if self.solver == "mixing" and classes.size == 2:
+            return self._streamed(x, y, classes, bounds)
+        return super()._weights(x, y, classes, bounds)
 
     def _streamed(self, x: Any, y: Any, classes: NDArray[Any], bounds: Bounds) -> Floats:
         """Two classes from second moments: one pass over whatever `read_table` reads."""
         data = Reading(read_table(self, x, y, classes=classes.tolist()), bounds, self.progress)
         order = self.n_features_in_ + (bounds.constant > 0)
-        epsilon, delta, adjacency = self._claim()
-        problem = LeastSquares(data.records, order, bounds, epsilon, delta, adjacency, self.sketch_rows)
+        problem = LeastSquares(data.records, order, bounds, *self._claim(), self.sketch_rows)
         mechanisms = MIXING.mechanisms(problem)
-        self.privacy_ = self._certify(mechanisms)
-        return MIXING.solve(data.moments, mechanisms, self._draws()).weights[:, None]
+        self._record(mechanisms[0], "mixing")
+        weights = MIXING.solve(data.moments, mechanisms, self._draws()).weights
+        return np.asarray(quadratic_surrogate(self.surrogate_reach).scale * weights[:, None])
 
-    def _mixed(self, x: Any, y: Any, classes: NDArray[Any], bounds: Bounds) -> Floats:
+    def _by_mixing(self, problem: Problem, read: Callable[[], Records], name: str) -> Floats:
         """One class against the rest, all from one sketch."""
-        problem, records = self._read(x, y, classes, bounds)
+        bounds = self._bounds()
         mechanism = mixing.mechanism(problem, bounds, self.sketch_rows)
-        self.privacy_ = self._certify([mechanism])
-        return mixing.solve(problem, records(), mechanism, bounds, self._draws())
+        self._record(mechanism, name)
+        weights = mixing.solve(problem, read(), mechanism, bounds, self._draws())
+        return np.asarray(quadratic_surrogate(self.surrogate_reach).scale * weights)
+
+    def _by_kifer(self, problem: Problem, read: Callable[[], Records], name: str) -> Floats:
+        fixed, mechanism = objective.kifer(problem)
+        self._record(mechanism, name)
+        with bar(None, " iterations", self.progress) as advance:
+            return objective.solve(fixed, read(), mechanism, self._draws(), lambda turn, _: advance(1))
+
+    def _by_cd(self, problem: Problem, read: Callable[[], Records], name: str) -> Floats:
+        """Coordinate descent on the records [x, c], every entry within its bound."""
+        if problem.problems > 1:
+            raise ValueError("solver 'cd' is for two classes: use 'output', 'objective' or 'mixing' for more")
+        descent = Descent(problem.epsilon, problem.delta, problem.adjacency, passes=self.passes, unit=1.0)
+        bounds, records, rng = self._bounds(), read(), self._rng()
+        each = np.full(problem.order, bounds.feature)
+        if bounds.constant:
+            each[-1] = bounds.constant
+        columns = Columns.of(records.x, records.signs[:, 0], each, intercept=False)
+        response = OfMargin(problem.loss)
+
+        def release(mechanism: Any, query: Floats) -> Floats:
+            return np.asarray(mechanism.release(query, rng=rng, unsafe=self.unsafe).value)
+
+        means, first = descent.means(columns, release)
+        schedule = descent.schedule(means, columns.records, response.curvature_bound, intercept=False)
+        self.privacy_ = self._certify([*first, *schedule.plan()])
+        self.solver_ = name
+        penalty = Penalty(l2=0.0 if self.regularization is None else float(self.regularization))
+        with bar(descent.passes, " passes", self.progress) as advance:
+            return np.asarray(schedule.run(columns, response, penalty, release, advance)[-1][:, None])

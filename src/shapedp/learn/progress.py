@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def bar(total: int, unit: str, shown: bool) -> Iterator[Callable[[int], object]]:
+def bar(total: int | None, unit: str, shown: bool) -> Iterator[Callable[[int], object]]:
     """What advances the bar; without a bar it does nothing."""
     try:
         from tqdm import tqdm

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from shapedp.learn.losses import HuberHinge, MarginLoss
-from shapedp.learn.moments import Bounds
-from shapedp.learn.solvers.erm import output
 from shapedp.learn.solvers.erm.estimator import LinearClassifier
 from shapedp.sensitivity import Adjacency
-
-Floats = NDArray[np.float64]
 
 
 class HuberSVC(LinearClassifier):
     """A linear support vector machine with the Huber hinge loss of width `width`, released under (epsilon, delta).
 
-    Parameters and fitted attributes as those of `LogisticRegression`, without probabilities and without mixing.
+    Parameters and fitted attributes as those of `LogisticRegression`, with fewer solvers and without probabilities.
 
     Guarantee: see `PrivateEstimator`.
     Reference: Chaudhuri, Monteleoni and Sarwate 2011, section 3.
     """
 
-    solvers: ClassVar[tuple[str, ...]] = ("output",)
+    solvers: ClassVar[tuple[str, ...]] = ("output", "bolt-on", "objective")
 
     def __init__(
         self,
@@ -40,6 +33,8 @@ class HuberSVC(LinearClassifier):
         width: float = 0.1,
         fit_intercept: bool = True,
         adjacency: Adjacency = "zero-out",
+        passes: int = 10,
+        batch_size: int = 50,
         random_state: Any = None,
         unsafe: bool = False,
         progress: bool = False,
@@ -54,16 +49,11 @@ class HuberSVC(LinearClassifier):
         self.width = width
         self.fit_intercept = fit_intercept
         self.adjacency = adjacency
+        self.passes = passes
+        self.batch_size = batch_size
         self.random_state = random_state
         self.unsafe = unsafe
         self.progress = progress
 
     def _loss(self) -> MarginLoss:
         return HuberHinge(self.width)
-
-    def _weights(self, name: str, x: Any, y: Any, classes: NDArray[Any], bounds: Bounds) -> Floats:
-        problem, records = self._read(x, y, classes, bounds)
-        mechanism = output.mechanism(problem, self.noise)
-        self.privacy_ = self._certify([mechanism])
-        with self._bar() as progress:
-            return output.solve(problem, records(), mechanism, self._draws(), progress)

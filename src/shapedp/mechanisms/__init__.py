@@ -9,6 +9,7 @@ from shapedp.mechanisms.calibrate import calibrate
 from shapedp.mechanisms.certify import certify, mechanism_from_json, verify
 from shapedp.mechanisms.families import DoesNotApplyError
 from shapedp.mechanisms.mixing import Mixing, Sketch
+from shapedp.mechanisms.objective import ObjectivePerturbation
 
 __all__ = [
     "AdaptiveMixing",
@@ -19,6 +20,7 @@ __all__ = [
     "MeanAngles",
     "Mechanism",
     "Mixing",
+    "ObjectivePerturbation",
     "Release",
     "Sketch",
     "advise",

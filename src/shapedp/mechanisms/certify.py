@@ -7,9 +7,15 @@ from typing import Any
 from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
 from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.mixing import Mixing
+from shapedp.mechanisms.objective import ObjectivePerturbation
 from shapedp.privacy import Certificate, Deferred, Loss, certificate_of
 
-KINDS: dict[str, Any] = {"additive": Additive, "mixing": Mixing, "adaptive-mixing": AdaptiveMixing}
+KINDS: dict[str, Any] = {
+    "additive": Additive,
+    "mixing": Mixing,
+    "adaptive-mixing": AdaptiveMixing,
+    "objective": ObjectivePerturbation,
+}
 
 
 def mechanism_from_json(data: Any) -> Any:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 Floats = NDArray[np.float64]
-Progress = Callable[[int, float], None]
+Progress = Callable[[int, float], object]
 
 NEWTON_ORDER = 300  # up to this many variables second derivatives are factored
 _MEMORY = 12
@@ -133,10 +133,12 @@ def _newton(objective: Objective, w: Floats, goal: float, limit: int, progress: 
         if not active.any():
             break
         step = np.zeros_like(w)
-        for k in np.flatnonzero(active):
-            step[:, k] = -linalg.solve(
-                objective.hessian(w[:, k], k), gradient[:, k], assume_a="pos", check_finite=False
-            )
+        for k in np.flatnonzero(active).tolist():
+            try:
+                root = linalg.cho_factor(objective.hessian(w[:, k], k), check_finite=False)
+                step[:, k] = -linalg.cho_solve(root, gradient[:, k], check_finite=False)
+            except linalg.LinAlgError:
+                step[:, k] = -gradient[:, k] / objective.smoothness
         w, value, gradient, moved = _line_search(objective, w, value, gradient, step, active)
         if not moved.any():
             break

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from shapedp.learn.base import PrivateEstimator, checked_rows
 from shapedp.learn.linear import UNITS, intercept_constant
-from shapedp.learn.losses import MarginLoss, lipschitz
+from shapedp.learn.losses import MarginLoss
 from shapedp.learn.moments import Bounds
-from shapedp.learn.solvers.erm import output
+from shapedp.learn.progress import bar
+from shapedp.learn.solvers.erm import bolt_on, objective, output
 from shapedp.learn.solvers.erm.labels import class_list, sign_columns
 from shapedp.learn.solvers.erm.noise import NOISES
 from shapedp.learn.solvers.erm.problem import Problem, Records, read_records
 from shapedp.learn.solvers.linear.problem import Draws
-from shapedp.numerics.checks import one_of, positive
-from shapedp.privacy import GaussianLoss
+from shapedp.numerics.checks import count, one_of, positive
 
 Floats = NDArray[np.float64]
 
@@ -37,64 +39,99 @@ class LinearClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     regularization: float | None
     noise: str
     fit_intercept: bool
+    passes: int
+    batch_size: int
     progress: bool
 
     def _loss(self) -> MarginLoss:
         raise NotImplementedError
 
     def _choose(self, problems: int) -> str:
-        """The solver that "auto" stands for."""
-        return "output"
+        """The solver that "auto" stands for; from public quantities."""
+        return "objective" if problems <= 30 else "output"
 
     def fit(self, X: Any, y: Any, **unsupported: Any) -> Any:
         """Fit to features X (n, d), dense or sparse, and labels y (n,)."""
         refuse(unsupported)
         self._claim()
         bounds = self._bounds()
-        one_of("solver", self.solver, ("auto", *self.solvers))
-        one_of("noise", self.noise, NOISES)
-        if self.regularization is not None:
-            positive("regularization", self.regularization)
         self._checked()
         classes = class_list(type(self).__name__, X, y, self.classes)
-        name = self._choose(1 if classes.size == 2 else classes.size) if self.solver == "auto" else self.solver
-        weights = self._weights(name, X, y, classes, bounds)
+        weights = self._weights(X, y, classes, bounds)
         self.classes_ = classes
-        self.solver_ = name
         columns = self.n_features_in_
         self.coef_ = weights[:columns].T.copy()
         self.intercept_ = bounds.constant * weights[-1] if bounds.constant else np.zeros(weights.shape[1])
         return self
 
     def _checked(self) -> None:
-        """Further parameters, checked before any data are looked at."""
+        """Parameters, checked before any data are looked at."""
+        one_of("solver", self.solver, ("auto", *self.solvers))
+        one_of("noise", self.noise, NOISES)
+        count("passes", self.passes)
+        count("batch_size", self.batch_size)
+        if self.regularization is not None:
+            positive("regularization", self.regularization)
+        self._loss()
 
-    def _weights(self, name: str, x: Any, y: Any, classes: NDArray[Any], bounds: Bounds) -> Floats:
-        """Released weights (order, problems)."""
-        raise NotImplementedError
-
-    def _read(self, x: Any, y: Any, classes: NDArray[Any], bounds: Bounds) -> tuple[Problem, Callable[[], Records]]:
-        """The problem, public, and a function that reads the records once all is checked."""
+    def _weights(self, x: Any, y: Any, classes: NDArray[Any], bounds: Bounds) -> Floats:
+        """Released weights (order, problems); sets `privacy_` and `solver_`."""
         rows = checked_rows(self, x)
         signs = sign_columns(y, classes, rows.shape[0])
-        problem = self._problem(rows.shape[0], signs.shape[1], bounds, sparse.issparse(rows))
-        return problem, lambda: read_records(rows, signs, bounds)
+        name = self._choose(signs.shape[1]) if self.solver == "auto" else self.solver
+        problem = self._problem(name, signs, bounds, sparse.issparse(rows))
+        solve = getattr(self, f"_by_{name.replace('-', '_')}")
+        return np.asarray(solve(problem, lambda: read_records(rows, signs, bounds), name))
 
-    def _problem(self, records: int, problems: int, bounds: Bounds, is_sparse: bool) -> Problem:
+    def _by_output(self, problem: Problem, read: Callable[[], Records], name: str) -> Floats:
+        mechanism = output.mechanism(problem, self.noise)
+        self._record(mechanism, name)
+        with bar(None, " iterations", self.progress) as advance:
+            return output.solve(problem, read(), mechanism, self._draws(), lambda turn, _: advance(1))
+
+    def _by_bolt_on(self, problem: Problem, read: Callable[[], Records], name: str) -> Floats:
+        mechanism = bolt_on.mechanism(problem, self.noise, self.passes, self.batch_size)
+        self._record(mechanism, name)
+        if bolt_on.steps(problem, self.passes, self.batch_size) * problem.regularization < problem.smoothness:
+            warnings.warn(
+                "fewer steps than the ratio of smoothness to regularization: the weights will be far from the minimum. "
+                "Raise passes or regularization, or lower batch_size",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        with bar(self.passes, " passes", self.progress) as advance:
+            return bolt_on.solve(problem, read(), mechanism, self._draws(), self.passes, self.batch_size, advance)
+
+    def _by_objective(self, problem: Problem, read: Callable[[], Records], name: str) -> Floats:
+        mechanism = objective.mechanism(problem, self.noise)
+        self._record(mechanism, name)
+        with bar(None, " iterations", self.progress) as advance:
+            return objective.solve(problem, read(), mechanism, self._draws(), lambda turn, _: advance(1))
+
+    def _record(self, mechanism: Any, name: str) -> None:
+        self.privacy_ = self._certify([mechanism])
+        self.solver_ = name
+
+    def _problem(self, name: str, signs: Floats, bounds: Bounds, is_sparse: bool) -> Problem:
         epsilon, delta, adjacency = self._claim()
-        loss = self._loss()
-        strength = self.regularization
-        if strength is None:
-            strength = self._default(records, problems, bounds, lipschitz(loss, bounds.design))
         order = self.n_features_in_ + (bounds.constant > 0)
-        return Problem(
-            loss, records, order, problems, bounds.design, float(strength), epsilon, delta, adjacency, is_sparse
+        fixed = self.regularization
+        problem = Problem(
+            self._loss(),
+            len(signs),
+            order,
+            signs.shape[1],
+            bounds.design,
+            1.0 if fixed is None else float(fixed),
+            epsilon,
+            delta,
+            adjacency,
+            is_sparse,
         )
-
-    def _default(self, records: int, problems: int, bounds: Bounds, change: float) -> float:
-        change *= 2 if self.adjacency == "replace" else 1
-        mu = GaussianLoss.calibrate(self.epsilon, max(self.delta, 1e-12)).mu
-        return output.default_regularization(records, problems, bounds.design, change, mu)
+        if fixed is not None:
+            return problem
+        chosen = objective.default_regularization if name == "objective" else output.default_regularization
+        return replace(problem, regularization=chosen(problem))
 
     def _bounds(self) -> Bounds:
         feature = positive("feature_bound", self.feature_bound)
@@ -104,19 +141,6 @@ class LinearClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
 
     def _draws(self) -> Draws:
         return Draws(self._rng(), self.unsafe)
-
-    @contextmanager
-    def _bar(self) -> Iterator[Callable[[int, float], None] | None]:
-        """A counter of iterations where one is asked for; how far they got is not shown."""
-        try:
-            from tqdm import tqdm
-        except ImportError:
-            tqdm = None
-        if not self.progress or tqdm is None:
-            yield None
-            return
-        with tqdm(unit=" iterations") as bar:
-            yield lambda turn, gradient: bar.update()
 
     def decision_function(self, X: Any) -> Floats:
         """X coef_ + intercept_: one number per record for two classes, one per class for more."""

@@ -54,7 +54,7 @@ def solve(problem: Problem, records: Records, mechanism: Any, bounds: Bounds, dr
     one = unit(bounds, problem.problems)
     wide = problem.order + problem.problems
     sketch = mechanism.release_gram(
-        lambda: gram_sum(_rows(records, one), wide, mechanism.row_bound),
+        lambda: gram_sum(_rows(records, one), column_bounds(problem, bounds)),
         problem.records,
         wide,
         rng=draws.rng,
@@ -62,6 +62,15 @@ def solve(problem: Problem, records: Records, mechanism: Any, bounds: Bounds, dr
     )
     x, y = sketch.value[:, : problem.order], sketch.value[:, problem.order :]
     return np.asarray(np.linalg.pinv(x.T @ x, hermitian=True) @ (x.T @ y) / one)
+
+
+def column_bounds(problem: Problem, bounds: Bounds) -> Floats:
+    """A bound on every column of [x, c, unit y_1 .. unit y_K]."""
+    each = np.full(problem.order + problem.problems, unit(bounds, problem.problems))
+    each[: problem.order] = bounds.feature
+    if bounds.constant > 0:
+        each[problem.order - 1] = bounds.constant
+    return each
 
 
 def _rows(records: Records, one: float) -> Iterator[Floats]:

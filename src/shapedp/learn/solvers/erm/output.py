@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.learn.losses import lipschitz
 from shapedp.learn.solvers.erm.noise import additive
 from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
 from shapedp.learn.solvers.linear.problem import Draws
 from shapedp.mechanisms import Additive
 from shapedp.numerics.convex import Progress, least_tolerance, minimum
+from shapedp.privacy import GaussianLoss
 
 Floats = NDArray[np.float64]
 SHARE = 2.0**-11  # of the sensitivity, left for the distance to the exact minimum on either side
@@ -60,13 +62,18 @@ def solve(problem: Problem, records: Records, mechanism: Any, draws: Draws, prog
     return np.asarray(noisy.value).reshape(weights.shape)
 
 
-def default_regularization(
-    records: int, problems: int, row_bound: float, change: float, mu: float, margin: float = 10.0
-) -> float:
+def default_regularization(problem: Problem, margin: float = 10.0) -> float:
     """Lambda from public quantities: bias (Lambda/2) |w|^2 against the noise's second-order risk.
 
-    The noise moves a margin by R sqrt(problems) D/(n Lambda mu), which costs an eighth of its square; the bias is
+    Gaussian noise moves a margin by R sqrt(problems) D/(n Lambda mu), which costs an eighth of its square; the bias is
     taken at |w| = `margin`/R.
     """
-    noise = problems * (change / row_bound) ** 2 / (2 * margin**2 * (records * mu) ** 2)
-    return float(row_bound**2 * max(noise ** (1 / 3), 1e-6))
+    mu = GaussianLoss.calibrate(problem.epsilon, max(problem.delta, 1e-12)).mu
+    change = problem.gradient_change / problem.row_bound
+    noise = problem.problems * (change / (margin * problem.records * mu)) ** 2 / 2
+    return float(problem.row_bound**2 * max(noise ** (1 / 3), 1e-6))
+
+
+def excess_risk(problem: Problem, mechanism: Additive) -> float:
+    """L E|n|, a bound on the mean excess risk over the minimum of the regularised risk (Corollary 4)."""
+    return lipschitz(problem.loss, problem.row_bound) * math.sqrt(mechanism.expected_squared_error)

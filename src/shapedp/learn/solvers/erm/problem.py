@@ -82,7 +82,7 @@ class Records:
 def read_records(x: Any, signs: Floats, bounds: Bounds) -> Records:
     """Records [x, c] with x pulled into the feature bound, a few thousand at a time."""
     kept = signs[:, 0] != 0
-    if sparse.issparse(x):
+    if not isinstance(x, np.ndarray):
         return _sparse_records(x.tocsr(copy=True), signs, kept, bounds)
     n, d = x.shape
     wide = d + (bounds.constant > 0)
@@ -174,5 +174,8 @@ class Risk:
             total += x.T @ x
         total *= 0.2 * self.problem.loss.curvature_bound / self.problem.records
         total[np.diag_indices(self.order)] += self.modulus
-        root = linalg.cho_factor(total, check_finite=False)
+        try:
+            root = linalg.cho_factor(total, check_finite=False)
+        except linalg.LinAlgError:
+            return None
         return lambda vectors: np.asarray(linalg.cho_solve(root, vectors, check_finite=False))

@@ -1,0 +1,181 @@
+"""Objective perturbation with approximate minima, exactly accounted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapedp.learn.losses import lipschitz
+from shapedp.learn.solvers.erm.noise import _shape, chosen
+from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
+from shapedp.learn.solvers.linear.problem import Draws
+from shapedp.mechanisms.objective import ObjectivePerturbation, farthest, grid_error
+from shapedp.noise import Gaussian, Law
+from shapedp.noise.radial import Radial
+from shapedp.numerics import SearchError, first_true
+from shapedp.numerics.convex import Progress, least_tolerance, minimum
+from shapedp.privacy import GaussianLoss
+from shapedp.privacy.losses.radial import RadialLoss
+
+Floats = NDArray[np.float64]
+FINE = 2.0**-28  # of the noise's effect on the weights: how exactly the minimum is found, rounding permitting
+UP = 1 + 2.0**-46
+FINEST = 2.0**-14
+
+
+def log_ratio(problem: Problem) -> float:
+    """What one record changes of log det J'', all problems together.
+
+    One record adds a matrix of rank 1 and size at most beta to J'' >= n Lambda: det(A + a x x^T) <= (1 + beta/(n
+    Lambda)) det A. Under replace both determinants lie above that of the records they share.
+    Erratum: product-noise, Lemma 9, takes 1/(1 - x) <= e^x for x = r beta/Lambda, which is false.
+    """
+    return problem.problems * math.log1p(problem.smoothness / (problem.records * problem.regularization)) * UP
+
+
+def tolerance(problem: Problem, law: Law) -> float:
+    """How far each problem's weights may be from the minimum for the drawn b."""
+    sharp = problem.records * problem.regularization
+    spread = math.sqrt(law.second_moment / problem.problems) / sharp
+    return max(FINE * spread, least_tolerance(Risk(problem, tilt=farthest(law) / problem.records)) * UP)
+
+
+def perturbation(
+    problem: Problem, law: Law, share: float = 2.0**-8, recipe: str | None = None
+) -> ObjectivePerturbation:
+    """The mechanism with noise `law` on the gradient, and as much on the output as it takes.
+
+    For Gaussian noise the two mu^2 are split so that the sum of both errors in w is least, at a typical Hessian; for
+    radial noise `share` of epsilon and of delta goes to the second.
+    """
+    sharp = problem.records * problem.regularization
+    count = math.sqrt(problem.problems)
+    reach = lipschitz(problem.loss, problem.row_bound)
+    second = 2 * (count * tolerance(problem, law) + grid_error(law) / sharp) * UP
+    first = count * problem.gradient_change / (problem.records * typical_hessian(problem))
+    if isinstance(law, Gaussian):
+        mu = count * problem.gradient_change / float(law.scales[0]) * math.sqrt(second / first)
+        share = 0.0
+    else:
+        mu = GaussianLoss.calibrate(share * problem.epsilon, share * problem.delta).mu * (1 - 2.0**-40)
+    return ObjectivePerturbation(
+        law,
+        reach,
+        problem.problems,
+        log_ratio(problem),
+        Gaussian(second / mu * UP, law.dim),
+        second,
+        problem.epsilon,
+        problem.delta,
+        problem.adjacency,
+        share * problem.epsilon,
+        recipe,
+    )
+
+
+@lru_cache(maxsize=256)
+def mechanism(problem: Problem, noise: str) -> ObjectivePerturbation:
+    """The least noise of a kind ("gaussian", "radial", "auto") that meets the claim; from public quantities."""
+    left = problem.epsilon - log_ratio(problem)
+    if not left > 0.01 * problem.epsilon:
+        raise ValueError(
+            f"regularization {problem.regularization:g} is too small for objective perturbation: the curvature of one "
+            f"record alone costs epsilon {problem.epsilon - left:.3g} of {problem.epsilon:g}; use "
+            f"{least_regularization(problem, 0.5):.3g} or more"
+        )
+    noise = chosen(noise, problem.dim)
+    change = math.sqrt(problem.problems) * problem.gradient_change
+    shape = _shape(problem.dim, left, problem.delta) if noise == "radial" else None
+
+    def law(scale: float) -> Law:
+        return Gaussian(scale, problem.dim) if shape is None else Radial(problem.dim, *shape, scale)
+
+    def holds(scale: float) -> bool:
+        return perturbation(problem, law(scale)).certificate.verdict == "certified"
+
+    if shape is None:
+        guess = change / GaussianLoss.calibrate(left, problem.delta).mu
+    else:
+        guess = change / RadialLoss.approximate(problem.dim, *shape, left, problem.delta)
+    try:
+        return perturbation(problem, law(first_true(holds, guess, 16 * guess, relative=FINEST)))
+    except SearchError:
+        raise ValueError(
+            f"no noise meets epsilon {problem.epsilon:g}, delta {problem.delta:g}: raise regularization"
+        ) from None
+
+
+def least_regularization(problem: Problem, share: float) -> float:
+    """The regularization at which the curvature costs a share of epsilon."""
+    return problem.smoothness / math.expm1(share * problem.epsilon / problem.problems) / problem.records
+
+
+def typical_hessian(problem: Problem) -> float:
+    """A guess at the size of the Hessian: Lambda and, spread over the dimensions, half the most a loss can bend."""
+    bend = 0.5 * problem.loss.curvature_bound * problem.row_bound**2 / problem.order
+    return problem.regularization + bend
+
+
+def default_regularization(problem: Problem, margin: float = 10.0) -> float:
+    """Lambda, and with it how epsilon is split between curvature and noise: the least of bias and noise together.
+
+    Bias (Lambda/2) |w|^2 at |w| = `margin`/R; noise |b|^2/(2 n^2 h) with a typical Hessian h. Nothing here touches
+    data: the hyper-parameter-free variant.
+    """
+    best = (math.inf, problem.regularization)
+    change = math.sqrt(problem.problems) * problem.gradient_change
+    for share in np.geomspace(1e-3, 0.9, 40).tolist():
+        strength = least_regularization(problem, share)
+        mu = GaussianLoss.calibrate((1 - share) * problem.epsilon, problem.delta).mu
+        hessian = typical_hessian(replace(problem, regularization=strength))
+        noise = problem.order * (change / mu / problem.records) ** 2 / (2 * hessian)
+        total = strength / 2 * (margin / problem.row_bound) ** 2 + noise
+        best = min(best, (total, strength))
+    return best[1]
+
+
+def kifer(problem: Problem) -> tuple[Problem, ObjectivePerturbation]:
+    """Published calibration: n Lambda = 2 beta/epsilon and sigma = L sqrt(4 epsilon + 8 log(2/delta))/epsilon.
+
+    The noise on the output, which rounding needs, is ours; so is the certificate.
+    Reference: Kifer, Smith and Thakurta 2012, Algorithm 1 (Gaussian); Lev et al. 2025, Algorithm 6.
+    """
+    if problem.problems > 1:
+        raise ValueError("kifer is published for two classes: use solver='objective' for more")
+    fixed = replace(problem, regularization=2 * problem.smoothness / problem.epsilon / problem.records)
+    spread = math.sqrt(4 * problem.epsilon + 8 * math.log(2 / problem.delta)) / problem.epsilon
+    law = Gaussian(lipschitz(problem.loss, problem.row_bound) * spread, problem.dim)
+    return fixed, perturbation(fixed, law, recipe="kifer")
+
+
+def solve(
+    problem: Problem,
+    records: Records,
+    mechanism: ObjectivePerturbation,
+    draws: Draws,
+    progress: Progress | None = None,
+) -> Floats:
+    """Released weights (order, problems)."""
+    shape, n = (problem.order, problem.problems), problem.records
+    tilt, near = farthest(mechanism.law) / n, tolerance(problem, mechanism.law)
+
+    def minimise(b: Floats) -> Floats:
+        return minimum(Risk(problem, records, b.reshape(shape) / n, tilt), near, progress=progress)
+
+    gradient = Risk(problem, records).evaluate(np.zeros(shape))[1] * n
+    return mechanism.release(gradient, minimise, rng=draws.rng, unsafe=draws.unsafe).value.reshape(shape)
+
+
+def excess_risk(problem: Problem, mechanism: ObjectivePerturbation, norm: float) -> float:
+    """A bound on the mean excess risk over a model of the given norm (Corollary 6; Iyengar et al. 2019, Lemma A.1).
+
+    L (|w - w_min| + E|n_2|) + (Lambda/2) norm^2 + 2 E|n_1|^2/Lambda, n_1 = b/n.
+    """
+    reach = lipschitz(problem.loss, problem.row_bound)
+    after = mechanism.output_reach / 2 + math.sqrt(mechanism.output_law.second_moment)
+    before = 2 * mechanism.law.second_moment / problem.records**2 / problem.regularization
+    return reach * after + problem.regularization / 2 * norm**2 + before

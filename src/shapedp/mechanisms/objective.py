@@ -1,0 +1,241 @@
+"""Objective perturbation: a random linear term in a strongly convex objective, and a little noise on its minimum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, singledispatch
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from shapedp.mechanisms.watch import is_watched, watched
+from shapedp.noise import Gaussian, Law, law_from_json
+from shapedp.noise.radial import Radial
+from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability
+from shapedp.privacy import Certificate, Deferred, GaussianLoss, Loss, certificate_of
+from shapedp.privacy.losses.largest import LargestLoss
+from shapedp.privacy.losses.radial import RadialLoss, ReleasedRadialLoss
+from shapedp.sampling import Source, rounded_sum, source
+from shapedp.sensitivity import L2, Adjacency
+
+SCHEMA = 1
+UP = 1 + 2.0**-48
+FAR = 1e-30  # the probability with which `farthest` may be exceeded
+NEIGHBOURS: tuple[Adjacency, ...] = ("zero-out", "replace")
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Perturbed:
+    """Released weights and the certificate they carry."""
+
+    value: Floats
+    certificate: Certificate
+    unsafe: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectivePerturbation:
+    """w near argmin J(w) + b.w, b drawn from `law`; then w + n, n from `output_law`.
+
+    J is the sum of the records' losses and a strongly convex term, in `problems` blocks of weights. Each record's
+    loss in a block depends on one product x.w and falls with it: its gradient is c s, 0 <= c <= 1, for a vector s of
+    length at most `reach` that does not depend on w. `log_ratio` bounds what one record changes of log det J''.
+    What is released before n is within `output_reach`/2 of the minimum for the real-valued b.
+
+    Guarantee: the density of the exact minimum at w is that of the noise at -J'(w), times det J''(w). A neighbour
+    moves J'(w) by v = c s (zero-out) or c s - c' s' (replace) in each block, in a polytope that does not depend on w;
+    noise of a spherically decreasing density loses most at one of its vertices, so that the loss is at most
+    log_ratio + the largest over the vertices (`LargestLoss`). Given the minimum, the second noise hides a difference
+    of `output_reach`: it composes exactly for Gaussian noise, and for radial noise at a share `output_epsilon`.
+    Reference: Kifer, Smith and Thakurta 2012, Theorem 2; Iyengar et al. 2019, Algorithm 1; for the fixed direction
+    Redberg, Koskela and Wang 2023, Theorem 3.1 (whose factor 2 a falling loss does not need).
+    """
+
+    law: Law
+    reach: float
+    problems: int
+    log_ratio: float
+    output_law: Gaussian
+    output_reach: float
+    epsilon: float
+    delta: float
+    adjacency: Adjacency = "zero-out"
+    output_epsilon: float = 0.0
+    recipe: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("reach", "epsilon"):
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        for name in ("log_ratio", "output_reach", "output_epsilon"):
+            object.__setattr__(self, name, nonnegative(name, getattr(self, name)))
+        object.__setattr__(self, "delta", probability("delta", self.delta))
+        object.__setattr__(self, "problems", count("problems", self.problems))
+        one_of("adjacency", self.adjacency, NEIGHBOURS)
+        if self.law.dim != self.output_law.dim or self.law.dim % self.problems:
+            raise ValueError("both laws must have one dimension, a multiple of problems")
+
+    @property
+    def sensitivity(self) -> L2:
+        """By how far one record moves the gradient of J, at any w."""
+        farthest = self.reach * (2 if self.adjacency == "replace" else 1)
+        return L2(farthest * math.sqrt(self.problems) * UP, dim=self.law.dim, adjacency=self.adjacency)
+
+    @cached_property
+    def loss(self) -> Loss:
+        """The privacy loss of the release, from above."""
+        mu = self.output_reach / float(self.output_law.scales.min()) * UP if self.output_reach else 0.0
+        loss = loss_with(self.law, self, mu)
+        return loss.with_failure(2 * FAR)
+
+    @property
+    def vertices(self) -> tuple[tuple[float, float], ...]:
+        """(length, count) of the vertices of the polytope of shifts, 0 among them."""
+        one = np.array([1.0, 1.0]) if self.adjacency == "zero-out" else np.array([1.0, 2.0, 0.0, 0.0, 1.0])
+        counts = np.ones(1)
+        for _ in range(self.problems):
+            counts = np.convolve(counts, one)
+        if not np.isfinite(counts).all():
+            raise ValueError(
+                f"{self.problems} problems are too many for objective perturbation: use output perturbation"
+            )
+        return tuple((self.reach * math.sqrt(m) * UP, float(times) * UP) for m, times in enumerate(counts) if times > 0)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The mechanism's own claim, computed."""
+        return certificate_of(
+            self.loss, self.epsilon, self.delta, adjacency=self.adjacency, subject=Deferred(self.to_json)
+        )
+
+    def release(
+        self,
+        gradient: Floats,
+        solve: Callable[[Floats], Floats],
+        *,
+        rng: np.random.Generator | None = None,
+        unsafe: bool = False,
+    ) -> Perturbed:
+        """`solve(b)` must return weights within `output_reach`/2 of the minimum, rounding of b to its grid included.
+
+        `gradient` is J'(0), by which an audit sees what one record moves.
+        """
+        randomness = source(rng)
+        certificate = self.certificate if unsafe else self.certificate.require()
+
+        def draw() -> Floats:
+            weights = solve(fine_draw(self.law, randomness))
+            return np.asarray(self.output_law.add_to(weights.reshape(-1), randomness))
+
+        value = watched(self, np.asarray(gradient).reshape(-1), draw)
+        return Perturbed(
+            value,
+            certificate.with_randomness(randomness.secure and not is_watched()),
+            unsafe=certificate.verdict != "certified",
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object from which `from_json` restores an equal mechanism."""
+        plain = (
+            "reach",
+            "problems",
+            "log_ratio",
+            "output_reach",
+            "epsilon",
+            "delta",
+            "adjacency",
+            "output_epsilon",
+            "recipe",
+        )
+        laws = {"law": self.law.to_json(), "output_law": self.output_law.to_json()}
+        return {"schema": SCHEMA, "kind": "objective", **laws, **{name: getattr(self, name) for name in plain}}
+
+    @classmethod
+    def from_json(cls, data: Any) -> ObjectivePerturbation:
+        """What `to_json` wrote."""
+        if not isinstance(data, dict) or data.get("kind") != "objective":
+            raise ValueError("not a mechanism: the field kind must read 'objective'")
+        if data.get("schema") != SCHEMA:
+            raise ValueError(f"mechanism schema {data.get('schema')!r} is not the supported {SCHEMA}")
+        fields = {key: value for key, value in data.items() if key not in ("schema", "kind")}
+        try:
+            fields |= {name: law_from_json(fields[name]) for name in ("law", "output_law")}
+            return cls(**fields)
+        except (KeyError, TypeError) as missing:
+            raise ValueError(f"mechanism lacks or has a field too many: {missing}") from None
+
+
+@singledispatch
+def loss_with(law: Law, mechanism: ObjectivePerturbation, mu: float) -> Loss:
+    """The loss of the noise `law` on the gradient and of a Gaussian release mu given the minimum."""
+    raise TypeError(f"objective perturbation needs Gaussian or radial noise, not {law.kind}")
+
+
+@loss_with.register
+def _(law: Gaussian, mechanism: ObjectivePerturbation, mu: float) -> Loss:
+    if law.scales.size != 1:
+        raise TypeError("objective perturbation needs isotropic Gaussian noise")
+    sigma = float(law.scales[0])
+    parts = [(math.hypot(length / sigma, mu) * UP, times) for length, times in mechanism.vertices]
+    return LargestLoss(tuple((GaussianLoss(both), times) for both, times in parts if both), mechanism.log_ratio * UP)
+
+
+@loss_with.register
+def _(law: Radial, mechanism: ObjectivePerturbation, mu: float) -> Loss:
+    parts = tuple(
+        (RadialLoss(law.dim, law.a, law.b, length / law.scale * UP), times)
+        for length, times in mechanism.vertices
+        if length
+    )
+    base = LargestLoss(parts, (mechanism.log_ratio + mechanism.output_epsilon) * UP)
+    second = GaussianLoss(mu).delta(mechanism.output_epsilon).upper
+    slip, missed = law.slip
+    return ReleasedRadialLoss(base, slip, missed).with_failure(second)  # type: ignore[arg-type]
+
+
+@singledispatch
+def farthest(law: Law) -> float:
+    """A length that a draw exceeds with probability at most FAR."""
+    raise TypeError(f"objective perturbation needs Gaussian or radial noise, not {law.kind}")
+
+
+@farthest.register
+def _(law: Gaussian) -> float:
+    return float(law.scales.max()) * (math.sqrt(law.dim) + 12)
+
+
+@farthest.register
+def _(law: Radial) -> float:
+    top = float(special.gammainccinv(law.a / law.b, FAR / 4))
+    return float(law.scale * (top * 1.001) ** (1 / law.b) + law.smoothing * (math.sqrt(law.dim) + 12))
+
+
+@singledispatch
+def fine_draw(law: Law, randomness: Source) -> Floats:
+    """One draw, rounded to a grid far finer than that of releases: it is not released, only minimised with."""
+    raise TypeError(f"objective perturbation needs Gaussian or radial noise, not {law.kind}")
+
+
+@fine_draw.register
+def _(law: Gaussian, randomness: Source) -> Floats:
+    return rounded_sum(np.zeros(law.dim), "gaussian", float(law.scales[0]), fine_grid(law), randomness)
+
+
+@fine_draw.register
+def _(law: Radial, randomness: Source) -> Floats:
+    return rounded_sum(law._draw(1, randomness)[0], "gaussian", law.smoothing, fine_grid(law), randomness)
+
+
+def fine_grid(law: Any) -> float:
+    """2^-28 of the scale of what is rounded: there the sampler still settles nearly every draw in floats."""
+    rounded = law.smoothing if isinstance(law, Radial) else float(law.scales[0])
+    return float(2.0 ** (math.frexp(rounded)[1] - 29))
+
+
+def grid_error(law: Any) -> float:
+    """A bound on how far rounding to the fine grid moves a draw, in the L2 norm."""
+    return fine_grid(law) * math.sqrt(law.dim)
