@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import io
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -76,7 +77,47 @@ def read_vector(path: Path, column: str | None = None) -> Vector:
     return Vector(table.column(name).to_numpy(), name)
 
 
-def _read_csv(path: Path, column: str | None) -> Vector:
+def read_records(path: Path, columns: list[str] | None = None) -> tuple[list[str], NDArray[np.float64]]:
+    """The names of the columns, and a row of numbers per record; an empty cell is NaN."""
+    kind = suffix(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file")
+    if kind == ".npy":
+        array = finite_or_nan(path, np.load(path, allow_pickle=False))
+        return _columns(path, [str(i) for i in range(array.shape[1])], columns, lambda i: array[:, i])
+    if kind == ".parquet":
+        table = _parquet().read_table(path)
+        return _columns(path, table.column_names, columns, lambda i: table.column(i).to_numpy())
+    header, *rows = _csv_rows(path)
+
+    def column(index: int) -> list[float]:
+        try:
+            return [float(row[index]) if row[index].strip() else np.nan for row in rows if row]
+        except (ValueError, IndexError):
+            raise ValueError(f"column {header[index]!r} holds something that is not a number") from None
+
+    return _columns(path, [cell.strip() for cell in header], columns, column)
+
+
+def finite_or_nan(path: Path, array: NDArray[Any]) -> NDArray[np.float64]:
+    """A 2-d array of real numbers."""
+    if array.ndim != 2 or array.dtype.kind not in "iuf":
+        raise ValueError(f"{path}: records must be a 2-d array of real numbers, one row each, got shape {array.shape}")
+    return array.astype(np.float64)
+
+
+def _columns(
+    path: Path, names: list[str], chosen: list[str] | None, column: Callable[[int], Any]
+) -> tuple[list[str], NDArray[np.float64]]:
+    wanted = names if chosen is None else [_choose(path, names, name) for name in chosen]
+    try:
+        values = [np.asarray(column(names.index(name)), dtype=np.float64) for name in wanted]
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}; choose columns of numbers with --columns") from None
+    return wanted, np.column_stack(values)
+
+
+def _csv_rows(path: Path) -> list[list[str]]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             rows = list(csv.reader(stream))
@@ -86,6 +127,11 @@ def _read_csv(path: Path, column: str | None) -> Vector:
         rows.pop()
     if not rows:
         raise ValueError(f"{path}: the file is empty")
+    return rows
+
+
+def _read_csv(path: Path, column: str | None) -> Vector:
+    rows = _csv_rows(path)
     if [] in rows:
         raise ValueError(f"{path}: line {rows.index([]) + 1} is blank; a missing value cannot be released")
     try:
@@ -131,10 +177,30 @@ def write_vector(path: Path, vector: Vector) -> None:
             _write_parquet(stream, vector)
 
 
+def write_columns(path: Path, columns: dict[str, Any]) -> None:
+    """Columns of equal length as csv or parquet; the column "value" alone as npy."""
+    if suffix(path) == ".npy":
+        return write_vector(path, Vector(np.asarray(columns["value"])))
+    if suffix(path) == ".parquet":
+        _parquet()
+    with atomic(path) as stream:
+        if suffix(path) == ".parquet":
+            _write_table(stream, columns)
+        else:
+            text = io.StringIO(newline="")
+            csv.writer(text, lineterminator="\n").writerows([list(columns), *zip(*columns.values(), strict=True)])
+            stream.write(text.getvalue().encode())
+    return None
+
+
 def _write_parquet(stream: IO[bytes], vector: Vector) -> None:
+    _write_table(stream, {vector.name or "value": vector.values})
+
+
+def _write_table(stream: IO[bytes], columns: dict[str, Any]) -> None:
     import pyarrow
 
-    _parquet().write_table(pyarrow.table({vector.name or "value": vector.values}), stream)
+    _parquet().write_table(pyarrow.table(columns), stream)
 
 
 def read_json(path: Path) -> dict[str, Any]:

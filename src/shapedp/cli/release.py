@@ -6,10 +6,23 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from shapedp.cli.files import Vector, read_json, read_vector, suffix, write_json, write_vector
+import numpy as np
+
+from shapedp.cli.files import (
+    Vector,
+    read_json,
+    read_records,
+    read_vector,
+    suffix,
+    write_columns,
+    write_json,
+    write_vector,
+)
 from shapedp.cli.options import add_json
 from shapedp.cli.output import print_certificate, print_json
 from shapedp.mechanisms import Additive
+
+EXACT = 2**23  # rows whose clipped entries add up without rounding; see Sensitivity.clip
 
 
 def register(commands: Any) -> None:
@@ -18,13 +31,18 @@ def register(commands: Any) -> None:
         "release",
         help="add a mechanism's noise to a vector in a file",
         description="Release a vector (csv, npy or parquet) with secure randomness. Writes the noisy vector and, "
-        "beside it, the certificate. Nothing is written unless the mechanism is certified.",
-        epilog="example: shapedp release mechanism.json answers.csv -o noisy.csv",
+        "beside it, the certificate. Nothing is written unless the mechanism is certified. With --records the input "
+        "is a table, one row per person: every row is clipped to the set that the mechanism was calibrated for, and "
+        "the sum of the rows is released, a total per column. A row with an empty cell counts as zeros.",
+        epilog="examples: shapedp release mechanism.json answers.csv -o noisy.csv; "
+        "shapedp release mechanism.json people.csv --records --columns age,visits -o totals.csv",
     )
     parser.add_argument("mechanism", type=Path, help="a mechanism written by calibrate")
     parser.add_argument("input", type=Path, help="the true answer: csv, npy or parquet")
     parser.add_argument("-o", "--output", type=Path, required=True, help="where the noisy answer goes")
     parser.add_argument("--column", help="the column to release, where the file has several")
+    parser.add_argument("--records", action="store_true", help="clip and sum the rows of the input, then release")
+    parser.add_argument("--columns", type=lambda text: text.split(","), help="with --records: these columns, in order")
     parser.add_argument("--certificate", type=Path, help="where the certificate goes (default: beside the output)")
     parser.add_argument("--unsafe", action="store_true", help="release though the claim is not certified (research)")
     add_json(parser)
@@ -42,13 +60,23 @@ def run(options: argparse.Namespace) -> int:
         if path.exists() and any(path.samefile(used) for used in (options.input, options.mechanism) if used.exists()):
             raise ValueError(f"{path} is an input of this release: choose another --output")
     mechanism = Additive.from_json(read_json(options.mechanism))
-    vector = read_vector(options.input, options.column)
+    names: list[str] = []
+    if options.records:
+        names, vector = _total(mechanism, options)
+    elif options.columns is not None:
+        raise ValueError("--columns goes with --records; --column chooses the answer to release")
+    else:
+        vector = read_vector(options.input, options.column)
     if len(mechanism.shape) > 1 and options.output.suffix != ".npy":
         raise ValueError(f"the answer is a tensor of shape {mechanism.shape}: only npy files hold it")
     release = mechanism.release(vector.values, unsafe=options.unsafe)
     record = {**release.certificate.to_json(), "unsafe": release.unsafe}
     write_json(beside, record)
-    write_vector(options.output, Vector(release.value, vector.name))
+    if names:
+        errors = release.standard_error.tolist()
+        write_columns(options.output, {"column": names, "value": release.value.tolist(), "standard_error": errors})
+    else:
+        write_vector(options.output, Vector(release.value, vector.name))
     if options.json:
         print_json(record)
         return 0
@@ -57,3 +85,27 @@ def run(options: argparse.Namespace) -> int:
     if release.unsafe:
         print("unsafe     the claim is NOT certified: do not publish this release")
     return 0
+
+
+def _total(mechanism: Additive, options: argparse.Namespace) -> tuple[list[str], Vector]:
+    """The names of the columns, and the sum of the clipped rows."""
+    if options.column is not None:
+        raise ValueError("--column chooses an answer; with --records name the columns with --columns")
+    adjacency = mechanism.sensitivity.adjacency
+    if adjacency is None:
+        raise ValueError(
+            "the mechanism does not say what a neighbour is, so rows cannot be clipped for it: calibrate it with "
+            "--adjacency add-remove (a person comes or goes) or replace (a person is exchanged)"
+        )
+    names, rows = read_records(options.input, options.columns)
+    if rows.shape[1] != mechanism.law.dim:
+        raise ValueError(
+            f"the mechanism releases {mechanism.law.dim} totals, the table has {rows.shape[1]} columns "
+            f"({', '.join(names)}): choose them with --columns"
+        )
+    if len(rows) > EXACT:
+        raise ValueError(f"sums of more than {EXACT} rows are not exact in float64: release the table in parts")
+    whole = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0.0)
+    each = mechanism.sensitivity.scaled(0.5 if adjacency == "replace" else 1.0, None)
+    clipped, _ = each.clip(whole, adjacency=adjacency)
+    return names, Vector(clipped.sum(axis=0))

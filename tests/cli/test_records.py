@@ -1,0 +1,85 @@
+"""shapedp release --records: a table of persons in, noisy totals out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import shapedp as sdp
+from shapedp.cli import main
+
+PEOPLE = "name,age,visits\nann,34,2\nbob,51,700\neve,,3\n\ndan,-93,1\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text(PEOPLE)
+    return tmp_path
+
+
+def mechanism(adjacency: str | None, bounds: list[float] | None = None) -> None:
+    made = sdp.Additive(
+        sdp.Gaussian(np.array([1e-9, 1e-9])),
+        sdp.Box(bounds or [90.0, 10.0], adjacency=adjacency),  # type: ignore[arg-type]
+        1.0,
+        0.5,
+    )
+    Path("m.json").write_text(json.dumps(made.to_json()))
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "bounds"), [("add-remove", [90.0, 10.0]), ("zero-out", [90.0, 10.0]), ("replace", [180.0, 20.0])]
+)
+def test_rows_are_clipped_and_summed(folder: Path, adjacency: str, bounds: list[float]) -> None:
+    mechanism(adjacency, bounds)  # almost no noise, so that the totals show
+    command = ["release", "m.json", "people.csv", "--records", "--columns", "age,visits", "-o", "out.csv", "--unsafe"]
+    assert main(command) == 0
+    header, *lines = (folder / "out.csv").read_text().splitlines()
+    assert header == "column,value,standard_error"
+    values = {name: float(value) for name, value, _ in (line.split(",") for line in lines)}
+    assert values == pytest.approx({"age": 34 + 51 - 90, "visits": 2 + 10 + 1}, abs=1e-6)
+    assert (folder / "out.certificate.json").exists()
+
+
+@pytest.mark.parametrize("ending", ["npy", "parquet"])
+def test_other_formats(folder: Path, ending: str) -> None:
+    mechanism("add-remove")
+    rows = np.array([[34.0, 2.0], [51.0, 7.0], [np.nan, 3.0]])
+    if ending == "npy":
+        np.save("t.npy", rows)
+    else:
+        arrow = pytest.importorskip("pyarrow")
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(arrow.table({"age": rows[:, 0], "visits": rows[:, 1]}), "t.parquet")
+    assert main(["release", "m.json", f"t.{ending}", "--records", "-o", f"out.{ending}", "--unsafe"]) == 0
+    if ending == "npy":
+        assert np.load("out.npy") == pytest.approx([85.0, 9.0], abs=1e-6)
+    else:
+        table = pyarrow.parquet.read_table("out.parquet").to_pydict()
+        assert table["column"] == ["age", "visits"]
+        assert table["value"] == pytest.approx([85.0, 9.0], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "options", "said"),
+    [
+        (None, ["--records", "--columns", "age,visits"], "--adjacency"),
+        ("add-remove", ["--records"], "'name' holds something that is not a number"),
+        ("add-remove", ["--records", "--columns", "age"], "has 1 columns"),
+        ("add-remove", ["--records", "--columns", "age,height"], "no column 'height'"),
+        ("add-remove", ["--records", "--column", "age"], "--columns"),
+        ("add-remove", ["--columns", "age,visits"], "--records"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_nothing_is_written(
+    folder: Path, capsys: pytest.CaptureFixture[str], adjacency: str | None, options: list[str], said: str
+) -> None:
+    mechanism(adjacency)
+    assert main(["release", "m.json", "people.csv", *options, "-o", "out.csv", "--unsafe"]) == 2
+    assert said in capsys.readouterr().err
+    assert sorted(path.name for path in folder.iterdir()) == ["m.json", "people.csv"]
