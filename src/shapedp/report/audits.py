@@ -64,10 +64,12 @@ _WHAT = (
 
 def _shown(result: AuditResult) -> Markup:
     at = result.witness
-    pairs: list[tuple[str, Child]] = [
+    rows: list[tuple[str, Child] | None] = [
         (f"δ at ε = {number(result.epsilon, 6)}", f"at least {number(result.delta_lower, 4, 'down')}"),
         (f"ε at δ = {number(result.delta, 6)}", f"at least {number(result.epsilon_lower, 4, 'down')}"),
-        (
+        None
+        if at.delta_lower == 0
+        else (
             "Strongest evidence",
             f"at ε = {number(at.epsilon, 4)}: δ at least {number(at.delta_lower, 4, 'down')}, the {at.against} "
             "promises "
@@ -79,7 +81,11 @@ def _shown(result: AuditResult) -> Markup:
     ]
     verdict = "violation" if result.violation else "no violation found"
     kind = el("span", verdict, class_="badge bad" if result.violation else "badge good")
-    return many(el("h3", "By outputs at two neighbouring inputs"), el("p", kind), facts(pairs))
+    return many(
+        el("h3", "By outputs at two neighbouring inputs"),
+        el("p", kind),
+        facts([row for row in rows if row is not None]),
+    )
 
 
 def _fit(fit: DistributionResult) -> Markup:

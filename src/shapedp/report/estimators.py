@@ -51,14 +51,18 @@ class Fitted:
         return cls(type(estimator).__name__, certificate, _weights(estimator), _settings(estimator))
 
     def sections(self) -> list[Markup]:
-        """The settings, and the weights with their error bars."""
-        found = []
+        """The weights with their error bars, and the settings."""
+        found = [_weights_section(self.weights)] if self.weights else []
         if self.settings:
             pairs: list[tuple[str, Child]] = [(name.replace("_", " "), value) for name, value in self.settings]
-            found.append(section("settings", "How it was fitted", facts(pairs)))
-        if self.weights:
-            found.append(_weights_section(self.weights))
+            found.append(section("settings", "How it was fitted", el("p", _STATISTICS), facts(pairs)))
         return found
+
+
+_STATISTICS = (
+    "The model was computed from noisy statistics of the data, or from noisy steps; nothing else about the data "
+    "reached it but the number of records and of columns. The noise described below is that of the statistics."
+)
 
 
 def _settings(estimator: Any) -> tuple[tuple[str, str], ...]:

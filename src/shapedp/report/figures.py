@@ -28,6 +28,14 @@ def number(value: float, digits: int = 4, side: Side = "near") -> str:
     return f"{'' if lead == '1' else lead + TIMES}10{str(power).translate(_RAISED)}"
 
 
+def power(value: float) -> str:
+    """A tick of a logarithmic axis: powers of ten beyond 100 and 0.01 as such."""
+    exponent = round(math.log10(value))
+    if abs(exponent) > 2 and math.isclose(value, 10.0**exponent, rel_tol=1e-9):
+        return f"10{str(exponent).translate(_RAISED)}"
+    return number(value)
+
+
 def percent(share: float, digits: int = 3, side: Side = "near") -> str:
     """A share of one, in percent."""
     return number(100 * share, digits, side) + "%"

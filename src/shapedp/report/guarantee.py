@@ -44,13 +44,13 @@ class Guarantee:
     @cached_property
     def epsilon(self) -> Bracket:
         """The least epsilon at the claimed delta."""
-        return self.loss.epsilon(self.certificate.delta)
+        return least_epsilon(self.loss, self.certificate.delta)
 
     @cached_property
     def largest(self) -> float:
         """The end of the epsilons that the curves look at."""
-        seen = self.loss.epsilon(_FINEST).upper
-        return max(seen, 1e-3) if math.isfinite(seen) else max(2 * self.certificate.epsilon, 1.0)
+        seen = least_epsilon(self.loss, _FINEST).upper
+        return max(seen, 1e-3) if math.isfinite(seen) else max(2 * self.certificate.epsilon, 30.0)
 
     def misses(self, alarms: Sequence[float]) -> list[float]:
         """A lower bound on the false-negative rate at each false-positive rate."""
@@ -60,30 +60,31 @@ class Guarantee:
     def cards(self) -> list[tuple[str, Child, Child]]:
         """The figures that head the page."""
         made = self.certificate
-        bound = "at most" if made.verdict == "certified" else "in the bracket"
+        bound = "at most" if made.verdict == "certified" else "in this bracket"
         shown = number(made.bracket.upper, 4, "up") if made.verdict == "certified" else interval(made.bracket, 4)
         return [
             ("Verdict", badge(made.verdict), "computed, not declared" if self.recomputed else "as stated"),
             ("Claim", f"ε = {number(made.epsilon, 6)}", f"δ = {number(made.delta, 6)}"),
-            (f"Computed δ at ε = {number(made.epsilon, 4)}", shown, bound),
+            ("Computed δ", shown, f"{bound}, at ε = {number(made.epsilon, 4)}"),
             ("Attacker's advantage", percent(self.advantage.upper, 3, "up"), "at most; 0% is a blind guess"),
         ]
 
     def promise(self) -> Markup:
         """In plain words."""
         made = self.certificate
-        kind = {"certified": "good", "refuted": "bad", "undecided": "open"}[made.verdict]
         held = made.epsilon, made.delta
         lead = None
         if made.verdict != "certified":
             held = made.epsilon, min(made.bracket.upper, 1.0)
-            lead = el("p", "What the computation does support is weaker than the claim:")
+            lead = many(
+                callout("bad" if made.verdict == "refuted" else "open", made.explain()),
+                el("p", "What the computation does support is weaker than the claim:") if held[1] < 1 else None,
+            )
         supported = words.meaning(*held) if held[1] < 1 else None
         return section(
             "promise",
             "What is promised",
-            callout(kind, many(badge(made.verdict), " ", words.promise(made))),
-            lead if supported else None,
+            lead,
             supported,
             el("p", el("strong", "Neighbours. "), words.NEIGHBOURS[made.adjacency]),
             words.not_promised(made),
@@ -110,13 +111,13 @@ class Guarantee:
         )
         if not self.recomputed:
             note = "This certificate does not describe its mechanism, so its bracket is shown as it was stated."
-        return section("bracket", "The bracket", el("p", note), facts(pairs), charts(self.profile_figure()))
+        return section("bracket", "The bracket", el("p", note), charts(facts(pairs), self.profile_figure()))
 
     def profile_figure(self) -> Markup:
         """delta at every epsilon."""
         made = self.certificate
         floor = 10.0 ** math.floor(math.log10(min(max(made.delta, 1e-12), 1e-2)) - 1)
-        reach = self.loss.epsilon(floor).upper
+        reach = least_epsilon(self.loss, floor).upper
         end = max(1.25 * made.epsilon, min(reach, 4 * made.epsilon) if math.isfinite(reach) else 2 * made.epsilon)
         x = linear("ε", 0.0, end)
         grid = np.linspace(0.0, x.high, 121)
@@ -202,9 +203,17 @@ class Guarantee:
         return section(
             "attacker",
             "What an attacker can do",
-            el("p", words.advantage_words(gain.upper)),
+            el("p", words.advantage_words(gain)),
             charts(shown, el("div", listed, el("p", _RATES, class_="note"))),
         )
+
+
+def least_epsilon(loss: Loss, delta: float) -> Bracket:
+    """The epsilon at delta; [0, infinity] where the loss cannot be evaluated as far out as the search goes."""
+    try:
+        return loss.epsilon(delta)
+    except ValueError:
+        return Bracket(0.0, math.inf)
 
 
 _RATES = (
@@ -213,12 +222,15 @@ _RATES = (
 )
 
 
-def recheck(lines: Sequence[str], *content: Child) -> Markup:
-    """The commands that compute all of it again."""
+def recheck(lines: Sequence[str], written: str | None, *content: Child) -> Markup:
+    """The commands that compute all of it again; `written` says how the file comes about where there is none yet."""
+    start: Child = "With the file this page was made from, and no network:"
+    if written is not None:
+        start = many("Write it to a file first, ", el("code", written), "; then, with no network:")
     return section(
         "recheck",
         "How to recheck",
-        el("p", "With the file this page was made from, and no network:"),
+        el("p", start),
         commands(lines),
         content,
     )

@@ -24,7 +24,26 @@ _RULES = {
     "renyi": "Rényi: the sum of Rényi divergences at fixed orders",
     "basic": "basic: the sums of ε and of δ",
 }
-_STEPS = (60, 300, 900, 1800, 3600, 10800, 21600, 43200, 86400, 172800, 604800, 1209600, 2592000, 7862400, 31536000)
+_STEPS = (
+    60,
+    300,
+    900,
+    1800,
+    3600,
+    10800,
+    21600,
+    43200,
+    86400,
+    172800,
+    432000,
+    864000,
+    1728000,
+    2592000,
+    5184000,
+    7862400,
+    15724800,
+    31536000,
+)
 
 
 def ledger_page(ledger: Ledger, *, name: str | None = None, dataset: str | None = None) -> Page:
@@ -97,7 +116,7 @@ def _totals(described: dict[str, Any]) -> str:
     def show(value: Any) -> str:
         return ", ".join(number(v, 4, "up") for v in value) if isinstance(value, list) else number(value, 6, "up")
 
-    return "; ".join(f"{name.replace('_', ' ')} {show(value)}" for name, value in described.items())
+    return "; ".join(f"{name.replace('_', ' ').replace('mu', 'μ')} {show(value)}" for name, value in described.items())
 
 
 def _shares(status: Status, entries: Sequence[Entry]) -> list[float]:
@@ -231,7 +250,7 @@ def _time_axis(seconds: Sequence[float]) -> tuple[Axis, Callable[[int], float]]:
     if last - first < 60:
         top_ = float(len(seconds))
         return linear("entry", 0.0, top_), lambda k: float(k + 1)
-    step = next((s for s in _STEPS if (last - first) / s <= 4), _STEPS[-1])
+    step = next((s for s in _STEPS if (last - first) / s <= 5), _STEPS[-1])
     start = -(-first // step) * step
     ticks = [start + k * step for k in range(int((last - start) // step) + 1)]
     pattern = "%H:%M" if last - first < 86400 else "%d %b" if last - first < 300 * 86400 else "%b %Y"

@@ -199,7 +199,8 @@ def _places(thing: str, n: int) -> Axis:
 
 def radius_figure(law: Radial) -> Markup:
     """How long the noise vector is."""
-    levels = np.linspace(0.0005, 0.9995, 241)
+    edge = np.geomspace(1e-7, 4e-3, 20)
+    levels = np.concatenate([edge, np.linspace(0.005, 0.995, 200), 1 - edge[::-1]])
     radii = law.radius_quantile(levels)
     density = np.diff(levels) / np.diff(radii)
     middles = (radii[:-1] + radii[1:]) / 2
@@ -217,7 +218,9 @@ def radius_figure(law: Radial) -> Markup:
 
 def coordinate_figure(law: Law) -> Markup:
     """The density of the noise of one coordinate, from its quantiles."""
-    levels = np.concatenate([np.linspace(0.004, 0.9, 90), np.linspace(0.91, 0.99, 17), [0.993, 0.996, 0.998, 0.999]])
+    levels = np.concatenate(
+        [np.linspace(0.004, 0.9, 90), np.linspace(0.91, 0.99, 17), 1 - np.geomspace(0.009, 1e-5, 16)]
+    )
     widths = np.array([float(law.half_widths(float(level))[0]) for level in levels])
     kept = np.concatenate([[True], np.diff(widths) > 0])
     levels, widths = levels[kept], widths[kept]

@@ -18,15 +18,7 @@ from shapedp.report.markup import Child, Markup, el, many
 from shapedp.report.svg import Chart, swatch
 
 LIMIT = 2_000_000  # bytes of a page
-_BADGES = {
-    "certified": "good",
-    "refuted": "bad",
-    "undecided": "open",
-    "holds": "good",
-    "false": "bad",
-    "approximate": "open",
-    "violation": "bad",
-}
+_BADGES = {"certified": "good", "refuted": "bad", "undecided": "open", "approximate": "open"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +110,7 @@ def section(name: str, title: str, *content: Child) -> Markup:
 
 def badge(verdict: str) -> Markup:
     """A verdict, in its colour and in words."""
-    return el("span", verdict, class_=f"badge {_BADGES.get(verdict, 'open')}")
+    return el("span", verdict, class_=f"badge {_BADGES.get(verdict, 'neutral')}")
 
 
 def callout(kind: str, text: Child) -> Markup:

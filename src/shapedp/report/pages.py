@@ -48,7 +48,9 @@ def of(subject: Any, *, file: str | None = None, audits: Audits = (), **options:
 
 @of.register
 def _(subject: Additive, *, file: str | None = None, audits: Audits = ()) -> Page:
-    return _mechanism(subject, f"{subject.law.kind} noise".capitalize(), file, audits, ("verify", "audit"))
+    return _mechanism(
+        subject, f"{subject.law.kind.replace('-', ' ')} noise".capitalize(), file, audits, ("verify", "audit")
+    )
 
 
 @of.register
@@ -68,32 +70,33 @@ def _(subject: Plan, *, epsilon: float | None = None, delta: float | None = None
     elif delta is None:
         delta = min(loss.delta(epsilon).upper, _BELOW_ONE)
     made = certify(subject, epsilon=epsilon, delta=delta)
-    name = shlex.quote(file or "plan.json")
+    name, written = _named(file, "plan.json", "plan.to_json()")
     lines = [f"shapedp account --plan {name} --{what}" for what in (f"delta {delta!r}", f"epsilon {epsilon!r}")]
-    again = f"shapedp report {name} --epsilon {epsilon!r} --delta {delta!r} -o plan.html"
-    return _page("a plan", "A plan of releases", Guarantee(made, loss), subject, [*lines, again], audits)
+    again = f"shapedp report {name} --epsilon {epsilon!r} --delta {delta!r}"
+    return _page("a plan", "A plan of releases", Guarantee(made, loss), subject, [*lines, again], written, audits)
 
 
 @of.register
 def _(subject: Certificate, *, file: str | None = None, audits: Audits = ()) -> Page:
     found, mechanism = recomputed(subject)
-    name = shlex.quote(file or "certificate.json")
-    lines = [f"shapedp verify {name}", f"shapedp report {name} -o certificate.html"]
-    return _page("a certificate", "A certificate", found, mechanism, lines, audits)
+    name, written = _named(file, "certificate.json", "certificate.to_json()")
+    lines = [f"shapedp verify {name}", f"shapedp report {name}"]
+    return _page("a certificate", "A certificate", found, mechanism, lines, written, audits)
 
 
 @of.register
 def _(subject: Fitted, *, file: str | None = None, audits: Audits = ()) -> Page:
     found, mechanism = recomputed(subject.certificate)
-    name = shlex.quote(file or "model.json")
-    lines = [f"shapedp verify {name}", f"shapedp report {name} -o model.html"]
-    if file is None:
-        lines = [
-            "# in Python, with the fitted model at hand: sdp.verify(model.privacy_) recomputes it; or write it down:",
-            "# json.dump(model.privacy_.to_json(), open('certificate.json', 'w'))",
-            "shapedp verify certificate.json",
-        ]
-    return _page("a fitted model", subject.kind, found, mechanism, lines, audits, subject.sections())
+    name, written = _named(file, "certificate.json", "model.privacy_.to_json()")
+    lines = [f"shapedp verify {name}", f"shapedp report {name}"]
+    return _page("a fitted model", subject.kind, found, mechanism, lines, written, audits, subject.sections())
+
+
+def _named(file: str | None, usual: str, made: str) -> tuple[str, str | None]:
+    """The file as a shell takes it, and how to write it where there is none yet."""
+    if file is not None:
+        return shlex.quote(file), None
+    return usual, f'json.dump({made}, open("{usual}", "w"))'
 
 
 def of_json(data: Mapping[str, Any], *, file: str | None = None, audits: Audits = (), **options: Any) -> Page:
@@ -117,9 +120,9 @@ def recomputed(certificate: Certificate) -> tuple[Guarantee, Any]:
 
 
 def _mechanism(subject: Any, title: str, file: str | None, audits: Audits, work: Sequence[str]) -> Page:
-    name = shlex.quote(file or "mechanism.json")
-    lines = [f"shapedp {one} {name}" for one in work] + [f"shapedp report {name} -o mechanism.html"]
-    return _page("a mechanism", title, Guarantee(subject.certificate, subject.loss), subject, lines, audits)
+    name, written = _named(file, "mechanism.json", "mechanism.to_json()")
+    lines = [f"shapedp {one} {name}" for one in work] + [f"shapedp report {name}"]
+    return _page("a mechanism", title, Guarantee(subject.certificate, subject.loss), subject, lines, written, audits)
 
 
 def _page(
@@ -128,18 +131,19 @@ def _page(
     found: Guarantee,
     mechanism: Any,
     lines: Sequence[str],
+    written: str | None,
     audits: Audits,
     extra: Sequence[Markup] = (),
 ) -> Page:
     made = found.certificate
     findings = Findings.read(audits, made)
-    error = summary(mechanism)
+    error = None if extra else summary(mechanism)
     cards = [*found.cards(), *([] if error is None else [error])]
     head = top(kind, title, words.promise(made), cards)
     shape = plan_sections(mechanism, made) if isinstance(mechanism, Plan) else noise_sections(mechanism)
     audit = findings.section()
-    body = [found.promise(), found.bracket(), found.attacker(), *shape, *extra, *([] if audit is None else [audit])]
-    body.append(recheck(lines, _about(made)))
+    body = [found.promise(), *extra, found.bracket(), found.attacker(), *shape, *([] if audit is None else [audit])]
+    body.append(recheck(lines, written, _about(made)))
     verdict = "violation" if findings.violation else made.verdict
     return Page(f"{title}, {words.claim(made.epsilon, made.delta)}", head, tuple(body), verdict)
 

@@ -102,7 +102,7 @@ def _row(place: int, step: Step, delta: float) -> list[Child]:
 def growth_figure(plan: Plan, certificate: Certificate) -> Markup | None:
     """epsilon after so many runs."""
     total = sum(step.count for step in plan.steps)
-    moments = sorted({round(t) for t in np.linspace(total / _MOMENTS, total, min(total, _MOMENTS)).tolist()} | {1})
+    moments = sorted({max(round(total * t * t), 1) for t in np.linspace(0.0, 1.0, _MOMENTS).tolist()})
     delta = certificate.delta
     points = [(float(t), compose(_first(plan.steps, t), accuracy=_ROUGH).epsilon(delta).upper) for t in moments]
     if not all(math.isfinite(epsilon) for _, epsilon in points):

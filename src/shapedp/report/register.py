@@ -11,7 +11,8 @@ from typing import Any
 from shapedp.claims import CLAIMS, Claim, Finding
 from shapedp.report.figures import counted, number
 from shapedp.report.markup import Child, Markup, el, many
-from shapedp.report.page import Page, badge, callout, commands, facts, more, section, table, top
+from shapedp.report.page import Page, badge, callout, charts, commands, facts, figure, more, section, table, top
+from shapedp.report.svg import Axis, Chart, logarithmic
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,9 @@ def claims_page(claims: Iterable[Claim] | None = None, findings: Sequence[Findin
         shown = [_Shown(finding.claim, finding) for finding in findings]
     if not shown:
         raise ValueError("there is no claim to show")
-    verdicts = Counter(str(one.claim.verdict) for one in shown)
     papers = list(dict.fromkeys(one.paper for one in shown))
+    shown.sort(key=lambda one: papers.index(one.paper))
+    verdicts = Counter(one.claim.standing for one in shown)
     disagree = [one for one in shown if one.finding is not None and not one.finding.verified]
     state = (
         "Values are those of the register; each entry names the command that recomputes it."
@@ -47,9 +49,9 @@ def claims_page(claims: Iterable[Claim] | None = None, findings: Sequence[Findin
         "Published statements and their computed verdicts",
         f"{counted(len(shown), 'statement')} from published work, each with its source, parameters, what computing it "
         f"found, and the command that does so. {state}",
-        [(verdict, str(number_), counted(number_, "statement")) for verdict, number_ in verdicts.most_common()],
+        [(verdict, str(number_), None) for verdict, number_ in verdicts.most_common()],
     )
-    body = [_how(), _contents(papers, shown), *(_paper(paper, shown) for paper in papers), _recheck()]
+    body = [_how(), _contents(papers, shown), *_slack(shown), *(_paper(paper, shown) for paper in papers), _recheck()]
     if disagree:
         names = ", ".join(one.claim.id for one in disagree)
         body.insert(0, section("disagree", "The register disagrees", callout("bad", f"Computed otherwise: {names}.")))
@@ -63,9 +65,10 @@ def _how() -> Markup:
         "How to read it",
         el(
             "p",
-            "A verdict is about the statement as printed, at the parameters shown. It is computed: the mechanism is "
-            "built as the source says, its privacy loss is bracketed, and the claim is compared with the bracket. A "
-            "statement that is false as printed may be mended by another constant; that is not judged here.",
+            "A verdict is about the statement as printed, at the parameters shown. It is computed. For a statement "
+            "about privacy the mechanism is built as the source says, its privacy loss is bracketed, and the claim is "
+            "compared with the bracket; for any other the quantities it speaks of are computed and compared. A "
+            "statement that is false as printed may hold with another constant: that is not judged here.",
         ),
     )
 
@@ -74,9 +77,31 @@ def _contents(papers: Sequence[str], shown: Sequence[_Shown]) -> Markup:
     rows: list[list[Child]] = []
     for one in shown:
         link = el("a", one.claim.id, href=f"#{_anchor(one.claim.id)}")
-        rows.append([link, badge(str(one.claim.verdict)), one.claim.source])
+        rows.append([link, badge(one.claim.standing)])
     caption = f"{counted(len(shown), 'statement')} from {counted(len(papers), 'source')}"
-    return section("contents", "All statements", table(caption, ("statement", "verdict", "where"), rows, words=3))
+    return section("contents", "All statements", table(caption, ("statement", "verdict"), rows, words=2))
+
+
+def _slack(shown: Sequence[_Shown]) -> list[Markup]:
+    """Claimed over exact, where a statement compares them, smallest first."""
+    found = [(one.claim.slack, one.claim) for one in shown if one.claim.slack and one.claim.about == "privacy"]
+    if not found:
+        return []
+    found.sort(key=lambda pair: pair[0])
+    least, most = min(found[0][0], 0.5), max(found[-1][0], 2.0)
+    n = len(found)
+    x = Axis("statements, from the most overstated", 0.5, n + 0.5, (), grid=False)
+    y = logarithmic("claimed / exact (log scale)", least, most)
+    refuted = sum(claim.standing == "refuted" for _, claim in found)
+    text = f"The claimed value over the exact one for {n} statements; {refuted} of them are refuted."
+    chart = Chart(x, y, "How far the claims are from what holds", text)
+    chart.across((x.low, 1.0), (x.high, 1.0), "limit", "claimed = exact")
+    for k, (slack, claim) in enumerate(found, 1):
+        kind = "two" if claim.standing == "refuted" else "one"
+        chart.mark(k, slack, kind, f"{claim.id}: {number(slack, 4)} ({claim.standing})")
+    legend = [("one", "mark", "certified"), ("two", "mark", "refuted"), ("limit", "line", "claimed = exact")]
+    caption = "Below the line a statement promises more privacy than there is; above it there is room to spare."
+    return [section("slack", "Claimed against exact", charts(figure("slack-drawn", chart, caption, legend)))]
 
 
 def _paper(paper: str, shown: Sequence[_Shown]) -> Markup:
@@ -94,6 +119,8 @@ def _article(one: _Shown) -> Markup:
     pairs: list[tuple[str, Child]] = [("Where", claim.source)]
     if claim.parameters:
         pairs.append(("Parameters", _listed(claim.parameters)))
+    if claim.slack is not None:
+        pairs.append(("Claimed over exact", number(claim.slack, 4)))
     printed = {name: value for name, (value, _) in claim.printed.items()}
     rows = [
         [name.replace("_", " "), number(float(value), 6), number(float(printed[name]), 6) if name in printed else ""]
@@ -106,7 +133,7 @@ def _article(one: _Shown) -> Markup:
     return el(
         "article",
         el("h3", claim.id),
-        badge(str(claim.verdict)),
+        badge(claim.standing),
         el("p", claim.statement),
         el("p", el("strong", "Why: "), claim.witness),
         wrong,

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from shapedp.report.figures import number
+from shapedp.report.figures import number, power
 from shapedp.report.markup import Child, Markup, el
 
 WIDTH, HEIGHT = 360.0, 262.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48.0, 14.0, 28.0, 44.0
-_LETTER = 6.2  # the width allowed for a letter of a tick
+_LETTER = 7.6  # the width allowed for a letter of a tick
 
 Points = Sequence[tuple[float, float]]
 
@@ -54,7 +54,7 @@ def exact(label: str, low: float, high: float, ticks: Iterable[float], *, show: 
     return Axis(label, low, high, tuple(ticks), show=show)
 
 
-def logarithmic(label: str, low: float, high: float, *, most: int = 6, show: Callable[[float], str] = number) -> Axis:
+def logarithmic(label: str, low: float, high: float, *, most: int = 8, show: Callable[[float], str] = power) -> Axis:
     """Powers of ten, thinned where there are many; within two decades 1, 2 and 5 times them."""
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
     last = max(last, first + 1)
@@ -69,11 +69,11 @@ def logarithmic(label: str, low: float, high: float, *, most: int = 6, show: Cal
     return Axis(label, 10.0**first, 10.0**last, ticks[::-1], log=True, show=show)
 
 
-def suited(label: str, low: float, high: float, *, show: Callable[[float], str] = number) -> Axis:
+def suited(label: str, low: float, high: float) -> Axis:
     """From 0 in equal steps, or logarithmic where positive values span more than a factor of 30."""
     if low > 0 and high > 30 * low:
-        return logarithmic(label, low, high, show=show)
-    return linear(label, 0.0, high, show=show)
+        return logarithmic(label, low, high)
+    return linear(label, 0.0, high)
 
 
 @dataclass

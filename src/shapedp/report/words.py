@@ -12,7 +12,7 @@ from shapedp.mechanisms.additive import Additive
 from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law, Radial, TensorGaussian
 from shapedp.noise.mixed import Mixed
 from shapedp.noise.staircase import L1Staircase, Staircase
-from shapedp.privacy import Certificate
+from shapedp.privacy import Bracket, Certificate
 from shapedp.report.figures import TIMES, counted, number, percent, whole
 from shapedp.report.markup import Child, Markup, el, many
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
@@ -98,8 +98,8 @@ def not_promised(certificate: Certificate) -> Markup:
         "It covers this release only. Other releases from the same data add to it: keep one budget for all of them.",
         "It covers what is published, not the data themselves, the unperturbed answer, logs, or the time a computation "
         "took.",
-        "It rests on the bounds below. They must come from clipping or from the nature of the question, never from "
-        "looking at the data.",
+        "It rests on the bounds on what one person can change. They must come from clipping or from the nature of the "
+        "question, never from looking at the data.",
     ]
     if certificate.secure is False:
         items.insert(
@@ -212,12 +212,13 @@ def shape_words(shape: tuple[int, ...]) -> str:
     return f"a tensor of {f' {TIMES} '.join(whole(size) for size in shape)} entries"
 
 
-def advantage_words(upper: float) -> str:
+def advantage_words(gain: Bracket) -> str:
     """What the attacker's advantage means for a guess."""
-    right = percent((1 + upper) / 2, 4, "up")
+    right, reached = percent((1 + gain.upper) / 2, 4, "up"), percent((1 + gain.lower) / 2, 4, "down")
+    also = f" The best one reaches {reached}." if gain.lower > 0 else ""
     return (
         "The best attacker, who knows the rest of the data and the method, is to say which of two "
         "neighbouring data sets "
         f"was used. A coin decides which one it is, so a blind guess is right half the time; no attacker is right more "
-        f"than {right} of the time."
+        f"than {right} of the time.{also}"
     )
