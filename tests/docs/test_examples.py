@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -41,12 +42,13 @@ def run(commands: str) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names = {"__name__": "example"}
+    module = ModuleType("example")
+    monkeypatch.setitem(sys.modules, "example", module)
     for kind, source in BLOCK.findall(page.read_text("utf-8")):
         if kind == "console":
             run(source)
             continue
         try:
-            exec(compile(source, str(page), "exec"), names)
+            exec(compile(source, str(page), "exec", dont_inherit=True), vars(module))
         except MissingDataError as missing:
             pytest.skip(str(missing))
