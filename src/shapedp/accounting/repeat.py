@@ -1,0 +1,151 @@
+"""The best of a random number of runs: what choosing among hyper-parameters costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from typing import Any
+
+import numpy as np
+
+from shapedp.accounting.compose import loss_from
+from shapedp.accounting.plan import Plan, Step
+from shapedp.mechanisms.certify import KINDS
+from shapedp.numerics import last_true
+from shapedp.numerics.checks import real
+from shapedp.privacy import Bracket, GaussianLoss, Loss
+from shapedp.privacy.conversions import ORDERS, rdp_to_delta
+from shapedp.privacy.losses.base import Floats, with_sampler_error
+from shapedp.privacy.losses.gaussian import renyi_order
+from shapedp.sampling import Source
+
+SCHEMA = 1
+HATS = tuple(order for order in ORDERS if order < 1000)  # orders of the second term
+LEAST_GAMMA = 1e-4
+MOST_RUNS = 10**6  # (1 - gamma)^MOST_RUNS is below 2^-140
+SAMPLER = 2.0**-100  # what the drawn number of runs may be off its law, in total variation
+_UP = 1 + 2.0**-40
+
+
+def expected_runs(gamma: float) -> float:
+    """E K = (1/gamma - 1)/log(1/gamma) of the logarithmic law P(K = k) ~ (1 - gamma)^k/k."""
+    return (1 / gamma - 1) / math.log(1 / gamma)
+
+
+def gamma_for(runs: float) -> float:
+    """The gamma at which about `runs` runs are expected."""
+    mean = real("repeats", runs)
+    if not 1 < mean <= 1000:
+        raise ValueError(f"repeats must lie in (1, 1000], got {runs!r}")
+    return last_true(lambda gamma: expected_runs(gamma) >= mean, LEAST_GAMMA, 1 - 1e-9, relative=2.0**-40)
+
+
+def draw_runs(gamma: float, source: Source) -> int:
+    """K by inversion of its distribution function in 60 digits, from 128 uniform bits.
+
+    Guarantee: within `SAMPLER` of the law in total variation; more than 10^6 runs are cut off.
+    """
+    first, second = (int(word) for word in source.words(2))
+    with localcontext() as context:
+        context.prec = 60
+        uniform = (Decimal(first * 2**64 + second) + Decimal("0.5")) / Decimal(2**128)
+        kept = 1 - Decimal(gamma)
+        total, power = Decimal(0), 1 / -Decimal(gamma).ln()
+        for k in range(1, MOST_RUNS):
+            power *= kept
+            total += power / k
+            if uniform < total:
+                return k
+    return MOST_RUNS
+
+
+@dataclass(frozen=True)
+class RepeatedLoss(Loss):
+    """The best of K runs of a mechanism, K from the logarithmic law with parameter gamma, only the best shown.
+
+    Guarantee: an upper bound; with R the Renyi divergence of one run and any order h >= 1,
+    R'(a) <= R(a) + (1 - 1/h) R(h) + log(1/gamma)/h + log(E K)/(a - 1); the lower end is 0.
+    Reference: Papernot and Steinke 2022, Theorem 2 with eta = 0.
+    """
+
+    run: Loss
+    gamma: float
+
+    def __post_init__(self) -> None:
+        if not LEAST_GAMMA <= real("gamma", self.gamma) < 1:
+            raise ValueError(f"gamma must lie in [{LEAST_GAMMA:g}, 1), got {self.gamma!r}")
+
+    @property
+    def _extra(self) -> float:
+        """The least (1 - 1/h) R(h) + log(1/gamma)/h over a grid of orders h; h = 1 costs log(1/gamma)."""
+        whole = math.log(1 / self.gamma)
+        found = [(1 - 1 / h) * self.run.renyi(h).upper + whole / h for h in HATS]
+        return min(whole, *found) * _UP
+
+    def renyi(self, alpha: float) -> Bracket:
+        order = renyi_order(alpha)
+        runs = max(math.log(expected_runs(self.gamma)), 0.0)
+        return Bracket(0.0, (self.run.renyi(order).upper + self._extra + runs / (order - 1)) * _UP)
+
+    def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
+        at = np.asarray(epsilon, dtype=np.float64)
+        extra, runs = self._extra, max(math.log(expected_runs(self.gamma)), 0.0)
+        curve = [(a, (self.run.renyi(a).upper + extra + runs / (a - 1)) * _UP) for a in ORDERS]
+
+        def bound(points: Floats) -> Floats:
+            found = [min(rdp_to_delta(a, value, float(e)) for a, value in curve) for e in points.reshape(-1)]
+            return np.array(found).reshape(points.shape)
+
+        return np.zeros(at.shape), with_sampler_error(bound, at, SAMPLER)
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """Runs of one subject (a mechanism, a plan's step, a Gaussian loss), the best of K of them shown.
+
+    Guarantee: every run spends at most what `subject` does, in Renyi divergence of every order.
+    """
+
+    subject: Any
+    gamma: float
+    adjacency: str | None = None
+
+    @property
+    def loss(self) -> Loss:
+        """The loss of all runs together."""
+        return RepeatedLoss(loss_from(self.subject), self.gamma)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object from which `from_json` restores an equal repetition."""
+        run = Step(self.subject).to_json()
+        return {
+            "schema": SCHEMA,
+            "kind": "repetition",
+            "run": run,
+            "gamma": self.gamma,
+            "adjacency": self.adjacency,
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Repetition:
+        """What `to_json` wrote."""
+        if not isinstance(data, dict) or data.get("kind") != "repetition" or data.get("schema") != SCHEMA:
+            raise ValueError(f"not a repetition of schema {SCHEMA}")
+        try:
+            plan = Plan.from_json({"schema": 1, "steps": [data["run"]]})
+            return cls(plan.steps[0].subject, data["gamma"], data.get("adjacency"))
+        except KeyError as missing:
+            raise ValueError(f"repetition lacks the field {missing}") from None
+
+
+KINDS["repetition"] = Repetition  # certificates of searches can be recomputed
+
+
+def gaussian_run(gamma: float, epsilon: float, delta: float) -> GaussianLoss:
+    """The largest mu of one run at which the best of K runs meets (epsilon, delta)."""
+
+    def holds(mu: float) -> bool:
+        return RepeatedLoss(GaussianLoss(mu), gamma).delta(epsilon).upper <= delta
+
+    return GaussianLoss(last_true(holds, 1e-9, 1e6, relative=2.0**-30))

@@ -1,0 +1,213 @@
+"""Hyper-parameters chosen on the data, with the choice inside the accounting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import MetaEstimatorMixin, clone, is_classifier
+from sklearn.model_selection import ParameterGrid
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from shapedp.accounting.repeat import HATS, Repetition, draw_runs, gamma_for, gaussian_run
+from shapedp.learn.base import PrivateEstimator, checked_rows
+from shapedp.mechanisms import Additive, mechanism_from_json
+from shapedp.noise import Gaussian
+from shapedp.numerics.checks import positive
+from shapedp.privacy import GaussianLoss
+from shapedp.privacy.conversions import ORDERS
+from shapedp.sampling import Source, source
+from shapedp.sensitivity import Adjacency, Box
+
+Floats = NDArray[np.float64]
+_UP = 1 + 2.0**-40
+
+
+def _best_has(name: str) -> Any:
+    def check(search: Any) -> bool:
+        return hasattr(getattr(search, "best_estimator_", search.estimator), name)
+
+    return check
+
+
+class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
+    """The best of a random number of private fits, in place of a grid search, under (epsilon, delta) in all.
+
+    Each run draws one of the `candidates` (a list of parameter dicts, or a dict of lists: their grid), fits a clone of
+    `estimator` to all but a `holdout` share of the records, and scores it there with noise; the run of the best score
+    is kept, nothing else is shown. The number of runs is random with mean `repeats` (logarithmic law): a fixed number
+    would have to be paid for run by run. The score of a record is 1 or 0 (right or wrong class) or, for a
+    regression, 1 - min(error/score_bound, 1)^2.
+
+    Fitted: `best_estimator_`, `best_params_`, `best_score_` (noisy, a mean over the records held out), `privacy_`,
+    `run_epsilon_` and `run_delta_` (the claim of each fit). The time a search takes shows the number of runs.
+
+    Guarantee: one run spends at most the mu of `run_epsilon_`, `run_delta_`: a record is either fitted or held
+    out, so the fit and the score do not add up. The estimator must certify that; otherwise an error.
+    Reference: Papernot and Steinke 2022, Theorem 2; Liu and Talwar 2019.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        candidates: Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]],
+        *,
+        epsilon: float,
+        delta: float,
+        repeats: float = 10.0,
+        holdout: float = 0.2,
+        score_bound: float | None = None,
+        adjacency: Adjacency = "zero-out",
+        random_state: Any = None,
+        unsafe: bool = False,
+    ) -> None:
+        self.estimator = estimator
+        self.candidates = candidates
+        self.epsilon = epsilon
+        self.delta = delta
+        self.repeats = repeats
+        self.holdout = holdout
+        self.score_bound = score_bound
+        self.adjacency = adjacency
+        self.random_state = random_state
+        self.unsafe = unsafe
+
+    def fit(self, X: Any, y: Any) -> PrivateSearch:
+        """Fit to features X and a target y, both in memory."""
+        epsilon, delta, adjacency = self._claim()
+        candidates = self._candidates()
+        gamma = gamma_for(self.repeats)
+        run = gaussian_run(gamma, epsilon, delta)
+        run_epsilon, run_delta = _claim_within(run, delta)
+        rng = self._rng()
+        randomness = source(rng)
+        parts = self._parts(X, y, randomness)
+        self.privacy_ = self._certify([Repetition(run, gamma, adjacency)])
+        score = Additive(Gaussian(_UP / run.mu, 1), Box([1.0], adjacency=adjacency), epsilon, delta)
+        best = None
+        for _ in range(draw_runs(gamma, randomness)):
+            chosen = candidates[_below(len(candidates), randomness)]
+            model = clone(self.estimator).set_params(**chosen)
+            model.set_params(epsilon=run_epsilon, delta=run_delta, adjacency=adjacency, random_state=rng)
+            model.fit(*parts[:2])
+            if not self.unsafe:
+                _require(model, run, adjacency)
+            total = score.release([self._utility(model, *parts[2:])], rng=rng, unsafe=self.unsafe).value[0]
+            if best is None or total > best[0]:
+                best = (float(total), model, chosen)
+        assert best is not None
+        self.best_estimator_, self.best_params_ = best[1], dict(best[2])
+        self.best_score_ = best[0] / parts[2].shape[0]
+        self.run_epsilon_, self.run_delta_ = run_epsilon, run_delta
+        if hasattr(self.best_estimator_, "classes_"):
+            self.classes_ = self.best_estimator_.classes_
+        return self
+
+    @available_if(_best_has("predict"))  # type: ignore[untyped-decorator]
+    def predict(self, X: Any) -> Any:
+        """Predictions of the best estimator."""
+        return self._best().predict(self._rows(X))
+
+    @available_if(_best_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the best estimator."""
+        return self._best().predict_proba(self._rows(X))
+
+    @available_if(_best_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Any:
+        """Decision values of the best estimator."""
+        return self._best().decision_function(self._rows(X))
+
+    @available_if(_best_has("score"))  # type: ignore[untyped-decorator]
+    def score(self, X: Any, y: Any) -> float:
+        """The score of the best estimator on given records; nothing about it is private."""
+        return float(self._best().score(self._rows(X), y))
+
+    def _best(self) -> Any:
+        check_is_fitted(self)
+        return self.best_estimator_
+
+    def _rows(self, x: Any) -> Any:
+        return checked_rows(self, x, reset=False)
+
+    def _candidates(self) -> list[dict[str, Any]]:
+        given = list(ParameterGrid(self.candidates)) if isinstance(self.candidates, Mapping) else list(self.candidates)
+        if not given or not all(isinstance(one, Mapping) for one in given):
+            raise ValueError("candidates must be a non-empty list of parameter dicts, or a dict of lists")
+        taken = {"epsilon", "delta", "adjacency", "random_state", "unsafe"}
+        for one in given:
+            clone(self.estimator).set_params(**one)
+            if taken & set(one):
+                raise ValueError(f"candidates cannot set {', '.join(sorted(taken & set(one)))}: the search does")
+        if not is_classifier(self.estimator):
+            positive("score_bound", self.score_bound)
+        return [dict(one) for one in given]
+
+    def _parts(self, x: Any, y: Any, randomness: Source) -> tuple[Any, Any, Any, Any]:
+        """Records to fit and records held out, drawn whatever they hold."""
+        if not 0 < positive("holdout", self.holdout) < 1:
+            raise ValueError(f"holdout must lie in (0, 1), got {self.holdout!r}")
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        rows, target = checked_rows(self, x), column_or_1d(y, warn=True)
+        records = rows.shape[0]
+        if len(target) != records:
+            raise ValueError(f"x and y must have as many rows as each other, got {records} and {len(target)}")
+        if records < 2:
+            raise ValueError("a search needs at least 2 records, one of them held out, got n_samples = 1")
+        held = min(max(round(records * self.holdout), 1), records - 1)
+        order = np.argsort(randomness.words(records), kind="stable")
+        fitted, out = order[held:], order[:held]
+        return rows[fitted], target[fitted], rows[out], target[out]
+
+    def _utility(self, model: Any, x: Any, y: Any) -> float:
+        """The sum over records of a score in [0, 1]; a record that cannot be scored counts 0."""
+        predicted, target = model.predict(x), np.asarray(y)
+        if is_classifier(model):
+            return float((predicted == target).sum())
+        with np.errstate(all="ignore"):
+            part = np.minimum(np.abs(predicted - target) / self.score_bound, 1.0)
+            steps = np.floor((1 - np.square(np.nan_to_num(part, nan=1.0))) * 2.0**30)
+        return float(steps.sum()) * 2.0**-30
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import get_tags
+
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.estimator_type, tags.classifier_tags = inner.estimator_type, inner.classifier_tags
+        tags.regressor_tags, tags.target_tags = inner.regressor_tags, inner.target_tags
+        return tags
+
+
+def _claim_within(run: GaussianLoss, delta: float) -> tuple[float, float]:
+    """(epsilon, delta) whose Gaussian has at most the mu of a run."""
+    for smaller in (delta, *(delta * 10.0**-k for k in range(1, 30))):
+        epsilon = run.epsilon(smaller).lower
+        if epsilon > 0:
+            return epsilon, smaller
+    raise ValueError("delta is too large for a search: ask for a smaller one")
+
+
+def _below(bound: int, randomness: Source) -> int:
+    """A number in [0, bound), uniform up to 2^-60."""
+    return int(randomness.words(1)[0]) * bound >> 64
+
+
+def _require(model: Any, run: GaussianLoss, adjacency: Adjacency) -> None:
+    """Raise unless the certificate of a fit stays within a run at every order that the accounting uses."""
+    certificate = model.privacy_
+    loss = mechanism_from_json(dict(certificate.subject)).loss
+    within = isinstance(loss, GaussianLoss) and loss.mu <= run.mu
+    if not within:
+        try:
+            within = all(loss.renyi(a).upper <= run.renyi(a).lower for a in {*ORDERS, *HATS})
+        except ValueError:
+            within = False
+    if not within or certificate.adjacency != adjacency:
+        raise ValueError(
+            f"{type(model).__name__} does not certify a Renyi divergence within mu = {run.mu:.4g} at every order "
+            f"under {adjacency!r}: use a solver with Gaussian noise, or choose parameters on public data"
+        )
