@@ -144,11 +144,14 @@ class Polar(ABC):
         self, gradients: ArrayLike, *, rng: np.random.Generator | None = None, unsafe: bool = False
     ) -> Direction:
         """The noisy mean of per-example gradients, one per row."""
-        rows = _rows(gradients, self.dim)
-        if not unsafe:
-            self.certificate.require()
-        polar = self.additive.release(self.query(rows), rng=rng, unsafe=unsafe)
-        return Direction(self.vector(np.asarray(polar.value)), polar)
+        return self.release_query(self.query(gradients), rng=rng, unsafe=unsafe)
+
+    def release_query(
+        self, answer: ArrayLike, *, rng: np.random.Generator | None = None, unsafe: bool = False
+    ) -> Direction:
+        """The same from (norm, angles) that `query` gave, or that sums kept elsewhere give."""
+        noisy = self.additive.release(answer, rng=rng, unsafe=unsafe)
+        return Direction(self.vector(np.asarray(noisy.value)), noisy)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `from_json` restores an equal mechanism."""
