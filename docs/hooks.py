@@ -1,4 +1,4 @@
-"""What the documentation builds by itself: page order, packages of the reference, benchmark tables."""
+"""What the documentation builds by itself: page order, packages of the reference, tables of stored results."""
 
 from __future__ import annotations
 
@@ -10,11 +10,23 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 FIRST = (
     "index.md",
-    "tutorial.md",
+    "tutorials/1-choose-a-mechanism.md",
+    "tutorials/2-release-a-table.md",
+    "tutorials/3-regression-on-a-large-file.md",
+    "tutorials/4-train-a-network.md",
+    "tutorials/5-audit-your-mechanism.md",
+    "tutorials/6-keep-a-budget.md",
+    "notation.md",
     "families.md",
     "audit.md",
     "threat-model.md",
+    "known-issues.md",
+    "claims.md",
+    "reproductions.md",
     "benchmarks.md",
+    "comparison.md",
+    "migrating.md",
+    "adding-a-mechanism.md",
     "api.md",
     "decisions.md",
 )
@@ -35,6 +47,7 @@ PACKAGES = (
     "report",
     "numerics",
 )
+MOST_ROWS = 40
 NO_BENCHMARKS = "No results are stored yet; `make bench` writes them."
 
 
@@ -50,6 +63,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Fill in the places that are marked in the pages."""
     if page.file.src_uri == "benchmarks.md":
         return markdown.replace("<!-- benchmark tables -->", benchmark_tables(ROOT / "benchmarks" / "results"))
+    if page.file.src_uri == "reproductions.md":
+        return markdown.replace("<!-- reproductions -->", reproductions(ROOT / "experiments"))
     if page.file.src_uri == "api.md":
         return markdown.replace("<!-- packages -->", package_sections(ROOT / "src" / "shapedp"))
     return markdown
@@ -63,6 +78,34 @@ def package_sections(source: Path) -> str:
         if init.exists() and ast.parse(init.read_text(encoding="utf-8")).body:
             sections.append(f"## shapedp.{name}\n\n::: shapedp.{name}\n")
     return "\n".join(sections)
+
+
+def reproductions(folder: Path) -> str:
+    """Every figure and table of the papers with its state, then the stored tables."""
+    from shapedp.claims.harness import published
+
+    lines: list[str] = []
+    entries = published(folder)
+    for paper in dict.fromkeys(entry.paper for entry in entries):
+        lines += [f"## {paper}", "", "| published | title | state | why |", "|---|---|---|---|"]
+        chosen = [entry for entry in entries if entry.paper == paper]
+        lines += [f"| {e.name} | {cell(e.title)} | {e.state} | {cell(e.why)} |" for e in chosen]
+        lines.append("")
+        for item in dict.fromkeys(entry.item for entry in chosen if entry.item):
+            stored = folder / "results" / (item.replace("/", "-") + ".json")
+            if stored.is_file():
+                lines += reproduced_table(json.loads(stored.read_text(encoding="utf-8")))
+    return "\n".join(lines)
+
+
+def reproduced_table(data: dict[str, Any]) -> list[str]:
+    size = "published size" if data["full"] else "quick run"
+    lines = [f"### {data['item']}", "", f"{data['title']} ({size}; `shapedp reproduce {data['item']}`).", ""]
+    lines += ["| " + " | ".join(cell(str(h)) for h in data["headers"]) + " |", "|---" * len(data["headers"]) + "|"]
+    for row in data["rows"][:MOST_ROWS]:
+        lines.append("| " + " | ".join(cell(f"{v:.4g}" if isinstance(v, float) else str(v)) for v in row) + " |")
+    left = len(data["rows"]) - MOST_ROWS
+    return [*lines, "", *([f"{left} more rows in the JSON.", ""] if left > 0 else []), data["note"], ""]
 
 
 def benchmark_tables(folder: Path) -> str:

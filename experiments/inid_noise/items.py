@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from shapedp.claims.harness import Item, Progress, Table
+from shapedp.claims.harness import Item, Progress, Table, compared
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from exact_laplace import ratios
-from inid_figures import CURVES, K, gaussian_error, laplace_error
+from inid_figures import CURVES, K, crossing, gaussian_error, laplace_error, reductions
 from inid_profiles import decibel, profile
 from inid_tables import EPSILONS, PRINTED, absolute_errors
 
@@ -45,7 +46,9 @@ def _dims(full: bool) -> list[float]:
 def figure_1(full: bool, progress: Progress) -> Table:
     """Gaussian noise over K, delta = 1e-6, epsilon = 0.5, unit l2 sensitivity."""
     curves = {name: lambda k, name=name: decibel(gaussian_error(name, int(k))) for name in CURVES}
-    return _figure(_dims(full), "K", curves, progress)
+    printed = [*zip(CURVES[1:], reductions()["gaussian"], (1.145, 2.442, 9.658), strict=True)]
+    printed.append(("saturation", decibel(gaussian_error("exponential", 200)), 21.477))
+    return replace(_figure(_dims(full), "K", curves, progress), **compared(printed, 6e-4))
 
 
 def figure_2(full: bool, progress: Progress) -> Table:
@@ -58,7 +61,9 @@ def figure_3(full: bool, progress: Progress) -> Table:
     """Laplace noise over epsilon at K = 20, unit l1 sensitivity."""
     x = [0.1 * i for i in range(1, 21)] if full else [0.1, 0.5, 1.0, 2.0]
     curves = {name: lambda e, name=name: decibel(laplace_error(name, K, e)) for name in CURVES}
-    return _figure(x, "epsilon", curves, progress)
+    printed = [*zip(CURVES[1:], reductions()["laplace"], (0.546, 1.39, 7.609), strict=True)]
+    printed.append(("saturation in dB (two digits exchanged)", decibel(laplace_error("exponential", 200)), 14.243))
+    return replace(_figure(x, "epsilon", curves, progress), **compared(printed, 8e-4))
 
 
 def figure_4(full: bool, progress: Progress) -> Table:
@@ -67,7 +72,8 @@ def figure_4(full: bool, progress: Progress) -> Table:
     for name in ("uniform", "exponential"):
         curves[f"Gaussian, {name}"] = lambda k, name=name: decibel(gaussian_error(name, int(k)))
         curves[f"Laplace, {name}"] = lambda k, name=name: decibel(laplace_error(name, int(k), norm=2))
-    return _figure(_dims(full), "K", curves, progress)
+    first = crossing("uniform", 12)[0]
+    return replace(_figure(_dims(full), "K", curves, progress), **compared([("crossing K", first, 9)], 0))
 
 
 def table_2(full: bool, progress: Progress) -> Table:
@@ -77,7 +83,10 @@ def table_2(full: bool, progress: Progress) -> Table:
         printed = [row[done] for row in PRINTED.values()]
         rows.append((epsilon, *absolute_errors(epsilon), *printed))
         progress(done + 1, len(EPSILONS), f"epsilon {epsilon:g}")
-    return Table(headers=("epsilon", *PRINTED, *(f"{name}, printed" for name in PRINTED)), rows=tuple(rows))
+    half = len(PRINTED)
+    pairs = [(f"epsilon {row[0]:g}", row[1 + i], row[1 + half + i]) for row in rows for i in range(half)]
+    headers = ("epsilon", *PRINTED, *(f"{name}, printed" for name in PRINTED))
+    return Table(headers=headers, rows=tuple(rows), **compared(pairs, 2e-3))
 
 
 def exact(full: bool, progress: Progress) -> Table:

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from shapedp import GaussianLoss
-from shapedp.claims.harness import Item, Progress, Table
+from shapedp.claims.harness import Item, Progress, Table, compared
 from shapedp.claims.product_noise import exact_delta
 from shapedp.mechanisms.families.radial import best_shape
 from shapedp.noise.radial import Radial, chi
@@ -152,7 +152,10 @@ def figure_9(full: bool, progress: Progress) -> Table:
         curves.append((f"exact, M = {dim:g}", tuple(shares.tolist()), (exact,) * len(shares)))
         progress(done, 2, f"M = {dim:g}")
     headers = ("M", "(13)", "(19) at M/2", "q* of Proposition 6 at that lambda", "exact delta")
-    return Table(headers, tuple(rows), tuple(curves), ("q/M", "delta at epsilon = 0.1"), (False, True))
+    printed = ((1.144e-6, 2.318e-6), (1.144e-7, 2.318e-7))
+    pairs = [(headers[i], row[i], pair[i - 1]) for row, pair in zip(rows, printed, strict=True) for i in (1, 2)]
+    axes = ("q/M", "delta at epsilon = 0.1")
+    return Table(headers, tuple(rows), tuple(curves), axes, (False, True), **compared(pairs, 5e-4))
 
 
 def corollaries(full: bool, progress: Progress) -> Table:
@@ -166,8 +169,10 @@ def corollaries(full: bool, progress: Progress) -> Table:
         )
         progress(done, len(dims), f"M = {dim:g}")
     curves = (("f(M)", tuple(float(row[0]) for row in rows), tuple(row[1] for row in rows)),)
-    note = f"limit 1/(4 e log(1.25/delta)) = 1/{4 * math.e * math.log(1.25e5):.1f}; f < 1 from M = 12 on"
-    return Table(("M", "f(M)", "claimed delta", "exact delta"), tuple(rows), curves, ("M", "f(M)"), (True, True), note)
+    limit = 4 * math.e * math.log(1.25e5)
+    note = f"limit 1/(4 e log(1.25/delta)) = 1/{limit:.1f}; f < 1 from M = 12 on"
+    headers, state = ("M", "f(M)", "claimed delta", "exact delta"), compared([("inverse limit", limit, 127.0)], 8e-3)
+    return Table(headers, tuple(rows), curves, ("M", "f(M)"), (True, True), note, **state)
 
 
 def sceptic(full: bool, progress: Progress) -> Table:

@@ -9,7 +9,7 @@ import math
 import pytest
 
 from shapedp.claims import CLAIMS, check, verify_all
-from shapedp.claims.harness import experiments_folder, find_item, items, reproduce
+from shapedp.claims.harness import STATES, Table, compared, experiments_folder, find_item, items, published, reproduce
 from shapedp.claims.seal import unsealed
 from shapedp.cli import main
 
@@ -90,3 +90,19 @@ def test_items_are_found_and_run(tmp_path):
     assert data["item"] == "product-noise/figure-9"
     with pytest.raises(ValueError, match="no item"):
         find_item("product-noise/none", folder)
+
+
+def test_every_figure_and_table_has_a_state():
+    listed = published(experiments_folder())
+    assert len({(entry.paper, entry.name) for entry in listed}) == len(listed)
+    for entry in listed:
+        assert entry.state in (*STATES, "a drawing"), f"{entry.paper}/{entry.name}: {entry.state}"
+        assert entry.why or entry.state != "differs", entry.name
+
+
+def test_numbers_apart_are_a_difference_with_its_reason():
+    assert compared([("a", 1.001, 1.0)], 0.01) == {"state": "reproduced", "why": ""}
+    assert compared([("a", 1.0, 1.0), ("b", 2.0, 1.0)], 0.01)["why"] == "b: computed 2, printed 1"
+    assert compared([("a", float("nan"), 1.0)], 0.01)["state"] == "differs"
+    with pytest.raises(ValueError, match="reason"):
+        Table(("a",), ((1,),), state="differs")

@@ -5,17 +5,23 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 Progress = Callable[[int, int, str], None]
+REPRODUCED, DIFFERS, COMPUTED, ABSENT = "reproduced", "differs", "computed", "data not at hand"
+STATES = (REPRODUCED, DIFFERS, COMPUTED, ABSENT)  # computed: the paper prints no number to compare with
 
 
 @dataclass(frozen=True)
 class Table:
-    """What an item found: rows under headers, and curves (name, x, y) for its picture."""
+    """What an item found: rows under headers, and curves (name, x, y) for its picture.
+
+    `state` says how it compares with the numbers that the paper prints, `why` why it differs.
+    """
 
     headers: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -23,6 +29,22 @@ class Table:
     axes: tuple[str, str] = ("", "")
     log: tuple[bool, bool] = (True, True)
     note: str = ""
+    state: str = COMPUTED
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        if self.state not in STATES or (self.state == DIFFERS and not self.why):
+            raise ValueError(f"state must be one of {', '.join(STATES)}, with a reason where it differs")
+
+
+def compared(pairs: Iterable[tuple[str, float, float]], within: float) -> dict[str, str]:
+    """state and why of a table, from (what, computed, printed): reproduced if all agree within a relative error."""
+    apart = [
+        f"{what}: computed {computed:.4g}, printed {printed:.4g}"
+        for what, computed, printed in pairs
+        if not abs(computed - printed) <= within * abs(printed)
+    ]
+    return {"state": DIFFERS if apart else REPRODUCED, "why": "; ".join(apart)}
 
 
 @dataclass(frozen=True)
@@ -73,13 +95,54 @@ def reproduce(name: str, item: Item, out: Path, *, full: bool, progress: Progres
         "rows": table.rows,
         "curves": [{"name": n, "x": x, "y": y} for n, x, y in table.curves],
         "note": table.note,
+        "state": table.state,
+        "why": table.why,
     }
     written = [stem.with_suffix(".json")]
-    written[0].write_text(json.dumps(data, indent=1) + "\n")
+    _write(written[0], json.dumps(data, indent=1) + "\n")
     picture = stem.with_suffix(".png")
     if table.curves and _draw(table, item.title, picture):
         written.append(picture)
     return table, written
+
+
+@dataclass(frozen=True)
+class Published:
+    """A figure or table of a paper, the item that computes it, and how it stands."""
+
+    paper: str
+    name: str
+    title: str
+    item: str
+    state: str
+    why: str
+
+
+def published(folder: Path) -> list[Published]:
+    """Every figure and table of the papers, from published.toml, with the state of the stored results.
+
+    An item without a stored result is "not run"; what no item computes states its own reason in the list.
+    """
+    entries = tomllib.loads((folder / "published.toml").read_text(encoding="utf-8"))["entry"]
+    known = dict(items(folder))
+    found = []
+    for entry in entries:
+        item = entry.get("item", "")
+        state, why = entry.get("state", ""), entry.get("why", "")
+        if item:
+            if item not in known:
+                raise ValueError(f"published.toml names the item {item}, which does not exist")
+            stored = folder / "results" / (item.replace("/", "-") + ".json")
+            data = json.loads(stored.read_text(encoding="utf-8")) if stored.is_file() else {"state": "not run"}
+            state, why = data["state"], data.get("why", "") or why
+        found.append(Published(entry["paper"], entry["name"], entry["title"], item, state, why))
+    return found
+
+
+def _write(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
 
 
 def _module(path: Path) -> Any:

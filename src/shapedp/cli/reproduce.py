@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from shapedp.claims.harness import experiments_folder, find_item, items, reproduce
+from shapedp.claims.harness import Published, experiments_folder, find_item, items, published, reproduce
 from shapedp.cli.options import add_json
 from shapedp.cli.output import DONE, print_json, table
 
@@ -18,10 +20,13 @@ def register(commands: Any) -> None:
         "reproduce",
         help="compute a published table or figure again",
         description="Run one item of experiments/: a table on the screen, a JSON file and a picture. Without an item, "
-        "list them.",
+        "list them. States: reproduced (the printed numbers come out), differs (and why), computed (the paper prints "
+        "no numbers), data not at hand.",
         epilog="example: shapedp reproduce product-noise/figure-4",
     )
     parser.add_argument("item", nargs="?", metavar="PAPER/ITEM", help="such as product-noise/figure-4")
+    parser.add_argument("--list", action="store_true", help="every figure and table of the papers, and how it stands")
+    parser.add_argument("--all", action="store_true", help="run every item")
     parser.add_argument("--full", action="store_true", help="the published size instead of a quick run")
     parser.add_argument("-o", "--out", type=Path, default=Path("reproduced"), help="folder for JSON and picture")
     parser.add_argument("--experiments", type=Path, help="the experiments folder (default: the nearest one)")
@@ -32,6 +37,10 @@ def register(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run one item, or list them."""
     folder = options.experiments or experiments_folder()
+    if options.list:
+        return _list(published(folder), options.json)
+    if options.all:
+        return _all(folder, options)
     if options.item is None:
         known = [(name, item.title) for name, item in items(folder)]
         if options.json:
@@ -49,6 +58,28 @@ def run(options: argparse.Namespace) -> int:
         if found.note:
             print(found.note)
         print("wrote " + ", ".join(str(path) for path in written))
+    return DONE
+
+
+def _list(entries: list[Published], as_json: bool) -> int:
+    if as_json:
+        print_json([asdict(entry) for entry in entries])
+    else:
+        rows = [(e.paper, e.name, e.state, e.item or "-", e.why or e.title) for e in entries]
+        print(table(("paper", "published", "state", "item", "title, or why it differs"), rows))
+    return DONE
+
+
+def _all(folder: Path, options: argparse.Namespace) -> int:
+    rows = []
+    for name, item in items(folder):
+        start = time.perf_counter()
+        found, _ = reproduce(name, item, options.out, full=options.full, progress=_progress)
+        rows.append((name, found.state, f"{time.perf_counter() - start:.1f}", found.why))
+        if not options.json:
+            print(f"{rows[-1][2]:>7} s  {name}: {found.state}", flush=True)
+    if options.json:
+        print_json([dict(zip(("item", "state", "seconds", "why"), row, strict=True)) for row in rows])
     return DONE
 
 
