@@ -16,7 +16,8 @@ from shapedp.datasets import load_mnist
 from shapedp.mechanisms import Additive, AngleWindows, MeanAngles
 from shapedp.mechanisms.angles import polar
 from shapedp.noise import Gaussian
-from shapedp.recipes.geodp import geodp, noise_multiplier
+from shapedp.privacy import GaussianLoss
+from shapedp.recipes.geodp import geodp
 from shapedp.sensitivity import L2
 
 Floats = NDArray[np.float64]
@@ -57,8 +58,8 @@ class Regression:
 
 
 def mechanism(problem: Regression, method: str, *, batch: int, sigma: float, beta: float) -> Any:
-    """What releases a step, at the claim of the Gaussian mechanism with noise multiplier sigma; None without noise."""
-    claim = {"epsilon": noise_multiplier(1.0, DELTA) / sigma, "delta": DELTA}
+    """What releases a step, at the exact epsilon of DP-SGD with noise multiplier sigma; None without noise."""
+    claim = {"epsilon": GaussianLoss(1 / sigma).epsilon(DELTA).upper * (1 + 1e-6), "delta": DELTA}
     size = {"dim": problem.dim, "batch": batch, **claim}
     if method == "no noise":
         return None
