@@ -2,7 +2,7 @@
 
 Two scalings. "paper": rows of x divided by the largest norm, y by the largest magnitude in the training part, no
 intercept: this touches private data and is here for comparison only. "public": every column mapped to [-1, 1] by a
-public range (documented, or a round number chosen once), clipped, with an intercept.
+public range (documented, or a round number chosen once), clipped, with an intercept; for the real sets.
 """
 
 from __future__ import annotations
@@ -75,9 +75,6 @@ RANGES: dict[str, tuple[Any, tuple[float, float]]] = {
         (0.0, 50.0),
     ),
     "california": (_range([0, 0, 0, 0, 0, 0, 32, -125], [15, 52, 15, 5, 5000, 10, 42, -114]), (0.0, 5.0)),
-    "mlp": (_range([0.0] * 512, [1.0] * 512), (-1.0, 1.0)),
-    "uniform": (_range([-1.0] * 512, [1.0] * 512), (-3.0, 3.0)),
-    "gaussian": (_range([-1.0] * 512, [1.0] * 512), (-1.0, 1.0)),
 }
 
 LOADERS: dict[str, Callable[[], Any]] = {
@@ -103,7 +100,7 @@ def parts(name: str, seed: int) -> tuple[Any, Any, Any, Any]:
         data = MAKERS[name](rng, rows=SYNTHETIC_ROWS, test_rows=SYNTHETIC_TEST, dtype=np.float64)
         return (*data.split("train"), *data.split("test"))
     data = LOADERS[name]()
-    x, y = (data.split("usual") if name == "tecator" else (data.x, data.y))
+    x, y = data.split("usual") if name == "tecator" else (data.x, data.y)
     order = rng.permutation(len(y))
     cut = round(0.8 * len(y))
     return x[order[:cut]], y[order[:cut]], x[order[cut:]], y[order[cut:]]
@@ -120,15 +117,10 @@ def case(name: str, scaling: str, seed: int = 0) -> Case:
     else:
         (lower, upper), (bottom, top) = RANGES[name]
         middle, half = (lower + upper) / 2, (upper - lower) / 2
-        radius = row_radius(name, half.size)
+        radius = math.sqrt(half.size)
         bounds = Bounds(radius, (top - bottom) / 2, intercept_constant(radius))
         x, x_test = (np.clip((part - middle) / half, -1, 1) for part in (x, x_test))
         y, y_test = y - (top + bottom) / 2, y_test - (top + bottom) / 2
         x_test = np.column_stack([x_test, np.full(len(x_test), bounds.constant)])
     train = moments(InMemory(np.ascontiguousarray(x), y), bounds)
     return Case(name, scaling, train, gram(np.column_stack([x_test, y_test])), len(y_test))
-
-
-def row_radius(name: str, columns: int) -> float:
-    """The feature bound of the public scaling: sqrt(d), or what is known about the law of a synthetic set."""
-    return {"gaussian": 4.0, "uniform": math.sqrt(columns / 3) * 1.1}.get(name, math.sqrt(columns))

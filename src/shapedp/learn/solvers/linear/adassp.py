@@ -6,10 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from shapedp.learn.moments import Moments
-from shapedp.learn.solvers.linear.problem import Draws, Floats, Problem, Solution, Solver
+from shapedp.learn.solvers.linear.problem import Draws, Problem, Solution, Solver, solved
 from shapedp.mechanisms import Additive
 from shapedp.noise import Gaussian
 from shapedp.numerics.gram import eigenvalue_error, least_eigenvalue
@@ -83,20 +82,12 @@ def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Soluti
     target = cross.release(moments.cross, **release).value
     off = float(square.law.marginal_scales()[1]) if order > 1 else float(square.law.marginal_scales()[0])
     ridge = max(0.0, off * math.sqrt(order * math.log(2 * order**2 / RHO)) - least)
-    return Solution(_solved(design + ridge * np.eye(order), target))
+    return Solution(solved(design + ridge * np.eye(order), target))
 
 
 def lowered(eigen: Additive) -> float:
     """By how much the noisy eigenvalue is lowered: sqrt(log(6/delta)) standard deviations, as printed."""
     return float(eigen.law.scales[0]) * math.sqrt(math.log(6 / eigen.delta))
-
-
-def _solved(matrix: Floats, target: Floats) -> Floats:
-    """The solution of a symmetric system, of least norm where it is singular."""
-    try:
-        return np.asarray(linalg.solve(matrix, target, assume_a="sym", check_finite=False))
-    except (linalg.LinAlgError, linalg.LinAlgWarning):
-        return np.asarray(np.linalg.pinv(matrix, hermitian=True) @ target)
 
 
 ADASSP = Solver(_published, solve)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from shapedp.learn.moments import Bounds, Moments
-from shapedp.learn.solvers.linear.problem import Draws, Floats, Problem, Solution, Solver
+from shapedp.learn.solvers.linear.problem import Draws, Floats, Problem, Solution, Solver, solved
 from shapedp.learn.solvers.linear.shrink import NoisyMoments, Shrunk, shrunk
 from shapedp.learn.solvers.linear.suffstats import positive_part
 from shapedp.mechanisms import AdaptiveMixing, Mixing
@@ -91,7 +91,8 @@ def covariance(total: Floats, variance: float, found: Shrunk, rows: int, records
 
 def least_squares(rows: Floats) -> Floats:
     """The least-squares weights of the last column on the others, of least norm where they are not unique."""
-    return np.asarray(np.linalg.lstsq(rows[:, :-1], rows[:, -1], rcond=None)[0])
+    total = rows.T @ rows
+    return solved(total[:-1, :-1], total[:-1, -1])
 
 
 MIXING = Solver(mechanisms, solve)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
 from shapedp.learn.moments import Bounds, Moments
 from shapedp.numerics.gram import gram_error
@@ -60,3 +62,13 @@ class Solver:
     mechanisms: Callable[[Problem], tuple[Any, ...]]
     solve: Callable[[Moments, tuple[Any, ...], Draws], Solution]
     adjacencies: tuple[Adjacency, ...] = ("zero-out", "replace")
+
+
+def solved(matrix: Floats, target: Floats) -> Floats:
+    """The solution of a symmetric system, of least norm where it is singular."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", linalg.LinAlgWarning)
+            return np.asarray(linalg.solve(matrix, target, assume_a="sym", check_finite=False))
+    except (linalg.LinAlgError, linalg.LinAlgWarning):
+        return np.asarray(np.linalg.pinv(matrix, hermitian=True) @ target)
