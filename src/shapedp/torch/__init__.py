@@ -2,6 +2,7 @@
 
 from shapedp.torch.accountant import Account, BudgetError
 from shapedp.torch.clips import Adaptive, Auto, Clip, Flat, NormClip, PerLayer, PerValue
+from shapedp.torch.geodp import AngleWindows
 from shapedp.torch.layout import Layout
 from shapedp.torch.noise import GaussianNoise, LaplaceNoise, Noise, RadialNoise, TensorNoise
 from shapedp.torch.private import make_private
@@ -11,6 +12,7 @@ from shapedp.torch.training import Progress, Training
 __all__ = [
     "Account",
     "Adaptive",
+    "AngleWindows",
     "Auto",
     "BudgetError",
     "Clip",

@@ -61,10 +61,10 @@ def device_to_angles(x: Tensor) -> tuple[Tensor, Tensor]:
 def device_from_angles(norm: Tensor, angles: Tensor) -> Tensor:
     """The conversion back by tensor operations, in float64: log |R| is summed, signs are counted apart."""
     wide = angles.detach().double()
-    if not bool(torch.isfinite(wide).all()):
-        raise ValueError("angles must be finite")
-    half = torch.pi / 2
     lengths = norm.detach().double().to(wide.device).expand(wide.shape[:-1])
+    if not bool(torch.isfinite(wide).all() & torch.isfinite(lengths).all()):
+        raise ValueError("norm and angles must be finite")
+    half = torch.pi / 2
     slopes = torch.tan(wide)
     slopes = torch.where(wide.abs() == torch.pi, 0.0, slopes)
     logs = _running(-0.5 * torch.log1p(slopes.square()))
