@@ -75,33 +75,41 @@ class Partial:
 
     def __init__(self, columns: int, bounds: Bounds) -> None:
         self.columns, self.bounds = columns, bounds
-        self.records = self.blocks = 0
+        self.records = self.groups = 0
         beside = [bounds.constant] if bounds.constant > 0 else []
-        self.total = GramSum(np.array([*[bounds.feature] * columns, *beside, bounds.target]))
+        widths = np.array([*[bounds.feature] * columns, *beside, bounds.target])
+        self.total = GramSum(widths)
+        self._buffer = np.empty((0, len(widths)))
 
     def add(self, x: Any, y: Floats) -> None:
-        """Add records, in blocks of 1024."""
-        buffer = np.empty((min(BLOCK, len(y)), self.columns + (self.bounds.constant > 0) + 1))
-        for start in range(0, len(y), BLOCK):
-            piece = slice(start, start + BLOCK)
-            self.total.add(clipped(x[piece], y[piece], self.bounds, buffer))
-            self.blocks += 1
-        self.records += len(y)
+        """Add records, in groups of 4096 and blocks of 1024."""
+        records = len(y)
+        if len(self._buffer) < min(BLOCK, records):
+            self._buffer = np.empty((min(BLOCK, records), self._buffer.shape[1]))
+        with np.errstate(all="ignore"):
+            for start in range(0, records, CHUNK):
+                cuts = [slice(at, at + BLOCK) for at in range(start, min(start + CHUNK, records), BLOCK)]
+                self.total.add(clipped(x[cut], y[cut], self.bounds, self._buffer) for cut in cuts)
+                self.groups += 1
+        self.records += records
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_buffer": self._buffer[:0]}
 
     def merge(self, other: Partial) -> Partial:
         """Add what another part found."""
         self.total.merge(other.total)
         self.records += other.records
-        self.blocks += other.blocks
+        self.groups += other.groups
         return self
 
     def moments(self) -> Moments:
         """The sum so far."""
         if not self.records:
             raise ValueError("x must hold at least one record, got 0 records")
-        if self.blocks > most_blocks(self.records):
+        if self.groups > most_groups(self.records):
             raise ValueError(
-                f"{self.records} records came in {self.blocks} pieces, too many to bound their rounding: "
+                f"{self.records} records came in {self.groups} pieces, too many to bound their rounding: "
                 "merge them into pieces of 64 records or more"
             )
         return Moments(self.total.value(), self.records, self.bounds)
@@ -168,42 +176,49 @@ def clipped(x: Any, y: Floats, bounds: Bounds, buffer: Floats) -> Floats:
     Guarantee: |x|_2 <= bounds.feature exactly: a row is left as it is if its computed norm, rounding allowed for, is
     below the bound, otherwise scaled to just inside. No record depends on another.
     """
-    rows = buffer[: len(y)]
-    width = x.shape[1]
+    rows, width = buffer[: len(y)], x.shape[1]
     features = rows[:, :width]
-    with np.errstate(all="ignore"):
-        features[...] = x.toarray() if hasattr(x, "toarray") else x
-        square = np.einsum("ij,ij->i", features, features)
-        kept = np.isfinite(y)
-        slack = (width + 8) * 2.0**-52
-        outside = np.flatnonzero(~(square <= bounds.feature**2 * (1 - 2 * slack)))
-        if outside.size:
-            _pull(features, outside, square, bounds.feature, slack, kept)
+    plain = isinstance(x, np.ndarray) and x.dtype == np.float64 and x.flags.c_contiguous
+    square = squares(x) if plain else None
+    features[...] = x.toarray() if hasattr(x, "toarray") else x
+    if square is None:
+        square = squares(features)
     if bounds.constant > 0:
         rows[:, width] = bounds.constant
     np.clip(y, -bounds.target, bounds.target, out=rows[:, -1])
-    if not kept.all():
-        rows[~kept] = 0.0
+    slack = (width + 8) * 2.0**-52
+    if not square.max() <= bounds.feature**2 * (1 - 2 * slack):
+        _pull(rows, features, square, bounds.feature, slack)
+    odd = ~np.isfinite(y)
+    if odd.any():
+        rows[odd] = 0.0
     return rows
 
 
-def _pull(
-    features: Floats, outside: NDArray[np.int64], square: Floats, radius: float, slack: float, kept: NDArray[np.bool_]
-) -> None:
-    """Rows near or beyond the bound scaled inside; those whose square overflows by the exact clip, odd ones marked."""
-    plain = square[outside] < HUGE
-    near, far = outside[plain], outside[~plain]
+def squares(rows: Floats) -> Floats:
+    """|row|^2 of every row, from this row alone."""
+    return np.asarray(_dot(rows, rows))
+
+
+_dot: Callable[[Floats, Floats], Any] = getattr(np, "vecdot", lambda x, y: np.einsum("ij,ij->i", x, y))
+
+
+def _pull(rows: Floats, features: Floats, square: Floats, radius: float, slack: float) -> None:
+    """Rows near or beyond the bound scaled inside; by the exact clip where the square overflows; odd ones zeros."""
+    outside = np.flatnonzero(~(square <= radius**2 * (1 - 2 * slack)))
+    known = square[outside] < HUGE
+    near, far = outside[known], outside[~known]
     features[near] *= (radius * (1 - 2 * slack) / np.sqrt(square[near]))[:, None]
     if far.size:
         finite = np.isfinite(features[far]).all(axis=1)
-        kept[far[~finite]] = False
+        rows[far[~finite]] = 0.0
         large = far[finite]
         if large.size:
             features[large] = L2(radius, dim=features.shape[1]).clip(features[large], adjacency="zero-out")[0]
 
 
-def most_blocks(records: int) -> int:
-    """The number of blocks that `gram_error` allows for."""
+def most_groups(records: int) -> int:
+    """The number of groups that `gram_error` allows for."""
     return records // 64 + 64
 
 

@@ -12,9 +12,10 @@ from scipy import sparse
 from sklearn.utils.validation import column_or_1d
 
 from shapedp.learn.base import checked_rows, checked_target
+from shapedp.numerics.gram import BLOCK, GROUP
 
 Floats = NDArray[np.float64]
-CHUNK = 4096  # rows of a block, a multiple of numerics.gram.BLOCK
+CHUNK = GROUP * BLOCK  # rows of a block
 NO_TARGET: Any = object()
 
 

@@ -109,7 +109,7 @@ class AdaptiveMixing(Sketching):
         """
         epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
         one_of("adjacency", adjacency, NEIGHBOURS)
-        plain = MixingLoss.calibrate(rows, epsilon, delta, neighbours=adjacency).gamma
+        plain = MixingLoss.calibrate(rows, epsilon, delta, neighbours=adjacency, tolerance=1e-6).gamma
         spent = ROOM * delta
         if records is not None and dim is not None:
             tv = rounding(rows, plain, count("records", records), count("dim", dim))

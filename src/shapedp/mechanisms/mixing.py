@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.numerics.checks import count, numeric, one_of, positive, probability
-from shapedp.numerics.gram import BLOCK, block_error, factor, factor_error, gram_error, gram_sum
+from shapedp.numerics.gram import BLOCK, GROUP, block_error, factor, factor_error, gram_error, gram_sum
 from shapedp.privacy import Certificate, Deferred, Loss, certificate_of
 from shapedp.privacy.losses.mixing import NEIGHBOURS, MixingLoss, Neighbours
 from shapedp.sampling import GAUSSIAN, Source, rounded_sum, source
@@ -22,7 +22,7 @@ from shapedp.sensitivity import L2
 SCHEMA = 1
 ROOM = 2.0**-10  # of delta, left for floating point where the sizes are not known yet
 UP = 1 + 2.0**-44
-CHUNK = 4 * BLOCK
+CHUNK = GROUP * BLOCK
 Floats = NDArray[np.float64]
 
 
@@ -203,7 +203,8 @@ class Mixing(Sketching):
         epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
         one_of("adjacency", adjacency, NEIGHBOURS)
         aim = delta * (1 - ROOM) if records is None or dim is None else delta * (1 - 2.0**-40)
-        gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency).gamma
+        near = 1e-14 if records is None or dim is None else 1e-6
+        gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, tolerance=near).gamma
         if records is not None and dim is not None:
             aim -= (1 + math.exp(epsilon)) * rounding(rows, gamma, count("records", records), count("dim", dim)) * UP
             if not aim > 0:
@@ -294,7 +295,7 @@ def rounding(rows: int, gamma: float, records: int, dim: int) -> float:
 
     In units of the row bound: half of the noise, v = (gamma - 1)/2, is in the factored covariance A >= v I of trace
     at most n + d v, half is added last, exactly. A is the computed Gram matrix of the other records, which neighbours
-    share, and x x^T up to `block_error`: only the block of 1024 rows that holds x rounds differently, the blocks are
+    share, and x x^T up to `block_error`: only the group of 4096 rows that holds x rounds differently, the groups are
     added exactly. The factor R^ has R^T R = A + E, so that |R^ - U R|_F <= |E|_F/sqrt(v)
     for a rotation U (Higham 2008, Theorem 6.2); with the float normals G^ and product, what is added to noise of
     standard deviation sqrt(v) is off by at most

@@ -11,35 +11,41 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-BLOCK = 1024
+BLOCK = 1024  # rows of one matrix product
+GROUP = 4  # products added in floating point before they are rounded to the grid
 _U = 2.0**-53
 _LOW = 32
-_EVERY = 8  # additions between carries
-_STRAY = 64  # blocks beyond one per 64 rows that `gram_error` allows for
+_EVERY = 4  # groups between carries
+_STRAY = 64  # groups beyond one per 64 rows that `gram_error` allows for
 
 
 class GramSum:
-    """The sum of x^T x over blocks of at most 1024 rows with |x_j| at most bounds_j, in integers.
+    """The sum of x^T x over groups of rows with |x_j| at most bounds_j, in integers.
 
-    Guarantee: entry i, j of each product is rounded once, to a grid of at most 2^-46 bounds_i bounds_j that is set by
-    the bounds alone; what is added up is exact. So the result is the same in any order and any grouping: threads,
-    workers, a block computed again. Holds up to 2^37 rows.
+    Guarantee: entry i, j of each group's product is rounded once, to a grid of at most 2^-46 bounds_i bounds_j that is
+    set by the bounds alone; what is added up is exact. So the result is the same in any order of the groups:
+    threads, workers, a group computed again. Holds up to 2^37 rows.
     """
 
     def __init__(self, bounds: Floats) -> None:
         dim = len(bounds)
         exponent = np.frexp(bounds)[1]
-        self._grid = np.ldexp(1.0, exponent + exponent[:, None] + (10 - 58))
+        self._grid = np.ldexp(1.0, exponent + exponent[:, None] + (12 - 60))
         self._high, self._low, self._whole = (np.zeros((dim, dim), dtype=np.int64) for _ in range(3))
-        self._inverse, self._product = 1 / self._grid, np.empty((dim, dim))
+        self._inverse, self._product, self._sum = 1 / self._grid, np.empty((dim, dim)), np.empty((dim, dim))
         self._pending = 0
 
-    def add(self, rows: Floats) -> None:
-        """Add the Gram matrix of up to 1024 rows."""
-        np.matmul(rows.T, rows, out=self._product)
-        np.multiply(self._product, self._inverse, out=self._product)
-        np.rint(self._product, out=self._product)
-        np.copyto(self._whole, self._product, casting="unsafe")
+    def add(self, group: Iterable[Floats]) -> None:
+        """Add the Gram matrix of at most 4 blocks of at most 1024 rows each."""
+        for number, rows in enumerate(group):
+            if number == 0:
+                np.matmul(rows.T, rows, out=self._sum)
+            else:
+                np.matmul(rows.T, rows, out=self._product)
+                self._sum += self._product
+        np.multiply(self._sum, self._inverse, out=self._sum)
+        np.rint(self._sum, out=self._sum)
+        np.copyto(self._whole, self._sum, casting="unsafe")
         self._low += self._whole
         self._pending += 1
         if self._pending == _EVERY:
@@ -70,7 +76,8 @@ class GramSum:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._grid, self._pending = state["grid"], 0
         self._high, self._low = (np.array(state[name]) for name in ("high", "low"))
-        self._whole, self._product, self._inverse = np.empty_like(self._low), np.empty(self._low.shape), 1 / self._grid
+        self._inverse, self._whole = 1 / self._grid, np.empty_like(self._low)
+        self._product, self._sum = np.empty_like(self._grid), np.empty_like(self._grid)
 
     def _carry(self) -> None:
         """Keep the low word within [0, 2^32): the same sum always has the same words."""
@@ -87,32 +94,38 @@ def gram(x: Any) -> Floats:
 
 
 def gram_sum(parts: Iterable[Any], bounds: Floats) -> Floats:
-    """The sum of x^T x over dense or sparse (n, d) arrays, each column bounded.
+    """The sum of x^T x over dense or sparse (n, d) arrays with bounded columns.
 
-    Guarantee: see `gram_error`. The parts but for the last have a multiple of 1024 rows.
+    Guarantee: see `gram_error`. The parts but for the last have a multiple of 4096 rows.
     """
     total = GramSum(bounds)
     for x in parts:
-        for start in range(0, x.shape[0], BLOCK):
-            part = x[start : start + BLOCK]
-            total.add(np.asarray(part if isinstance(part, np.ndarray) else part.toarray(), dtype=np.float64))
+        for start in range(0, x.shape[0], GROUP * BLOCK):
+            total.add(_dense(x[at : at + BLOCK]) for at in range(start, min(start + GROUP * BLOCK, x.shape[0]), BLOCK))
     return total.value()
+
+
+def _dense(rows: Any) -> Floats:
+    return np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray(), dtype=np.float64)
 
 
 def gram_error(n: int, d: int) -> float:
     """A bound on the error of a `GramSum` in the Frobenius norm, in units of the squared bound on the rows.
 
     Products of m <= 1024 rows err by m + 1 units of sum |x_i| |x_j| (Higham 2002, section 3.5, any order of summation),
-    each block's rounding to the grid by d 2^-47; up to n/64 + 64 blocks are allowed for. Columns may be scaled by
-    powers of two afterwards, and the bound with them.
+    adding up to 4 of them by 3, the result by 2, each group's rounding to the grid by d 2^-47; n/64 + 64 groups are
+    allowed for. Columns may be scaled by powers of two afterwards, and the bound with them.
     """
-    return (n * (min(n, BLOCK) + 4 + d) * _U + _STRAY * d * 2.0**-47) * (1 + 2.0**-30)
+    return (n * (min(n, BLOCK) + 8 + d) * _U + _STRAY * d * 2.0**-47) * (1 + 2.0**-30)
 
 
 def block_error(n: int, d: int) -> float:
-    """By how much the sums of neighbours miss their one row's x x^T: one block rounds otherwise, and the result."""
-    block = min(n, BLOCK)
-    return 2 * (block + 1) * block * _U + d * 2.0**-46 + 4 * n * _U
+    """By how much the sums of neighbours miss their one row's x x^T, in the same units.
+
+    One block of each rounds otherwise, as do 3 additions to it, its group's rounding to the grid, and the result.
+    """
+    block, group = min(n, BLOCK), min(n, GROUP * BLOCK)
+    return 2 * ((block + 1) * block + 3 * group) * _U + d * 2.0**-46 + 4 * n * _U
 
 
 def factor(covariance: Floats) -> Floats:

@@ -157,7 +157,8 @@ class MixingLoss(Loss):
             upper = cls(rows, math.exp(log_t), neighbours, mu).delta(epsilon).upper
             return math.log(max(upper, 1e-300)) - math.log(delta)
 
-        guess = min(GaussianLoss.calibrate(epsilon, delta).mu * math.sqrt(2 / rows), 0.5)
+        left = max(GaussianLoss.calibrate(epsilon, delta).mu ** 2 - mu**2, 1e-12 * mu**2)
+        guess = min(math.sqrt(left * 2 / rows), 0.5)
         try:
             root = math.exp(_root(excess, math.log(guess), tolerance))
             return cls(rows, last_true_near(holds, root, relative=max(tolerance, 2.0**-48)), neighbours, mu)
@@ -166,7 +167,24 @@ class MixingLoss(Loss):
 
 
 def _root(excess: Callable[[float], float], start: float, tolerance: float) -> float:
-    """A root of an increasing function of log t < 0, by a bracket about the start."""
+    """A root of an increasing function of log t < 0: by secant steps from the start, by a bracket where they fail."""
+    last, last_value = start, excess(start)
+    point = last - math.copysign(0.02, last_value)
+    for _ in range(10):
+        value = excess(point)
+        if value == last_value:
+            break
+        step = value * (point - last) / (value - last_value)
+        last, last_value, point = point, value, point - step
+        if not (abs(step) < 1 and -200 < point < 0):
+            break
+        if abs(step) <= max(tolerance, 1e-10):
+            return point
+    return _bracketed(excess, start, tolerance)
+
+
+def _bracketed(excess: Callable[[float], float], start: float, tolerance: float) -> float:
+    """The same by a bracket about the start."""
     from scipy import optimize
 
     low = high = start
