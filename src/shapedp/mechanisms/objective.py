@@ -52,8 +52,8 @@ class ObjectivePerturbation:
     noise of a spherically decreasing density loses most at one of its vertices, so that the loss is at most
     log_ratio + the largest over the vertices (`LargestLoss`). Given the minimum, the second noise hides a difference
     of `output_reach`: it composes exactly for Gaussian noise, and for radial noise at a share `output_epsilon`.
-    Reference: Kifer, Smith and Thakurta 2012, Theorem 2; Iyengar et al. 2019, Algorithm 1; for the fixed direction
-    Redberg, Koskela and Wang 2023, Theorem 3.1 (whose factor 2 a falling loss does not need).
+    Reference: Kifer, Smith and Thakurta 2012, Theorem 2; Iyengar et al. 2019, Algorithm 1; that the direction is fixed
+    for generalised linear losses, Redberg, Koskela and Wang 2023.
     """
 
     law: Law
