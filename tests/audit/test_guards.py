@@ -11,6 +11,7 @@ from tests.sampling.helpers import Scripted
 
 import shapedp as sdp
 from shapedp import audit
+from shapedp.accounting import subsample
 from shapedp.audit import empirical
 from shapedp.audit.claim import Claim
 from shapedp.audit.events import choose
@@ -137,3 +138,11 @@ def test_the_chance_of_too_little_noise_is_counted():
     m = AdaptiveMixing(rows=5, row_bound=1.0, gamma=1e4, eta=1e4, tau=2.0, epsilon=1.0, delta=0.05)
     for sized in (m, replace(m, records=10, dim=2)):
         assert 0.0227 < sized.loss.delta(1.0).upper < 0.024
+
+
+def test_sampling_keeps_to_the_relation_of_its_mechanism():
+    _, sensitivity = sdp.L2(1.0, 2).clip(np.zeros((3, 2)), adjacency="zero-out")
+    m = sdp.calibrate("gaussian", sensitivity, epsilon=1.0, delta=1e-6)
+    assert subsample(m, 0.1, adjacency="zero-out").adjacency == "zero-out"
+    with pytest.raises(ValueError, match="'add-remove' was asked for"):
+        subsample(m, 0.1, adjacency="add-remove")
