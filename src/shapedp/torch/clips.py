@@ -42,6 +42,14 @@ class Clip(ABC):
         """The clip of the next step."""
         return self
 
+    def state(self) -> dict[str, float]:
+        """What changes during training, for a checkpoint."""
+        return {}
+
+    def with_state(self, state: dict[str, float]) -> Clip:
+        """This clip as `state` left it."""
+        return self
+
 
 class NormClip(Clip):
     """A clip that multiplies blocks of a gradient by factors of their norms: no gradient needs to be laid out.
@@ -212,6 +220,12 @@ class Adaptive(NormClip):
         share = float(answer[layout.dim]) + 0.5
         radius = self.radius * math.exp(-self.rate * (min(max(share, 0.0), 1.0) - self.quantile))
         return replace(self, radius=min(max(radius, self.least), self.most))
+
+    def state(self) -> dict[str, float]:
+        return {"radius": self.radius}
+
+    def with_state(self, state: dict[str, float]) -> Adaptive:
+        return replace(self, radius=state["radius"])
 
 
 def _bounds(name: str, radii: Any) -> float | tuple[float, ...]:

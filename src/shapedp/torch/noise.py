@@ -170,8 +170,10 @@ class TensorNoise(_GaussianKind):
                 raise ValueError(f"factors of {name} give the shape {unit.shape}, its gradient has {shape}")
             least = math.prod(float(mode.scales.min()) for mode in unit.modes)
             laws.append(unit.times(float(levels[0] if levels.size == 1 else levels[start]) / least))
-        unit_stack = Stack(tuple(laws))
-        return unit_stack.times(self._scaled(unit_stack, sensitivity, positive("scale", scale)))
+        law = Stack(tuple(laws))
+        for _ in range(2):  # the rounding of rotated inputs does not shrink with the scale
+            law = law.times(self._scaled(law, sensitivity, positive("scale", scale)))
+        return law
 
 
 NAMES: dict[str, Callable[[], Noise]] = {

@@ -15,7 +15,6 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from shapedp.accounting import Plan, Step
-from shapedp.accounting import plan as plan_scale
 from shapedp.mechanisms import Additive, certify
 from shapedp.numerics.checks import count, one_of, positive, probability
 from shapedp.sampling import source
@@ -26,6 +25,7 @@ from shapedp.torch.hooks import OpacusRecorder
 from shapedp.torch.layout import Layout
 from shapedp.torch.loader import Part, PoissonBatches, PoissonLoader, checked_loader
 from shapedp.torch.noise import Noise, noise_from
+from shapedp.torch.planning import least_scale
 from shapedp.torch.processes import Processes
 from shapedp.torch.recorder import Recorder
 from shapedp.torch.training import Progress, Training, margin
@@ -136,7 +136,7 @@ def _scale(
     if epsilon is None or (epochs is None and steps is None):
         raise ValueError("give epsilon together with epochs or steps, or a noise_multiplier")
     family = noise.family(sensitivity, layout)
-    return plan_scale(epsilon=epsilon, delta=delta, sampling_rate=rate, steps=total, family=family).scale, total
+    return least_scale(epsilon=epsilon, delta=delta, sampling_rate=rate, steps=total, family=family), total
 
 
 def _mechanism(

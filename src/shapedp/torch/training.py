@@ -29,6 +29,7 @@ from shapedp.torch.sums import Gradients, summed_rows
 Tensor = torch.Tensor
 OWN = 2.0**-16  # relative rounding of one record's float32 norm and row, with room
 OTHERS = 2.0**-22  # what rounding of the sum may change per record beside it, relative to the clip
+_UP = 1 + 2.0**-40
 GRID = 2.0**-23  # of a GPU release, relative to the noise
 
 
@@ -81,7 +82,6 @@ class Training:
     total: Tensor | None = None
     part: Part | None = None
     _rows: int = 0
-    _fresh: bool = True
     _flush: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
@@ -111,12 +111,12 @@ class Training:
 
     def state_dict(self) -> dict[str, Any]:
         """The account and the clip, for a checkpoint beside the model's and the optimizer's."""
-        return {"account": self.account.state_dict(), "clip": self.clip}
+        return {"account": self.account.state_dict(), "clip": self.clip.state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
         self.account.load_state_dict(state["account"])
-        self._set_clip(state["clip"])
+        self._set_clip(self.clip.with_state(state["clip"]))
 
     # What the loader, the recorder and the optimizer tell.
 
@@ -133,7 +133,7 @@ class Training:
     def add(self, records: int, gradients: Gradients) -> None:
         """Clip the gradients of some records of the piece and add them up."""
         if self.part is None:
-            raise RuntimeError("gradients arrived before a batch: iterate over the loader that make_private returned")
+            raise RuntimeError("gradients arrived without a batch: iterate over the loader that make_private returned")
         self._rows += records
         if self._rows > max(self.part.records, 1):
             raise RecordError(
@@ -152,9 +152,9 @@ class Training:
         self._finish_pass()
         self._check_parameters(optimizer)
         if self.part is None:
-            raise RuntimeError("no batch has been drawn: iterate over the loader that make_private returned")
-        if not self._fresh and self._rows == 0 and self.part.last and self.total is None:
-            raise RuntimeError("optimizer.step() was called twice on one batch: draw the next one first")
+            raise RuntimeError(
+                "no batch waits for a step: iterate over the loader that make_private returned, one step per batch"
+            )
         if not self.part.last:
             for parameter in self._parameters:
                 parameter.grad = None
@@ -183,7 +183,7 @@ class Training:
 
     def _release(self) -> Tensor:
         """Sum over processes, noise once, the mean gradient."""
-        total, self.total, self._fresh = self.total, None, False
+        total, self.total, self.part = self.total, None, None
         if total is None:
             total = torch.zeros(self.mechanism.law.dim, device=self._parameters[0].device)
         total = self.processes.sum_at_first(total.float())
@@ -213,12 +213,8 @@ class Training:
         if type(clip) is not type(self.clip):
             raise TypeError(f"the clip was {type(self.clip).__name__}, the new one is {type(clip).__name__}")
         sensitivity = self.widened(clip.sensitivity(self.layout))
-        mechanism = Additive(
-            self.noise.law(sensitivity, self.layout, self.scale),
-            sensitivity,
-            self.mechanism.epsilon,
-            self.mechanism.delta,
-        )
+        law = self.noise.law(sensitivity, self.layout, self.scale * _UP)
+        mechanism = Additive(law, sensitivity, self.mechanism.epsilon, self.mechanism.delta)
         planned, found = self.account.step.subject.loss, loss_of(mechanism.law, sensitivity)
         if not (isinstance(planned, GaussianLoss) and isinstance(found, GaussianLoss) and found.mu <= planned.mu):
             raise ValueError("a clip may change during training with Gaussian noise that follows it, and no other")
