@@ -11,6 +11,7 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,13 @@ _FLAGS = (
     "--hide-scrollbars",
     "--remote-debugging-pipe",
 )
+
+# The browser reads from file descriptor 3 and writes to 4.
+_WIRES = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3), os.dup2(int(sys.argv[2]), 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 def find() -> str | None:
@@ -143,9 +151,8 @@ def started(program: str, folder: Path) -> Iterator[Browser]:
     high = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (theirs_in, theirs_out)]
     os.close(theirs_in)
     os.close(theirs_out)
-    wires = f'exec "$0" "$@" 3<&{high[0]} 4>&{high[1]}'  # the browser reads from 3 and writes to 4
     process = subprocess.Popen(
-        ["/bin/sh", "-c", wires, program, *_FLAGS, f"--user-data-dir={folder}"],
+        [sys.executable, "-c", _WIRES, *map(str, high), program, *_FLAGS, f"--user-data-dir={folder}"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -8,10 +8,10 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from shapedp.privacy import Bracket
 from shapedp.report.figures import interval, number, percent, power
 from shapedp.report.markup import Markup, el, readable
 from shapedp.report.svg import Chart, linear, logarithmic, places, suited
-from shapedp.privacy import Bracket
 
 _LOWERED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
@@ -19,7 +19,7 @@ _LOWERED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 def value_of(text: str) -> Decimal:
     """The number that a reader would read."""
     lead, mark, tail = text.replace(",", "").replace("\u00d7", "*").rpartition("10")
-    if not mark or not tail or not tail.translate(_LOWERED) != tail:
+    if not mark or not tail or tail.translate(_LOWERED) == tail:
         return Decimal(text.replace(",", ""))
     return Decimal(lead.rstrip("*") or "1").scaleb(int(tail.translate(_LOWERED)))
 

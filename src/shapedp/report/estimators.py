@@ -13,7 +13,7 @@ from shapedp.privacy import Certificate
 from shapedp.report.figures import counted, number, whole
 from shapedp.report.markup import Child, Markup, el
 from shapedp.report.page import charts, facts, figure, more, section, table
-from shapedp.report.svg import Axis, Chart, linear
+from shapedp.report.svg import Chart, linear, places
 
 _DRAWN = 40
 _LISTED = 1000
@@ -139,9 +139,7 @@ def _weights_figure(weights: Sequence[Weight], known: bool) -> Markup:
     ]
     y = linear("released value", min(0.0, *(low for low, _ in reach)), max(0.0, *(high for _, high in reach)))
     n = len(weights)
-    step = next(s for s in (1, 2, 5, 10) if n / s <= 10)
-    ticks = tuple(float(k) for k in ([1, *range(step, n + 1, step)] if step > 1 else range(1, n + 1)))
-    x = Axis("weight, in the order of the table", 0.5, n + 0.5, ticks, show=lambda v: whole(int(v)), grid=False)
+    x = places("weight, in the order of the table", n)
     chart = Chart(x, y, "Released weights", f"{counted(n, 'weight')}, from {number(y.low)} to {number(y.high)}.")
     chart.across((x.low, 0.0), (x.high, 0.0), "plain")
     for k, (weight, (low, high)) in enumerate(zip(weights, reach, strict=True), 1):

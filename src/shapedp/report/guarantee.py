@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from shapedp.accounting import BareLoss
+from shapedp.accounting import BareLoss, ComposedLoss
 from shapedp.accounting.risk import membership_advantage, trade_off
 from shapedp.privacy import Bracket, Certificate, Loss
 from shapedp.report import words
@@ -21,6 +21,7 @@ from shapedp.report.svg import Chart, exact, linear, logarithmic
 _FALSE_ALARMS = (0.0001, 0.001, 0.01, 0.05, 0.1, 0.25)
 _FINEST = 1e-6  # the trade-off curve uses epsilons up to the one with this delta: smaller rates cannot be seen
 _POINTS = 80
+_DRAWN = 5e-3  # the relative gap of delta along curves of compositions
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +38,14 @@ class Guarantee:
     recomputed: bool = True
 
     @cached_property
+    def curve(self) -> Loss:
+        """The loss that curves are drawn from: compositions are bracketed less finely than for the certificate."""
+        return replace(self.loss, accuracy=_DRAWN) if isinstance(self.loss, ComposedLoss) else self.loss
+
+    @cached_property
     def advantage(self) -> Bracket:
         """The largest true-positive rate minus false-positive rate."""
-        return membership_advantage(self.loss)
+        return membership_advantage(self.curve)
 
     @cached_property
     def epsilon(self) -> Bracket:
@@ -49,12 +55,12 @@ class Guarantee:
     @cached_property
     def largest(self) -> float:
         """The end of the epsilons that the curves look at."""
-        seen = least_epsilon(self.loss, _FINEST).upper
+        seen = least_epsilon(self.curve, _FINEST).upper
         return max(seen, 1e-3) if math.isfinite(seen) else max(2 * self.certificate.epsilon, 30.0)
 
     def misses(self, alarms: Sequence[float]) -> list[float]:
         """A lower bound on the false-negative rate at each false-positive rate."""
-        curve = trade_off(self.loss, list(alarms), points=_POINTS, largest=self.largest)
+        curve = trade_off(self.curve, list(alarms), points=_POINTS, largest=self.largest)
         return [float(rate) for rate in curve]
 
     def cards(self) -> list[tuple[str, Child, Child]]:
@@ -117,13 +123,13 @@ class Guarantee:
         """delta at every epsilon."""
         made = self.certificate
         floor = 10.0 ** math.floor(math.log10(min(max(made.delta, 1e-12), 1e-2)) - 1)
-        reach = least_epsilon(self.loss, floor).upper
+        reach = least_epsilon(self.curve, floor).upper
         end = max(1.25 * made.epsilon, min(reach, 4 * made.epsilon) if math.isfinite(reach) else 2 * made.epsilon)
         x = linear("ε", 0.0, end)
         grid = np.linspace(0.0, x.high, 121)
-        values = self.loss.profile(grid)[1]
-        if not self.loss.symmetric:
-            values = np.maximum(values, self.loss.profile(grid, reverse=True)[1])
+        values = self.curve.profile(grid)[1]
+        if not self.curve.symmetric:
+            values = np.maximum(values, self.curve.profile(grid, reverse=True)[1])
         y = logarithmic("δ (log scale)", floor, 1.0)
         points = [(float(e), float(d)) for e, d in zip(grid, values, strict=True)]
         above = [point for point in points if point[1] >= floor]
@@ -189,7 +195,8 @@ class Guarantee:
         shown = figure(
             "trade-off",
             chart,
-            "False positive: a person is said to be in the data who is not. False negative: one who is in is missed. "
+            "The attacker says whether a person's data are in. False positive: they are said to be and are not. False "
+            "negative: they are and are said not to be. "
             f"The shaded part is what an attacker may gain over guessing: {percent(gain.upper, 3, 'up')} at its "
             "widest.",
             legend,

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shapedp.report import words
-from shapedp.report.figures import counted, number, percent, whole
+from shapedp.report.figures import number, percent, whole
 from shapedp.report.markup import Child, Markup, el, many
 from shapedp.report.page import Page, charts, commands, facts, figure, meter, more, section, table, top
-from shapedp.report.svg import Axis, Chart, exact, linear
+from shapedp.report.svg import Axis, Chart, exact, linear, places
 
 if TYPE_CHECKING:
     from shapedp.accounting.ledger import Entry, Ledger, Status
@@ -139,7 +139,7 @@ def _timeline(place: int, status: Status, entries: Sequence[Entry], shares: Sequ
         exact("share of the cap", 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), show=percent),
         "Spent over time",
         "The share of the cap that is spent after each of "
-        f"{counted(len(entries), 'entry').replace('entrys', 'entries')}, "
+        f"{whole(len(entries))} entries, "
         f"{percent(status.spent, 4, 'up')} at the end.",
     )
     chart.across((x.low, 1.0), (x.high, 1.0), "limit", "the cap")
@@ -165,10 +165,9 @@ def _charges(place: int, entries: Sequence[Entry], shares: Sequence[float]) -> M
     sums = [sum(gains[a:b]) for a, b in groups]
     y = linear("share of the cap", 0.0, max(max(sums), 1e-12), show=lambda value: percent(value))
     n = len(gains)
-    step = next(f * 10**p for p in range(19) for f in (1, 2, 5) if f * 10**p * 7 >= n)
-    ticks = tuple(float(t) for t in ([1, *range(step, n + 1, step)] if step > 1 else range(1, n + 1)))
-    x = Axis("entry", 0.5, n + 0.5, ticks, show=lambda value: whole(int(value)), grid=False)
-    chart = Chart(x, y, "What each entry took", f"The share of the cap taken by each of {whole(n)} entries.")
+    chart = Chart(
+        places("entry", n), y, "What each entry took", f"The share of the cap taken by each of {whole(n)} entries."
+    )
     for (a, b), total in zip(groups, sums, strict=True):
         where = f"entry {a + 1}" if b == a + 1 else f"entries {a + 1} to {b}"
         gap = 0.12 if size == 1 else 0.0

@@ -19,7 +19,7 @@ from shapedp.report import words
 from shapedp.report.figures import counted, number, percent, whole
 from shapedp.report.markup import Child, Markup, el, many
 from shapedp.report.page import charts, facts, figure, more, section, table
-from shapedp.report.svg import Axis, Chart, exact, linear, suited
+from shapedp.report.svg import Chart, linear, places, suited
 from shapedp.sensitivity import Box, Sensitivity
 
 Floats = NDArray[np.float64]
@@ -157,7 +157,7 @@ def scale_figure(
     n = deviations.size
     edges = np.unique(np.linspace(0, n, min(n, _BARS) + 1).astype(np.int64))
     span = f"from {number(float(deviations.min()))} to {number(float(deviations.max()))}"
-    chart = Chart(_places(thing, n), y, title, f"Standard deviations of {counted(n, thing)}, {span}.")
+    chart = Chart(places(thing, n), y, title, f"Standard deviations of {counted(n, thing)}, {span}.")
     gap = 0.12 if n <= _BARS else 0.0
     for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         part = deviations[first:last]
@@ -187,14 +187,6 @@ def scale_figure(
 def _span(values: Floats) -> str:
     low, high = number(float(values.min())), number(float(values.max()))
     return high if low == high else f"{low} to {high}"
-
-
-def _places(thing: str, n: int) -> Axis:
-    """Numbered from 1, about six of them labelled."""
-    step = next(f * 10**p for p in range(19) for f in (1, 2, 5) if f * 10**p * 7 >= n)
-    ticks = [1, *range(step, n + 1, step)] if step > 1 else list(range(1, n + 1))
-    axis = exact(thing, 0.5, n + 0.5, [float(t) for t in ticks], show=lambda value: whole(int(value)))
-    return Axis(axis.label, axis.low, axis.high, axis.ticks, show=axis.show, grid=False)
 
 
 def radius_figure(law: Radial) -> Markup:

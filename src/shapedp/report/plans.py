@@ -19,7 +19,7 @@ from shapedp.report.svg import Chart, linear
 from shapedp.report.words import subject_words
 
 _ROUGH = 0.02  # the relative gap of the parts; the whole is computed as finely as it is certified
-_MOMENTS = 9
+_MOMENTS = 7
 _LISTED = 200
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from shapedp.report.figures import number, power
+from shapedp.report.figures import number, power, whole
 from shapedp.report.markup import Child, Markup, el
 
 WIDTH, HEIGHT = 360.0, 262.0
@@ -52,6 +52,13 @@ def linear(label: str, low: float, high: float, *, show: Callable[[float], str] 
 def exact(label: str, low: float, high: float, ticks: Iterable[float], *, show: Callable[[float], str]) -> Axis:
     """Ends and ticks as given."""
     return Axis(label, low, high, tuple(ticks), show=show)
+
+
+def places(thing: str, n: int) -> Axis:
+    """n things side by side, numbered from 1, about six of them labelled."""
+    step = next(f * 10**p for p in range(19) for f in (1, 2, 5) if f * 10**p * 7 >= n)
+    ticks = [*([1] if step > 2 else []), *range(step, n + 1, step)]
+    return Axis(thing, 0.5, n + 0.5, tuple(map(float, ticks)), show=lambda value: whole(int(value)), grid=False)
 
 
 def logarithmic(label: str, low: float, high: float, *, most: int = 8, show: Callable[[float], str] = power) -> Axis:
