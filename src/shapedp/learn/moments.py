@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.learn.progress import bar
 from shapedp.learn.tables import CHUNK, Table
 from shapedp.numerics.checks import count
 from shapedp.numerics.gram import BLOCK, GramSum, gram_error
@@ -126,7 +127,7 @@ def moments(table: Table, bounds: Bounds, *, progress: bool = False, threads: in
         return found
     share = -(-table.records // CHUNK) if table.records else cores()
     workers = min(cores() if threads is None else count("threads", threads), share)
-    with one_blas_thread(), _bar(table.records, progress) as advance:
+    with one_blas_thread(), bar(table.records, " records", progress) as advance:
         blocks, lock, stop = table.blocks(), Lock(), Event()
 
         def work() -> Partial:
@@ -255,17 +256,3 @@ def one_blas_thread() -> Iterator[None]:
             _limited.pop()
             if len(_limited) == 1:
                 _limited.pop().restore_original_limits()
-
-
-@contextmanager
-def _bar(total: int | None, shown: bool) -> Iterator[Callable[[int], object]]:
-    """A progress bar over records, where one is asked for and tqdm is there."""
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        shown = False
-    if not shown:
-        yield lambda n: None
-        return
-    with tqdm(total=total, unit=" records", unit_scale=True) as bar:
-        yield bar.update

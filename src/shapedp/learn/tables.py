@@ -64,15 +64,16 @@ def read_table(estimator: Any, x: Any, y: Any = NO_TARGET, *, classes: Sequence[
 
     x: an array, a scipy sparse matrix of any format, a pandas or polars frame, a pyarrow table, record batch reader or
     dataset (anything that exports an Arrow stream), the path of a parquet, csv or feather file, a folder or a list of
-    such, or a `Table`. y: an array or, where x has named columns, the name of one, the others being the features; left
-    out where there is none (targets are 0 then). `classes` turns labels into -1 (the first) and +1 (the second).
+    such, or what has a method `as_table(y, classes)`. y: an array or, where x has named columns, the name of one, the
+    others being the features; left out where there is none (targets are 0 then). `classes` turns labels into -1 (the
+    first) and +1 (the second).
 
     Guarantee: errors depend on types, names and sizes only. What is no number (a null, an unreadable cell, a label
     that is not one of the classes) is NaN in the blocks, and `moments` turns such a record into zeros.
     """
-    if hasattr(x, "blocks") and hasattr(x, "columns"):
-        _describe(estimator, x.names, x.columns)
-        table: Table = x
+    if hasattr(x, "as_table"):
+        table: Table = x.as_table(y, classes)
+        _describe(estimator, table.names, table.columns)
         return table
     from shapedp.learn.streams import Streamed, source_of
 
@@ -84,15 +85,19 @@ def read_table(estimator: Any, x: Any, y: Any = NO_TARGET, *, classes: Sequence[
     features = tuple(name for name in source.names if not (named and name == y))
     if named and y not in source.names:
         raise ValueError(f"x has no column {y!r}; it has {', '.join(map(str, source.names))}")
-    odd = source.odd((*features, y) if named and classes is None else features)
-    if odd:
-        listed = ", ".join(f"{name} ({kind})" for name, kind in odd.items())
-        raise ValueError(f"columns must hold numbers; these do not: {listed}. Convert them or leave them out")
+    odd_columns(source.odd((*features, y) if named and classes is None else features))
     if source.records == 0 or not features:
         raise ValueError(f"x must hold at least one record and one feature, got {source.records} and {len(features)}")
     target = y if named else None if y is NO_TARGET else in_memory_target(y, source.records, classes)
     _describe(estimator, features, len(features))
     return Streamed(source, features, target, None if classes is None else tuple(classes))
+
+
+def odd_columns(odd: dict[Any, str]) -> None:
+    """Refuse columns that hold no numbers, named with their types."""
+    if odd:
+        listed = ", ".join(f"{name} ({kind})" for name, kind in odd.items())
+        raise ValueError(f"columns must hold numbers; these do not: {listed}. Convert them or leave them out")
 
 
 def labels_of(x: Any, y: Any) -> NDArray[Any]:
