@@ -104,6 +104,11 @@ class LogisticRegression(LinearClassifier):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self.solver not in ("kifer", "cd")
+        return tags
+
     def _loss(self) -> MarginLoss:
         return Logistic()
 
@@ -145,7 +150,7 @@ class LogisticRegression(LinearClassifier):
     def _by_cd(self, problem: Problem, read: Callable[[], Records], name: str) -> Floats:
         """Coordinate descent on the records [x, c], every entry within its bound."""
         if problem.problems > 1:
-            raise ValueError("solver 'cd' is for two classes: use 'output', 'objective' or 'mixing' for more")
+            raise ValueError(objective.TWO_CLASSES.format(name))
         descent = Descent(problem.epsilon, problem.delta, problem.adjacency, passes=self.passes, unit=1.0)
         bounds, records, rng = self._bounds(), read(), self._rng()
         each = np.full(problem.order, bounds.feature)

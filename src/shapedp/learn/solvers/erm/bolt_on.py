@@ -23,6 +23,11 @@ def steps(problem: Problem, passes: int, batch: int) -> int:
     return passes * -(-problem.records // batch)
 
 
+def reachable(problem: Problem, passes: int, batch: int) -> float:
+    """The regularization from which on so many steps come near the minimum: twice the smoothness over their number."""
+    return 2 * problem.smoothness / steps(problem, passes, batch)
+
+
 def sensitivity(problem: Problem, passes: int, batch: int) -> float:
     """The most one record moves the last iterate, all problems together, whatever the permutation.
 

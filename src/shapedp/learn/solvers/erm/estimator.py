@@ -92,7 +92,7 @@ class LinearClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     def _by_bolt_on(self, problem: Problem, read: Callable[[], Records], name: str) -> Floats:
         mechanism = bolt_on.mechanism(problem, self.noise, self.passes, self.batch_size)
         self._record(mechanism, name)
-        if bolt_on.steps(problem, self.passes, self.batch_size) * problem.regularization < problem.smoothness:
+        if problem.regularization < bolt_on.reachable(problem, self.passes, self.batch_size):
             warnings.warn(
                 "fewer steps than the ratio of smoothness to regularization: the weights will be far from the minimum. "
                 "Raise passes or regularization, or lower batch_size",
@@ -130,8 +130,12 @@ class LinearClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         )
         if fixed is not None:
             return problem
-        chosen = objective.default_regularization if name == "objective" else output.default_regularization
-        return replace(problem, regularization=chosen(problem))
+        if name == "objective":
+            return replace(problem, regularization=objective.default_regularization(problem))
+        strength = output.default_regularization(problem)
+        if name == "bolt-on":
+            strength = max(strength, bolt_on.reachable(problem, self.passes, self.batch_size))
+        return replace(problem, regularization=strength)
 
     def _bounds(self) -> Bounds:
         feature = positive("feature_bound", self.feature_bound)

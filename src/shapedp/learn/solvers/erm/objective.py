@@ -25,6 +25,7 @@ Floats = NDArray[np.float64]
 FINE = 2.0**-28  # of the noise's effect on the weights: how exactly the minimum is found, rounding permitting
 UP = 1 + 2.0**-46
 FINEST = 2.0**-14
+TWO_CLASSES = "Only binary classification is supported. The type of the target is multiclass, got solver {!r}"
 
 
 def log_ratio(problem: Problem) -> float:
@@ -129,7 +130,7 @@ def default_regularization(problem: Problem, margin: float = 10.0) -> float:
     best = (math.inf, problem.regularization)
     change = math.sqrt(problem.problems) * problem.gradient_change
     for share in np.geomspace(1e-3, 0.9, 40).tolist():
-        strength = least_regularization(problem, share)
+        strength = max(least_regularization(problem, share), 1e-5 * problem.row_bound**2)
         mu = GaussianLoss.calibrate((1 - share) * problem.epsilon, problem.delta).mu
         hessian = typical_hessian(replace(problem, regularization=strength))
         noise = problem.order * (change / mu / problem.records) ** 2 / (2 * hessian)
@@ -145,7 +146,7 @@ def kifer(problem: Problem) -> tuple[Problem, ObjectivePerturbation]:
     Reference: Kifer, Smith and Thakurta 2012, Algorithm 1 (Gaussian); Lev et al. 2025, Algorithm 6.
     """
     if problem.problems > 1:
-        raise ValueError("kifer is published for two classes: use solver='objective' for more")
+        raise ValueError(TWO_CLASSES.format("kifer"))
     fixed = replace(problem, regularization=2 * problem.smoothness / problem.epsilon / problem.records)
     spread = math.sqrt(4 * problem.epsilon + 8 * math.log(2 / problem.delta)) / problem.epsilon
     law = Gaussian(lipschitz(problem.loss, problem.row_bound) * spread, problem.dim)

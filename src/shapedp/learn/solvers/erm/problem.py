@@ -90,7 +90,8 @@ def read_records(x: Any, signs: Floats, bounds: Bounds) -> Records:
     for start in range(0, n, CLIP):
         some = slice(start, start + CLIP)
         kept[some] &= np.isfinite(x[some]).all(axis=1)
-        rows[some] = clipped(x[some], np.where(kept[some], 0.0, np.nan), bounds, buffer)[:, :wide]
+        with np.errstate(all="ignore"):
+            rows[some] = clipped(x[some], np.where(kept[some], 0.0, np.nan), bounds, buffer)[:, :wide]
     return Records(rows, np.where(kept[:, None], signs, 0.0))
 
 
