@@ -42,8 +42,8 @@ PANELS = (  # panel, method, B, sigma, beta
     ("c", "GeoDP", 256, 0.01, 1.0),
     ("c", "mean-angles", 256, 0.1, 1.0),
     ("c", "angle-windows", 256, 0.1, 1.0),
+    ("c", "angle-windows", 256, 1.0, 1.0),
     ("b", "mean-angles", 4096, 1.0, 1.0),
-    ("b", "angle-windows", 4096, 1.0, 1.0),
 )
 TABLE_2 = (  # B, beta, sigma, printed accuracy
     (8192, 0.1, 10.0, 0.9031),

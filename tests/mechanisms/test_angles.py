@@ -183,3 +183,15 @@ def test_windows_cover_random_directions():
     x = np.random.default_rng(6).normal(size=(200, 500))
     inside = np.abs(polar(x)[:, 1:]) <= windows(500, 3.0)
     assert 0.99 < inside.mean() < 1.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_huge_gradient_is_a_clipped_gradient(kind):
+    m = _made(kind)
+    rows = np.random.default_rng(7).normal(size=(3, 30))
+    rows[1] *= 1e307
+    plain = rows.copy()
+    plain[1] /= 1e300
+    assert np.allclose(m.query(rows), m.query(plain), rtol=1e-6, atol=1e-8)
+    assert polar(rows)[1, 0] == 1e300
+    assert polar(rows)[1, 1:] == pytest.approx(polar(plain)[1, 1:], rel=1e-12)

@@ -30,6 +30,7 @@ SCHEMA = 1
 CELLS = 2**22  # numbers converted at a time
 MOST_ROWS = 2**23  # up to here sums of clipped rows are exact
 _ROUND = 1 + 2.0**-16  # the norm of a sum of so many rows is off by less than 2^-17 of the clip
+_HUGE = 1e150
 Floats = NDArray[np.float64]
 
 
@@ -278,8 +279,14 @@ for _each in (MeanAngles, AngleWindows):
 
 
 def polar(x: ArrayLike) -> Floats:
-    """(norm, a_1, ..., a_(d-1)) of each vector along the last axis, in float64."""
-    norm, angles = to_angles(np.asarray(x, dtype=np.float64))
+    """(norm, a_1, ..., a_(d-1)) of each vector along the last axis, in float64; norms beyond 1e300 read 1e300."""
+    vectors = np.asarray(x, dtype=np.float64)
+    huge = np.abs(vectors).max(axis=-1, initial=0.0, keepdims=True) > _HUGE
+    if huge.any():
+        vectors = np.where(huge, vectors * 2.0**-600, vectors)
+    norm, angles = to_angles(vectors)
+    if huge.any():
+        norm = np.where(huge[..., 0], np.minimum(norm, 1e300 * 2.0**-600) * 2.0**600, norm)
     return np.concatenate([norm[..., None], angles], axis=-1)
 
 
