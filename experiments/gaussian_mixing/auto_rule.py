@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from mixing_data import Case
 from mixing_results import write
+from simulated import simulated
 
 from shapedp.learn.moments import Bounds, moments
 from shapedp.learn.solvers.linear import SOLVERS, Draws, Problem
@@ -58,11 +59,9 @@ def cell(n: int, d: int, epsilon: float, runs: int, seed: int) -> dict[str, floa
         one = drawn(design, n, d, noise, np.random.default_rng([seed, i, n, d]))
         problem = Problem(n, d, one.train.bounds, epsilon, DELTA)
         for name in COMPARED:
-            made = SOLVERS[name].mechanisms(problem)
-            errors = [
-                one.error(SOLVERS[name].solve(one.train, made, Draws(np.random.default_rng([seed, run, i]))).weights)
-                for run in range(runs)
-            ]
+            made, rng = SOLVERS[name].mechanisms(problem), np.random.default_rng([seed, i])
+            with simulated(rng):
+                errors = [one.error(SOLVERS[name].solve(one.train, made, Draws(rng)).weights) for _ in range(runs)]
             logs[name].append(np.log(np.median(errors) / one.zero))
     return {name: float(np.exp(np.mean(values))) for name, values in logs.items()}
 
@@ -73,7 +72,7 @@ def study(full: bool, progress: Any = None) -> list[dict[str, Any]]:
     cells = [(n, d, epsilon) for n, d in sizes for epsilon in ((0.3, 1.0, 3.0) if full else (1.0,))]
     found = []
     for done, (n, d, epsilon) in enumerate(cells):
-        found.append({"n": n, "d": d, "epsilon": epsilon, **cell(n, d, epsilon, 15 if full else 5, seed=7)})
+        found.append({"n": n, "d": d, "epsilon": epsilon, **cell(n, d, epsilon, 25 if full else 5, seed=7)})
         if progress is not None:
             progress(done + 1, len(cells), f"n {n}, d {d}, epsilon {epsilon:g}")
     return found

@@ -22,7 +22,6 @@ from shapedp.learn.tables import InMemory
 from shapedp.numerics.gram import gram
 
 SCALINGS = ("paper", "public")
-SYNTHETIC_ROWS, SYNTHETIC_TEST = 8192, 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +92,12 @@ MAKERS: dict[str, Callable[..., Any]] = {
 NAMES = (*LOADERS, *MAKERS)
 
 
-def parts(name: str, seed: int) -> tuple[Any, Any, Any, Any]:
-    """Training and test rows: 80 % and 20 % of a real set by a random split, or a synthetic set drawn anew."""
+def parts(name: str, seed: int, small: bool) -> tuple[Any, Any, Any, Any]:
+    """Training and test rows: 80 % and 20 % of a real set by a random split, or a synthetic set (small: for CI)."""
     rng = np.random.default_rng(seed)
     if name in MAKERS:
-        data = MAKERS[name](rng, rows=SYNTHETIC_ROWS, test_rows=SYNTHETIC_TEST, dtype=np.float64)
+        sizes = {"rows": 1024, "test_rows": 512, "dim": 32} if small else {"rows": 8192, "test_rows": 2048}
+        data = MAKERS[name](rng, **sizes, dtype=np.float64)
         return (*data.split("train"), *data.split("test"))
     data = LOADERS[name]()
     x, y = data.split("usual") if name == "tecator" else (data.x, data.y)
@@ -107,9 +107,9 @@ def parts(name: str, seed: int) -> tuple[Any, Any, Any, Any]:
 
 
 @cache
-def case(name: str, scaling: str, seed: int = 0) -> Case:
+def case(name: str, scaling: str, *, seed: int = 0, small: bool = False) -> Case:
     """One data set under one scaling."""
-    x, y, x_test, y_test = parts(name, seed)
+    x, y, x_test, y_test = parts(name, seed, small)
     if scaling == "paper":
         bounds = Bounds(1.0, 1.0)
         length, height = np.linalg.norm(x, axis=1).max(), np.abs(y).max()

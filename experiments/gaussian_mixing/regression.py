@@ -3,8 +3,8 @@
     python experiments/gaussian_mixing/regression.py [--full]
 
 The Gram matrix of a set is computed once; a run draws the noise anew (sketches: see simulated.py). The published
-sketches (`mixing-paper`, `sheffet`, `sheffet-rdp`) get the best k of a grid in hindsight, which touches private data, as
-does the paper's scaling; the others use public sizes only. Expected: `auto` is never worse than `adassp`,
+sketches (`mixing-paper`, `sheffet`, `sheffet-rdp`) get the best k of a grid in hindsight, which touches private data,
+as does the paper's scaling; the others use public sizes only. Expected: `auto` is never worse than `adassp`,
 `mixing-paper` and `sheffet` beyond the intervals, `adassp-joint` never worse than `adassp` and better on most lines.
 """
 
@@ -79,9 +79,9 @@ def measured(one: Case, method: str, epsilon: float, runs: int, pilot: int) -> d
     }
 
 
-def line(name: str, scaling: str, epsilon: float, *, runs: int, pilot: int) -> dict[str, Any]:
+def line(name: str, scaling: str, epsilon: float, *, runs: int, pilot: int, small: bool = False) -> dict[str, Any]:
     """All solvers on one set at one epsilon."""
-    one = case(name, scaling)
+    one = case(name, scaling, small=small)
     return {
         "scaling": scaling,
         "set": name,

@@ -18,7 +18,7 @@ from shapedp.learn.solvers.linear import SOLVERS
 CLAIM = {"epsilon": 1.0, "delta": 1e-5, "feature_bound": 1.0, "target_bound": 1.0}
 CERTIFIED = ("auto", "suffstats", "mixing", "adassp", "adassp-joint", "sheffet", "sheffet-rdp")
 EXPECTED_FAILED = {
-    "check_supervised_y_no_nan": "a record with a NaN or an infinity counts as zeros: an error would tell of one person",
+    "check_supervised_y_no_nan": "a record with a NaN or an infinity counts as zeros: an error tells of one person",
 }
 
 
@@ -36,7 +36,9 @@ def fitted(x, y, **options):
 
 @parametrize_with_checks(
     [
-        LinearRegression(epsilon=5.0, delta=1e-5, feature_bound=100.0, target_bound=100.0, random_state=0, solver=solver)
+        LinearRegression(
+            epsilon=5.0, delta=1e-5, feature_bound=100.0, target_bound=100.0, random_state=0, solver=solver
+        )
         for solver in ("auto", "mixing", "adassp-joint")
     ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILED,
@@ -51,9 +53,12 @@ def test_conventions_of_scikit_learn(estimator, check):
 def test_every_certified_solver_fits_and_its_certificate_is_recomputed(solver, intercept):
     x, y, _ = made()
     found = fitted(x, y, solver=solver, fit_intercept=intercept)
-    assert found.coef_.shape == (4,) and np.isfinite(found.coef_).all() and math.isfinite(found.intercept_)
+    assert found.coef_.shape == (4,)
+    assert np.isfinite(found.coef_).all()
+    assert math.isfinite(found.intercept_)
     assert (found.intercept_ == 0) == (not intercept)
-    assert found.privacy_.verdict == "certified" and found.privacy_.adjacency == "zero-out"
+    assert found.privacy_.verdict == "certified"
+    assert found.privacy_.adjacency == "zero-out"
     assert found.privacy_.secure is False  # random_state
     assert sdp.verify(found.privacy_).verdict == "certified"
     again = sdp.Certificate.from_json(found.privacy_.to_json())
@@ -64,7 +69,8 @@ def test_every_certified_solver_fits_and_its_certificate_is_recomputed(solver, i
 def test_replacement_costs_noise(solver):
     x, y, _ = made()
     replace = fitted(x, y, solver=solver, adjacency="replace")
-    assert replace.privacy_.adjacency == "replace" and replace.privacy_.verdict in ("certified", "refuted")
+    assert replace.privacy_.adjacency == "replace"
+    assert replace.privacy_.verdict in ("certified", "refuted")
     assert sdp.verify(replace.privacy_).adjacency == "replace"
 
 
@@ -81,7 +87,8 @@ def test_the_published_mixing_is_refused_where_it_is_refuted_and_reproduced_with
     with pytest.raises(sdp.RefutedError):
         fitted(10 * x, 10 * y, **options)
     found = fitted(10 * x, 10 * y, unsafe=True, **options)
-    assert found.privacy_.verdict == "refuted" and np.isfinite(found.coef_).all()
+    assert found.privacy_.verdict == "refuted"
+    assert np.isfinite(found.coef_).all()
     assert sdp.verify(found.privacy_).verdict == "refuted"
 
 
@@ -90,7 +97,8 @@ def test_nothing_is_set_where_the_claim_is_refused():
     estimator = LinearRegression(**{**CLAIM, "feature_bound": 10.0}, solver="mixing-paper", sketch_rows=1000)
     with pytest.raises(sdp.NotCertifiedError):
         estimator.fit(x, y)
-    assert not hasattr(estimator, "coef_") and not hasattr(estimator, "privacy_")
+    assert not hasattr(estimator, "coef_")
+    assert not hasattr(estimator, "privacy_")
 
 
 @pytest.mark.parametrize("solver", ["auto", "mixing", "adassp-joint"])
@@ -181,10 +189,12 @@ def odd_data():
 def test_odd_data_have_defined_answers(kind, solver):
     x, y = odd_data()[kind]
     found = fitted(x, y, solver=solver, unsafe=solver == "mixing-paper")
-    assert np.isfinite(found.coef_).all() and math.isfinite(found.intercept_)
+    assert np.isfinite(found.coef_).all()
+    assert math.isfinite(found.intercept_)
     assert np.isfinite(found.predict(np.zeros((2, x.shape[1])))).all()
     errors = getattr(found, "coef_standard_error_", np.zeros(1))
-    assert np.isfinite(errors).all() and (errors >= 0).all()
+    assert np.isfinite(errors).all()
+    assert (errors >= 0).all()
 
 
 def test_a_record_that_is_not_finite_counts_as_none():
