@@ -259,6 +259,30 @@ def test_an_estimators_page_holds_what_was_released() -> None:
     assert "random_state" not in words
 
 
+def test_a_model_file_is_shown_like_the_model(tmp_path: Path) -> None:
+    model = estimator(["age", "rooms", "year"])
+    data = {
+        "estimator": "LinearRegression",
+        "privacy": model.privacy_.to_json(),
+        "coef": model.coef_.tolist(),
+        "intercept": model.intercept_,
+        "coef_standard_error": model.coef_standard_error_.tolist(),
+        "intercept_standard_error": model.intercept_standard_error_,
+        "feature_names": ["age", "rooms", "year"],
+    }
+    page = report.of_json(json.loads(json.dumps(data)), file="it's.json")
+    words = read(page).words
+    assert number(float(model.coef_[1])) in words
+    assert "rooms" in words
+    (tmp_path / "it's.json").write_text(json.dumps(data))
+    code = re.findall(r'import json; json\.dump\(.*?"w"\)\)', words)[0]
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    assert json.loads((tmp_path / "certificate.json").read_text()) == model.privacy_.to_json()
+    for wrong in ({"coef": ["a"]}, {"feature_names": ["age"]}, {"coef_standard_error": [1.0, 2.0]}, {"privacy": {}}):
+        with pytest.raises(ValueError, match="not a"):
+            report.of_json({**data, **wrong})
+
+
 def test_weights_of_several_classes_and_without_errors() -> None:
     class Model:
         privacy_ = mechanisms()["gaussian"].certificate

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from shapedp.report.svg import Chart, linear, places
 
 _DRAWN = 40
 _LISTED = 1000
+_FITTED = ("coef", "intercept", "coef_standard_error", "intercept_standard_error", "classes")
 _HIDDEN = frozenset({"epsilon", "delta", "adjacency", "random_state", "progress"})
 
 
@@ -49,6 +51,25 @@ class Fitted:
                 f"got {type(estimator).__name__}"
             )
         return cls(type(estimator).__name__, certificate, _weights(estimator), _settings(estimator))
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Fitted:
+        """From a model file: the certificate under `privacy` or `certificate`, fitted attributes under their names.
+
+        `estimator` names the kind; a trailing underscore of a name is as good as none.
+        """
+        plain = {str(name).rstrip("_"): value for name, value in data.items()}
+        given = plain.get("privacy") or plain.get("certificate")
+        if given is None:
+            raise ValueError("not a model: it holds no certificate under privacy or certificate")
+        names = plain.get("feature_names_in") or plain.get("feature_names")
+        held = {f"{name}_": plain[name] for name in _FITTED if plain.get(name) is not None}
+        model = SimpleNamespace(**held, **({} if names is None else {"feature_names_in_": names}))
+        try:
+            weights = _weights(model)
+        except (TypeError, ValueError) as wrong:
+            raise ValueError(f"not a model: its weights, errors and names do not fit together ({wrong})") from None
+        return cls(str(plain.get("estimator", "A fitted model")), Certificate.from_json(given), weights)
 
     def sections(self) -> list[Markup]:
         """The weights with their error bars, and the settings."""

@@ -233,7 +233,7 @@ def recheck(lines: Sequence[str], written: str | None, *content: Child) -> Marku
     """The commands that compute all of it again; `written` says how the file comes about where there is none yet."""
     start: Child = "With the file this page was made from, and no network:"
     if written is not None:
-        start = many("Write it to a file first, ", el("code", written), "; then, with no network:")
+        start = many("Write it to a file first, in Python: ", el("code", written), "; then, with no network:")
     return section(
         "recheck",
         "How to recheck",
