@@ -71,12 +71,13 @@ def mechanism(problem: Regression, method: str, *, batch: int, sigma: float, bet
 
 
 def train(problem: Regression, method: str, noisy: Any, *, batch: int, steps: int) -> list[float]:
-    """Losses of one training, each step released by `noisy`."""
-    rng, weights = np.random.default_rng(0), np.zeros((CLASSES, problem.x.shape[1]))
+    """Losses of one training, each step released by `noisy`; all methods see the same batches."""
+    batches, rng = np.random.default_rng(0), np.random.default_rng(1)
+    weights = np.zeros((CLASSES, problem.x.shape[1]))
     rate = WINDOW_RATE if method == "angle-windows" else RATE
     losses = []
     for _ in range(steps):
-        rows = rng.choice(len(problem.y), batch, replace=False)
+        rows = batches.choice(len(problem.y), batch, replace=False)
         errors, loss = problem.errors(weights, rows)
         losses.append(loss)
         if method == "angle-windows":

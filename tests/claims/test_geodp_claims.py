@@ -48,3 +48,16 @@ def test_studies_run(name, tmp_path):
     table, written = reproduce(name, item, tmp_path, full=False, progress=lambda *_: None)
     assert written[0].exists()
     assert len(table.rows) > 2
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_figure_1_runs_and_dp_is_not_behind(tmp_path):
+    item = find_item("geodp/figure-1", experiments_folder())
+    table, _ = reproduce("geodp/figure-1", item, tmp_path, full=False, progress=lambda *_: None)
+    loss = {(row[1], row[3]): row[5] for row in table.rows}
+    verdict = {row[1]: row[6] for row in table.rows}
+    for sigma in (0.1, 0.01):
+        assert loss["DP", sigma] < loss["GeoDP", sigma]
+    assert verdict["DP"] == verdict["mean-angles"] == verdict["angle-windows"] == "certified"
+    assert verdict["GeoDP"] == "refuted"
