@@ -73,7 +73,8 @@ __all__ = [
     "verify",
 ]
 
-_LATER = ("audit", "claims", "datasets", "learn", "scale", "torch")  # subpackages that `import shapedp` does not load
+# Subpackages that `import shapedp` does not load.
+_LATER = ("audit", "claims", "datasets", "learn", "report", "scale", "torch")
 
 if TYPE_CHECKING:
     from shapedp import audit
