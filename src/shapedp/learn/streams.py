@@ -205,19 +205,29 @@ def _files(paths: list[Path]) -> Source:
 
         return _unique(csv_source(paths))
     names = [str(path) for path in paths]
-    return _unique(_dataset(arrow.dataset.dataset(names if len(names) > 1 else names[0], format=kind)))
+    dataset = arrow.dataset.dataset(names if len(names) > 1 else names[0], format=kind)
+    return _unique(_parquet(dataset) if kind == "parquet" else _dataset(dataset))
+
+
+def _parquet(dataset: Any) -> Arrow:
+    """Parquet files read page by page: a row group is never held whole, however large."""
+    from pyarrow import parquet
+
+    def batches(names: list[str]) -> Iterator[Any]:
+        for path in dataset.files:
+            with parquet.ParquetFile(path, buffer_size=1 << 18, pre_buffer=False) as file:
+                yield from file.iter_batches(batch_size=BATCH, columns=names)
+
+    return Arrow(dataset.schema, batches, dataset.count_rows)
 
 
 def _dataset(dataset: Any) -> Arrow:
-    """A pyarrow dataset; of a row group only what is being decoded is held."""
-    arrow = _arrow()
-    options = arrow.dataset.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
+    """A pyarrow dataset of any format; it holds a row group or a few."""
 
     def batches(names: list[str]) -> Iterator[Any]:
-        settings: dict[str, Any] = {"batch_size": BATCH, "batch_readahead": 4, "fragment_readahead": 1}
-        if getattr(getattr(dataset, "format", None), "default_extname", None) == "parquet":
-            settings["fragment_scan_options"] = options
-        yield from dataset.scanner(columns=names, **settings).to_batches()
+        yield from dataset.scanner(
+            columns=names, batch_size=BATCH, batch_readahead=4, fragment_readahead=1
+        ).to_batches()
 
     return Arrow(dataset.schema, batches, dataset.count_rows)
 
