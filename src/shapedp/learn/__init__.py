@@ -6,6 +6,7 @@ from shapedp.learn.linear import LinearRegression
 from shapedp.learn.logistic import LogisticRegression
 from shapedp.learn.pca import PCA
 from shapedp.learn.ridge import Ridge
+from shapedp.learn.select import PrivateSearch
 from shapedp.learn.solvers.covariance import subspace_error
 from shapedp.learn.svm import HuberSVC
 
@@ -15,6 +16,7 @@ __all__ = [
     "Lasso",
     "LinearRegression",
     "LogisticRegression",
+    "PrivateSearch",
     "PublicLabelsWarning",
     "Ridge",
     "subspace_error",

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from shapedp.learn.base import PrivateEstimator, checked_rows, checked_target
 from shapedp.learn.progress import bar
 from shapedp.learn.solvers.cd import UNITS, Columns, Descent, Penalty, Squared
+from shapedp.learn.solvers.erm.estimator import refuse
 from shapedp.learn.tables import without_odd
 from shapedp.mechanisms import Additive
 from shapedp.numerics.checks import nonnegative, positive, vector
@@ -54,12 +55,9 @@ class CoordinateDescentRegressor(RegressorMixin, PrivateEstimator):  # type: ign
     def _penalty(self, records: int) -> Penalty:
         raise NotImplementedError
 
-    def fit(self, X: Any, y: Any) -> CoordinateDescentRegressor:
-        """Fit to features X (n, d), dense or sparse, and a target y (n,).
-
-        Weights of records are refused: a record that counts w times needs w times the bound, and a bound on weights
-        would have to be known; give each record once, or scale its row within the bounds.
-        """
+    def fit(self, X: Any, y: Any, **unsupported: Any) -> CoordinateDescentRegressor:
+        """Fit to features X (n, d), dense or sparse, and a target y (n,)."""
+        refuse(unsupported)
         epsilon, delta, adjacency = self._claim()
         target_bound = positive("target_bound", self.target_bound)
         public = None if self.mean_squares is None else tuple(vector("mean_squares", self.mean_squares).tolist())

@@ -15,6 +15,7 @@ from shapedp.learn.base import PrivateEstimator, checked_rows
 from shapedp.learn.linear import UNITS, intercept_constant
 from shapedp.learn.moments import Bounds, Reading
 from shapedp.learn.solvers.covariance import FAMILIES, RELEASES, SecondMoments, matrix, principal, triangle
+from shapedp.learn.solvers.erm.estimator import refuse
 from shapedp.learn.tables import Table, read_table, without_odd
 from shapedp.mechanisms import Additive, calibrate
 from shapedp.noise import Gaussian
@@ -73,8 +74,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
         self.unsafe = unsafe
         self.progress = progress
 
-    def fit(self, X: Any, y: Any = None) -> PCA:
+    def fit(self, X: Any, y: Any = None, **unsupported: Any) -> PCA:
         """Fit to rows X (n, d): whatever `read_table` reads; y is not used."""
+        refuse(unsupported)
         self._checked()
         table = read_table(self, X)
         wanted = self._wanted(table.columns)

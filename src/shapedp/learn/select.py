@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from shapedp.accounting.repeat import HATS, Repetition, draw_runs, gamma_for, gaussian_run
 from shapedp.learn.base import PrivateEstimator, checked_rows
+from shapedp.learn.solvers.erm.estimator import refuse
 from shapedp.mechanisms import Additive, mechanism_from_json
 from shapedp.noise import Gaussian
 from shapedp.numerics.checks import positive
@@ -75,8 +76,9 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.unsafe = unsafe
 
-    def fit(self, X: Any, y: Any) -> PrivateSearch:
+    def fit(self, X: Any, y: Any, **unsupported: Any) -> PrivateSearch:
         """Fit to features X and a target y, both in memory."""
+        refuse(unsupported)
         epsilon, delta, adjacency = self._claim()
         candidates = self._candidates()
         gamma = gamma_for(self.repeats)
