@@ -240,7 +240,7 @@ def test_wrong_input_is_refused_by_sizes_names_and_types(frame, table, tmp_path)
         read_table(BaseEstimator(), tmp_path / "a.txt", "y")
     for empty in ("", "a,y\n"):
         (tmp_path / "a.csv").write_text(empty)
-        with pytest.raises(ValueError, match="empty|no records"):
+        with pytest.raises(ValueError, match=r"empty|no records"):
             read_table(BaseEstimator(), tmp_path / "a.csv", "y")
 
 
