@@ -225,3 +225,13 @@ def test_mixed_loss_joins_both_ends():
     with pytest.raises(TypeError, match="boxes"):
         loss_of(law, L2(1.0, 2))
     assert loss_of(Gaussian(1.0, 2), Box([1.0, 1.0])).mu == pytest.approx(math.sqrt(2))
+
+
+def test_epsilons_far_beyond_the_inverted_window_pass_without_warnings():
+    """Such a point lies hundreds of units right of the last node; delta there is 0 to any precision that matters."""
+    scales = np.full(1000, 75.0)
+    loss = loss_of(Mixed(scales, np.arange(1000) > 500), Box(np.geomspace(1.0, 0.1, 1000)))
+    lower, upper = loss.profile(np.array([0.0, 0.05, 2.0, 400.0, 3000.0, 1e20]))
+    assert (lower <= upper).all()
+    assert (np.diff(upper) <= 0).all()
+    assert upper[3] < 1e-100

@@ -238,9 +238,8 @@ def _answer(
     count = window.lower.size
     last = count - chord - 3
     position = (x - window.start) / window.step
-    node = np.floor(position).astype(np.int64)
-    reachable = (node >= chord + 3) & (node <= last)
-    node = np.clip(node, chord + 3, last)
+    reachable = (position >= chord + 3) & (position < last + 1)
+    node = _nodes(position, chord + 3, last)
 
     def below(index: NDArray[np.int64]) -> Floats:
         if not chord:
@@ -249,13 +248,12 @@ def _answer(
         return _unsmoothed(transform, tilt, window, smoothing, side, index, chord, bound)
 
     up = x - slack
-    low_node = np.floor((up - window.start) / window.step).astype(np.int64)
-    low_node = np.clip(low_node, 0, count - 2)
+    low_node = _nodes((up - window.start) / window.step, 0, count - 2)
     t = _weight(up - (window.start + low_node * window.step), window.step)
     upper = (1 - t) * window.upper[low_node] + t * window.upper[low_node + 1]
     upper *= 1 + 2.0**-40
     down = x + slack
-    base = np.clip(np.floor((down - window.start) / window.step).astype(np.int64), chord + 1, count - chord - 2)
+    base = _nodes((down - window.start) / window.step, chord + 1, count - chord - 2)
     t = _weight(down - (window.start + base * window.step), window.step) * math.exp(window.step)
     left = window.upper[base - 1]
     lower = below(base) * (1 + t) - t * left
@@ -264,9 +262,14 @@ def _answer(
     return np.maximum(lower - 2.0**-40 * upper, 0.0), upper, good
 
 
+def _nodes(position: Floats, first: int, last: int) -> NDArray[np.int64]:
+    """The node at or before each position, kept within the window."""
+    return np.clip(np.floor(position), first, last).astype(np.int64)
+
+
 def _weight(offset: Floats, step: float) -> Floats:
     """How far e^offset lies between 1 and e^step, with node positions good to a few units in the last place."""
-    return np.clip(np.expm1(offset) / math.expm1(step), 0.0, 1.0)
+    return np.clip(np.expm1(np.clip(offset, 0.0, step)) / math.expm1(step), 0.0, 1.0)
 
 
 def _unsmoothed(
