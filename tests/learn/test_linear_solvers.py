@@ -135,8 +135,8 @@ def test_the_risk_estimate_is_unbiased(at):
         h = 1 / (clean + noisy.edge * RIDGES[at])
         theta = vectors @ (h * turned)
         truth = theta @ a @ theta - 2 * b @ theta
-        gaps.append(risk(noisy, values, turned, h, -h[:, None] * h * slopes) - truth)
-        biased.append(risk(noisy, values, turned, h, 0 * slopes) - truth)
+        gaps.append(risk(noisy, values, turned, h, -h * (h * np.diag(slopes) + slopes @ h)) - truth)
+        biased.append(risk(noisy, values, turned, h, np.zeros(d)) - truth)
     bound = stats.norm.isf(FALSE_ALARM / 2)
     scores = [np.mean(one) / (np.std(one) / math.sqrt(len(one))) for one in (gaps, biased)]
     assert abs(scores[0]) < bound, scores

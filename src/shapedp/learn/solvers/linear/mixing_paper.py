@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from shapedp.learn.moments import Moments
@@ -18,8 +19,8 @@ def published_rows(problem: Problem) -> int:
 def mechanisms(problem: Problem) -> tuple[Any, ...]:
     """Algorithm 1 with the gamma, eta and tau of Algorithm 2."""
     rows = problem.sketch_rows or published_rows(problem)
-    recipe = modified_gauss_mix(rows=rows, row_bound=problem.bounds.row, epsilon=problem.epsilon, delta=problem.delta)
-    return (recipe,)
+    made = modified_gauss_mix(rows=rows, row_bound=problem.bounds.row, epsilon=problem.epsilon, delta=problem.delta)
+    return (replace(made, records=problem.records, dim=problem.order + 1),)
 
 
 def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from shapedp.learn.solvers.linear.mixing_paper import published_rows, solve
@@ -11,8 +12,9 @@ from shapedp.recipes.sheffet import sheffet
 
 def _mechanisms(problem: Problem, analysis: str) -> tuple[Any, ...]:
     rows = problem.sketch_rows or published_rows(problem)
-    bound = problem.bounds.row
-    return (sheffet(rows=rows, row_bound=bound, epsilon=problem.epsilon, delta=problem.delta, analysis=analysis),)
+    claim = {"row_bound": problem.bounds.row, "epsilon": problem.epsilon, "delta": problem.delta}
+    made = sheffet(rows=rows, **claim, analysis=analysis)
+    return (replace(made, records=problem.records, dim=problem.order + 1),)
 
 
 SHEFFET = Solver(lambda problem: _mechanisms(problem, "sheffet"), solve, adjacencies=("zero-out",))

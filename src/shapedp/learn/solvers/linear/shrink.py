@@ -50,7 +50,7 @@ def shrunk(noisy: NoisyMoments) -> Shrunk:
     edge = noisy.edge
     clean, slopes = cleaned(values, edge)
     factors = 1 / (clean + edge * np.array(RIDGES)[:, None])
-    risks = np.array([risk(noisy, values, turned, h, -h[:, None] * h * slopes) for h in factors])
+    risks = risk(noisy, values, turned, factors, -factors * (factors * np.diag(slopes) + factors @ slopes))
     lengths = np.square(factors * turned).sum(1)
     spreads = np.sqrt(np.square(noisy.design_scale * lengths) + 4 * noisy.cross_scale**2 * lengths)
     costs = risks + spreads / 2
@@ -71,14 +71,14 @@ def cleaned(values: Floats, edge: float) -> tuple[Floats, Floats]:
     return clean, slopes
 
 
-def risk(noisy: NoisyMoments, values: Floats, turned: Floats, h: Floats, slopes: Floats) -> float:
-    """An unbiased estimate of theta^T A theta - 2 b^T theta for theta = h(A + E) (b + e).
+def risk(noisy: NoisyMoments, values: Floats, turned: Floats, h: Floats, slope: Floats) -> Floats:
+    """An unbiased estimate of theta^T A theta - 2 b^T theta for theta = h(A + E) (b + e), one for each row of h.
 
-    In the eigenbasis of A + E, with the divided differences D_ij of h: Stein's identity gives
-    E theta^T E theta = s_A^2 sum_i h_i b_i^2 (D_ii + sum_j D_ij) and E e^T theta = s_b^2 sum_i h_i.
+    In the eigenbasis of A + E, with the divided differences D_ij of h and slope_i = D_ii + sum_j D_ij, Stein's identity
+    gives E theta^T E theta = s_A^2 E sum_i h_i b_i^2 slope_i and E e^T theta = s_b^2 E sum_i h_i.
     Reference: Stein 1981; Daleckii and Krein 1965 for the derivative of h.
     """
     energy = h * np.square(turned)
-    noise = noisy.design_scale**2 * float(energy @ (np.diag(slopes) + slopes.sum(1)))
-    seen = float((h * energy) @ values - 2 * energy.sum())
-    return seen - noise + 2 * noisy.cross_scale**2 * float(h.sum())
+    noise = noisy.design_scale**2 * (energy * slope).sum(-1)
+    seen = (h * energy * values).sum(-1) - 2 * energy.sum(-1)
+    return np.asarray(seen - noise + 2 * noisy.cross_scale**2 * h.sum(-1))
