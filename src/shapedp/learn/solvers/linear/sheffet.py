@@ -11,9 +11,8 @@ from shapedp.recipes.sheffet import sheffet
 
 
 def _mechanisms(problem: Problem, analysis: str) -> tuple[Any, ...]:
-    rows = problem.sketch_rows or published_rows(problem)
-    claim = {"row_bound": problem.bounds.row, "epsilon": problem.epsilon, "delta": problem.delta}
-    made = sheffet(rows=rows, **claim, analysis=analysis)
+    rows, bound = problem.sketch_rows or published_rows(problem), problem.bounds.row
+    made = sheffet(rows=rows, row_bound=bound, epsilon=problem.epsilon, delta=problem.delta, analysis=analysis)
     return (replace(made, records=problem.records, dim=problem.order + 1),)
 
 
