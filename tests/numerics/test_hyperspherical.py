@@ -131,6 +131,7 @@ def test_the_convention_is_the_published_one():
     "x", [[1.0, 0, 0], [0, 0, 0.0], [0, -2.0, 0], [0, 0, -3.0], [0, -0.0, -1], [5.0, -0.0], [0, 7]]
 )
 def test_axes_and_zeros_are_exact_zeros(x):
+    assert _there_and_back(np.array(x, dtype=np.float32)) == pytest.approx(x, rel=1e-6, abs=0)
     back = _there_and_back(np.array(x, dtype=float))
     assert (back[np.array(x) == 0] == 0).all()
     assert back == pytest.approx(x, rel=1e-14)

@@ -53,6 +53,9 @@ def test_axes_and_zeros(device, x):
     tensor = torch.tensor(x, dtype=torch.float64, device=device)
     for back in (device_from_angles(*device_to_angles(tensor)), from_angles(*to_angles(tensor))):
         assert back.tolist() == pytest.approx(x, rel=1e-13, abs=0)
+    norm, angles = device_to_angles(tensor)
+    if max(map(abs, x)) > 1e-30:
+        assert device_from_angles(norm, angles.float()).tolist() == pytest.approx(x, rel=1e-6, abs=0)
 
 
 def test_dtypes_and_bad_input():

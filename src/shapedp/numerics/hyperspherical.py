@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from shapedp.numerics.checks import finite, numeric
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
 PIECE = 2**16  # numbers at a time
 _GROUP = 8
 _PRODUCT = 2**12  # rows of a matrix product: BLAS keeps one of this size on one thread
@@ -220,9 +221,9 @@ def _backward(norm: Floats, angles: NDArray[Any], x: NDArray[Any]) -> None:
         factor, shift = _split(log[:, width - 1])
         _multiply(slope[:, :width], log[:, :width], mantissa, exponent, out)
         if turned is not None:
-            sign, alive = turned
-            out *= sign
-            factor = factor * sign[:, -1] * alive
+            odd, alive = turned
+            _flip(out, *odd)
+            factor = factor * (1.0 - 2.0 * (np.bincount(odd[0], minlength=n) % 2)) * alive
         mantissa, more = np.frexp(mantissa * factor)
         exponent = exponent + more + shift
         if not np.isfinite(mantissa).all():
@@ -255,25 +256,33 @@ def _multiply(slope: Floats, log: Floats, mantissa: Floats, exponent: NDArray[An
     out[...] = factor
 
 
-def _turns(piece: NDArray[Any], slope: Floats) -> tuple[Floats, Floats] | None:
-    """Where angles reach pi/2: the sign of the product of cosines so far, and 0 where one vanishes; else None.
+def _turns(piece: NDArray[Any], slope: Floats) -> tuple[tuple[Places, Places], Floats] | None:
+    """Where angles reach pi/2: the places (rows, columns) of negative cosines, and 0 for rows where one vanishes.
 
     An angle that is the float next to pi/2 stands for pi/2 itself, the one next to pi for pi. After a vanishing
-    cosine the slopes are set to zero.
+    cosine the slopes are set to zero. None where no angle reaches pi/2.
     """
     half, full = piece.dtype.type(np.pi / 2), piece.dtype.type(np.pi)
     if -half < piece.min() and piece.max() < half:
         return None
-    size = np.abs(piece)
-    width = piece.shape[1]
-    slope[:, :width][size == full] = 0.0
-    sign = np.ones(piece.shape)
-    beyond = size > half
-    sign[beyond] = np.where(np.cos(piece[beyond].astype(np.float64)) < 0, -1.0, 1.0)
-    np.multiply.accumulate(sign, axis=1, out=sign)
+    rows, columns = np.nonzero(np.abs(piece) >= half)
+    angles = np.abs(piece[rows, columns].astype(np.float64))
+    slope[rows[angles == full], columns[angles == full]] = 0.0
     alive = np.ones(len(piece))
-    for row in np.flatnonzero((size == half).any(axis=1)):
-        first = int(np.argmax(size[row] == half))
-        slope[row, first + 1 : width] = 0.0
+    for row, column in zip(*(place[angles == half][::-1] for place in (rows, columns)), strict=True):
+        slope[row, column] = np.copysign(slope[row, column], piece[row, column])
+        slope[row, column + 1 : piece.shape[1]] = 0.0
         alive[row] = 0.0
-    return sign, alive
+    odd = (angles > half) & (np.cos(angles) < 0)
+    return (rows[odd], columns[odd]), alive
+
+
+def _flip(out: NDArray[Any], rows: Places, columns: Places) -> None:
+    """Change the signs from each place to the end of its row."""
+    if len(rows) <= 8 * len(out):
+        for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
+            np.negative(out[row, column:], out=out[row, column:])
+        return
+    signs = np.ones(out.shape)
+    signs[rows, columns] = -1.0
+    out *= np.multiply.accumulate(signs, axis=1, out=signs)
