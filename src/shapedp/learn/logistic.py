@@ -128,7 +128,7 @@ class LogisticRegression(LinearClassifier):
         data = Reading(read_table(self, x, y, classes=classes.tolist()), bounds, self.progress)
         order = self.n_features_in_ + (bounds.constant > 0)
         problem = LeastSquares(data.records, order, bounds, *self._claim(), self.sketch_rows)
-        mechanisms = MIXING.mechanisms(problem)
+        mechanisms = mixing.sketching(problem)
         self._record(mechanisms[0], "mixing")
         weights = MIXING.solve(data.moments, mechanisms, self._draws()).weights
         return np.asarray(quadratic_surrogate(self.surrogate_reach).scale * weights[:, None])

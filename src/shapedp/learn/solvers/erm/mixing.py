@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from shapedp.learn.moments import Bounds
 from shapedp.learn.solvers.erm.problem import Problem, Records
-from shapedp.learn.solvers.linear.mixing import RICH
+from shapedp.learn.solvers.linear.mixing import MIXING, RICH
 from shapedp.learn.solvers.linear.problem import Draws
 from shapedp.mechanisms import AdaptiveMixing, Mixing
 from shapedp.numerics.gram import BLOCK, gram_sum
@@ -29,6 +30,7 @@ def row_bound(bounds: Bounds, problems: int) -> float:
     return math.hypot(bounds.design, unit(bounds, problems) * math.sqrt(problems)) * (1 + 2.0**-50)
 
 
+@lru_cache(maxsize=64)
 def mechanism(problem: Problem, bounds: Bounds, sketch_rows: int | None) -> Any:
     """`AdaptiveMixing` where releasing the least eigenvalue is thought to pay, else `Mixing`; from public sizes."""
     wide = problem.order + problem.problems
@@ -47,6 +49,9 @@ def mechanism(problem: Problem, bounds: Bounds, sketch_rows: int | None) -> Any:
         return plain
     adaptive = AdaptiveMixing.calibrate(**options)
     return adaptive if least > adaptive.reach - plain.gamma + 1 else plain
+
+
+sketching = lru_cache(maxsize=64)(MIXING.mechanisms)
 
 
 def solve(problem: Problem, records: Records, mechanism: Any, bounds: Bounds, draws: Draws) -> Floats:

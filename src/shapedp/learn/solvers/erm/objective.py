@@ -139,6 +139,7 @@ def default_regularization(problem: Problem, margin: float = 10.0) -> float:
     return best[1]
 
 
+@lru_cache(maxsize=256)
 def kifer(problem: Problem) -> tuple[Problem, ObjectivePerturbation]:
     """Published calibration: n Lambda = 2 beta/epsilon and sigma = L sqrt(4 epsilon + 8 log(2/delta))/epsilon.
 
