@@ -66,7 +66,9 @@ def device_from_angles(norm: Tensor, angles: Tensor) -> Tensor:
         raise ValueError("norm and angles must be finite")
     half = torch.pi / 2
     for exact in (half, torch.pi):  # the narrower type's nearest float stands for the angle itself
-        wide = torch.where(angles.detach().abs() == torch.tensor(exact).to(angles), exact * wide.sign(), wide)
+        wide = torch.where(
+            angles.detach().abs() == torch.tensor(exact, dtype=torch.float64).to(angles), exact * wide.sign(), wide
+        )
     slopes = torch.tan(wide)
     slopes = torch.where(wide.abs() == torch.pi, 0.0, slopes)
     logs = _running(-0.5 * torch.log1p(slopes.square()))
