@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from mixing_data import Case
 from mixing_results import write
-from simulated import simulated
+from mixing_simulated import simulated
 
 from shapedp.learn.moments import Bounds, moments
 from shapedp.learn.solvers.linear import SOLVERS, Draws, Problem

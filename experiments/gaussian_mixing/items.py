@@ -2,7 +2,7 @@
 
     shapedp reproduce gaussian-mixing/figure-2-tecator [--full]
 
-Expected: see gamma_curves.py, regression.py and auto_rule.py. The paper prints no numbers beside its curves.
+Expected: see gamma_curves.py, mixing_regression.py and auto_rule.py. The paper prints no numbers beside its curves.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import auto_rule
 from gamma_curves import epsilons, gammas, grid
 from mixing_data import case
-from regression import EPSILONS, METHODS, errors, line
+from mixing_regression import EPSILONS, METHODS, errors, line
 
 ROWS = (100, 1000)
 NOTE = "the paper's scaling by largest norms, and k by grid, touch private data"

@@ -43,7 +43,7 @@ def mechanisms():
 @pytest.mark.parametrize("mechanism", mechanisms(), ids=lambda one: one.kind)
 def test_simulated_sketches_have_the_distribution_of_the_release(mechanism):
     """Two-sample tests on three statistics of the sketch's Gram matrix; covariance 30 % off is rejected."""
-    from simulated import simulated
+    from mixing_simulated import simulated
 
     square = {"threshold-mixing": 40.0, "adaptive-mixing": 12.0}.get(mechanism.kind, 5.0)
     gram = np.diag([square + 15.0, square + 2.0, square])
@@ -67,7 +67,7 @@ def test_simulated_sketches_have_the_distribution_of_the_release(mechanism):
 
 def test_intervals_of_medians_cover():
     """2000 samples of 50: the interval misses the median in at most 5 % of them, and in at least 1 %."""
-    from regression import median_interval
+    from mixing_regression import median_interval
 
     rng = np.random.default_rng(2)
     missed = 0
@@ -100,7 +100,7 @@ def stored():
 
 def test_the_stored_results_show_what_is_claimed():
     """Every set and epsilon is there with 50 runs or more; `auto` is nowhere worse, joint accounting nowhere either."""
-    from regression import study, verdicts
+    from mixing_regression import study, verdicts
 
     lines = stored()["lines"]
     assert {(one["set"], one["scaling"], one["epsilon"]) for one in lines} == set(study())
@@ -113,7 +113,7 @@ def test_the_stored_results_show_what_is_claimed():
 @pytest.mark.data
 @pytest.mark.slow
 def test_a_stored_line_is_reproduced():
-    from regression import line
+    from mixing_regression import line
 
     known = next(one for one in stored()["lines"] if one["set"] == "boston" and one["epsilon"] == 1.0)
     again = line("boston", known["scaling"], 1.0, runs=100, pilot=20)

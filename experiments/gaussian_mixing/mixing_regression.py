@@ -1,8 +1,8 @@
 """Figures 2 and 4 of the mixing paper: test errors of every solver on every set, medians with confidence intervals.
 
-    python experiments/gaussian_mixing/regression.py [--full]
+    python experiments/gaussian_mixing/mixing_regression.py [--full]
 
-The Gram matrix of a set is computed once; a run draws the noise anew (sketches: see simulated.py). The published
+The Gram matrix of a set is computed once; a run draws the noise anew (sketches: see mixing_simulated.py). The published
 sketches (`mixing-paper`, `sheffet`, `sheffet-rdp`) get the best k of a grid in hindsight, which touches private data,
 as does the paper's scaling; the others use public sizes only. Expected: `auto` is never worse than `adassp`,
 `mixing-paper` and `sheffet` beyond the intervals, `adassp-joint` never worse than `adassp` and better on most lines.
@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from mixing_data import LOADERS, NAMES, SCALINGS, Case, case
 from mixing_results import read, write
-from simulated import simulated
+from mixing_simulated import simulated
 
 from shapedp.learn.solvers.linear import SOLVERS, Draws, Problem
 from shapedp.learn.solvers.linear.auto import choose
