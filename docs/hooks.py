@@ -65,6 +65,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         return markdown.replace("<!-- benchmark tables -->", benchmark_tables(ROOT / "benchmarks" / "results"))
     if page.file.src_uri == "reproductions.md":
         return markdown.replace("<!-- reproductions -->", reproductions(ROOT / "experiments"))
+    if page.file.src_uri == "regression.md":
+        folder = ROOT / "experiments" / "gaussian_mixing" / "results"
+        return markdown.replace("<!-- regression table -->", regression_table(folder / "regression.json"))
     if page.file.src_uri == "api.md":
         return markdown.replace("<!-- packages -->", package_sections(ROOT / "src" / "shapedp"))
     return markdown
@@ -106,6 +109,26 @@ def reproduced_table(data: dict[str, Any]) -> list[str]:
         lines.append("| " + " | ".join(cell(f"{v:.4g}" if isinstance(v, float) else str(v)) for v in row) + " |")
     left = len(data["rows"]) - MOST_ROWS
     return [*lines, "", *([f"{left} more rows in the JSON.", ""] if left > 0 else []), data["note"], ""]
+
+
+def regression_table(stored: Path) -> str:
+    """Median test errors of every solver, one line per set and epsilon, the least of each line in bold."""
+    data = json.loads(stored.read_text(encoding="utf-8"))
+    names = list(data["lines"][0]["solvers"])
+    lines = [
+        "| scaling | set | n x d | epsilon | not private | " + " | ".join(names) + " |",
+        "|---" * (5 + len(names)) + "|",
+    ]
+    for one in data["lines"]:
+        medians = {name: found["median"] for name, found in one["solvers"].items()}
+        least = min(medians.values())
+        shown = [f"**{value:.3g}**" if value == least else f"{value:.3g}" for value in medians.values()]
+        spread = one["solvers"]["auto"]
+        shown[0] += f" ({spread['low']:.3g}, {spread['high']:.3g})"
+        size = f"{one['n']} x {one['d']}"
+        head = [one["scaling"], one["set"], size, f"{one['epsilon']:g}", f"{one['not private']:.3g}"]
+        lines.append("| " + " | ".join([*head, *shown]) + " |")
+    return "\n".join(lines)
 
 
 def benchmark_tables(folder: Path) -> str:
