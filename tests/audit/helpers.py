@@ -133,11 +133,11 @@ def _recipes(_: str, dim: int, deltas: tuple[float, ...]):
 
 
 def _mixing(_: str, dim: int, deltas: tuple[float, ...]):
-    """Sketches of `dim` values: k rows of up to ten columns."""
+    """Sketches of `dim` values: k rows of up to ten columns; data rich enough that an adaptive one adds less noise."""
     columns = max(d for d in (1, 2, 5, 10) if (dim % d == 0 and d * d <= dim) or d == 2)
-    for make in (sdp.Mixing, AdaptiveMixing):
+    for make, copies in ((sdp.Mixing, 1), (AdaptiveMixing, 64)):
         for adjacency in ("zero-out", "replace"):
-            sizes = {"rows": dim // columns, "records": columns, "dim": columns}
+            sizes = {"rows": dim // columns, "records": copies * columns, "dim": columns}
             for delta in deltas:
                 if delta > 0:
                     m = make.calibrate(row_bound=1.0, epsilon=1.0, delta=delta, adjacency=adjacency, **sizes)

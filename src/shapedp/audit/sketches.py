@@ -102,9 +102,9 @@ def _(mechanism: Mixing, neighbours: Any, score: Score | None, vectorized: bool)
 
 @subject_of.register
 def _(mechanism: AdaptiveMixing, neighbours: Any, score: Score | None, vectorized: bool) -> Subject:
-    """By default one row along each axis, of which one is set to zero or exchanged: the least eigenvalue falls."""
+    """By default rows along every axis alike, one of them set to zero or exchanged: the least eigenvalue falls."""
     n, d = _sizes(mechanism)
-    even = mechanism.row_bound * np.eye(n, d)
+    even = mechanism.row_bound * np.eye(d)[np.arange(n) % d]
     return AdaptiveSubject(mechanism, _tables(mechanism, neighbours, (even, _changed(mechanism, even)), score))
 
 
