@@ -200,7 +200,7 @@ def _table(status: Status, entries: Sequence[Entry], shares: Sequence[float]) ->
         )
     headers = ("entry", "time (UTC)", "state", "mechanism", "its own claim", "releases", "spent after it")
     caption = f"The latest {whole(len(last))} of {whole(status.entries)} entries"
-    return more(caption, table(caption, headers, rows, words=5))
+    return more("Entry by entry", table(caption, headers, rows, words=5))
 
 
 def _shows() -> Markup:

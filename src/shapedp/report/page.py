@@ -124,20 +124,28 @@ def facts(pairs: Sequence[tuple[str, Child]]) -> Markup:
 
 
 def table(caption: str, headers: Sequence[str], rows: Sequence[Sequence[Child]], *, words: int = 1) -> Markup:
-    """A table whose first `words` columns are text and whose others are numbers; it scrolls where it is too wide."""
+    """A table whose first `words` columns are text and whose others are numbers.
 
-    def cell(kind: str, place: int, value: Child, **more: str) -> Markup:
-        return el(kind, value, class_=None if place < words else "number", **more)
+    Where it is too wide it scrolls; one of more than four columns is set row by row on a narrow screen.
+    """
+    wide = len(headers) > 4
 
-    head = el("tr", [cell("th", i, header, scope="col") for i, header in enumerate(headers)])
-    body = [
-        el(
-            "tr",
-            [cell("td" if i else "th", i, value, **({} if i else {"scope": "row"})) for i, value in enumerate(row)],
-        )
-        for row in rows
-    ]
-    inner = el("table", el("caption", caption), el("thead", head), el("tbody", body))
+    def cell(place: int, value: Child) -> Markup:
+        label = headers[place] if wide else None
+        kind = None if place < words else "number"
+        if place:
+            return el("td", value, class_=kind, data_label=label)
+        return el("th", value, class_=kind, data_label=label, scope="row")
+
+    head = [el("th", header, class_=None if i < words else "number", scope="col") for i, header in enumerate(headers)]
+    body = [el("tr", [cell(i, value) for i, value in enumerate(row)]) for row in rows]
+    inner = el(
+        "table",
+        el("caption", caption),
+        el("thead", el("tr", head)),
+        el("tbody", body),
+        class_="wide" if wide else None,
+    )
     return el("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 

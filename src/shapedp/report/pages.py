@@ -16,7 +16,6 @@ from shapedp.privacy import Certificate
 from shapedp.report import words
 from shapedp.report.audits import Findings
 from shapedp.report.estimators import Fitted
-from shapedp.report.figures import number
 from shapedp.report.guarantee import Guarantee, recheck
 from shapedp.report.markup import Child, Markup, el
 from shapedp.report.noise import noise_sections, summary
@@ -158,6 +157,6 @@ def _about(certificate: Certificate) -> Child:
     text = (
         f"The claim again: epsilon {certificate.epsilon!r}, delta {certificate.delta!r}; computed delta between "
         f"{certificate.bracket.lower!r} and {certificate.bracket.upper!r} (version {certificate.version}). "
-        f"Numbers elsewhere on this page are rounded to the side that promises less, to {number(6)} digits or fewer."
+        "What this page says elsewhere about privacy is rounded to the side that promises less."
     )
     return el("p", text, class_="note")
