@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.report.subjects import estimator, model_file
 
 import shapedp as sdp
 from shapedp.cli import main
@@ -96,6 +97,21 @@ def test_a_ledger_is_recognised(mechanism: Path, tmp_path: Path, capsys: pytest.
     assert main(["report", str(where), "--dataset", "other"]) == 2
     assert "no dataset" in capsys.readouterr().err
     assert main(["report", str(where), "--delta", "1e-5"]) == 2
+
+
+def test_a_fitted_model_with_the_certificate_beside_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = estimator(["age", "rooms", "year"])
+    path, beside = tmp_path / "model.json", tmp_path / "model.certificate.json"
+    path.write_text(json.dumps(model_file(model)))
+    assert main(["report", str(path)]) == 2
+    assert "name the model's certificate" in capsys.readouterr().err
+    beside.write_text(json.dumps({**model.privacy_.to_json(), "unsafe": False}))
+    assert main(["report", str(path)]) == 0
+    assert "shapedp verify model.certificate.json" in (tmp_path / "model.html").read_text(encoding="utf-8")
+    other = tmp_path / "other.html"
+    other.write_text(beside.read_text())
+    assert main(["report", str(path), "--certificate", str(other), "-o", str(other)]) == 2
+    assert other.read_text() == beside.read_text()
 
 
 def test_the_register(tmp_path: Path) -> None:

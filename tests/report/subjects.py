@@ -71,3 +71,21 @@ def estimator(names: list[str] | None = None) -> Any:
     x[0, 0] = ANSWER
     model = sdp.learn.LinearRegression(epsilon=1.0, delta=1e-6, feature_bound=2.0, target_bound=1.0)
     return model.fit(x if names is None else pandas.DataFrame(x, columns=names), y)
+
+
+def model_file(model: Any) -> dict[str, Any]:
+    """As `shapedp fit` writes it."""
+    return {
+        "kind": "linear-regression",
+        "target": "price",
+        "features": list(model.feature_names_in_),
+        "coefficients": model.coef_.tolist(),
+        "intercept": model.intercept_,
+        "solver": model.solver_,
+        "feature_bound": model.feature_bound,
+        "epsilon": model.epsilon,
+        "delta": model.delta,
+        "adjacency": model.adjacency,
+        "standard_errors": model.coef_standard_error_.tolist(),
+        "intercept_standard_error": model.intercept_standard_error_,
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,13 +16,14 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import special
-from tests.report.subjects import ANSWER, NASTY, estimator, ledger, mechanisms, plan
+from tests.report.subjects import ANSWER, NASTY, estimator, ledger, mechanisms, model_file, plan
 
 import shapedp as sdp
 from shapedp import report
 from shapedp.accounting import Plan, Step
 from shapedp.accounting.ledger import Ledger, LedgerCorruptedError
 from shapedp.claims import CLAIMS, check
+from shapedp.cli import main
 from shapedp.mechanisms import certify, mechanism_from_json
 from shapedp.privacy import Bracket, Certificate, GaussianLoss
 from shapedp.report import estimators, pages
@@ -254,33 +256,37 @@ def test_an_estimators_page_holds_what_was_released() -> None:
     assert "rooms" in words
     assert "<script>alert(1)</script> &" in words
     assert "\u202e" not in page.html
-    assert "json.dump(model.privacy_.to_json()" in words
+    assert "json.dumps(model.privacy_.to_json())" in words
     assert str(ANSWER)[:5] not in page.html
     assert "random_state" not in words
 
 
-def test_a_model_file_is_shown_like_the_model(tmp_path: Path) -> None:
+def test_a_model_file_is_shown_like_the_model() -> None:
     model = estimator(["age", "rooms", "year"])
-    data = {
-        "estimator": "LinearRegression",
-        "privacy": model.privacy_.to_json(),
-        "coef": model.coef_.tolist(),
-        "intercept": model.intercept_,
-        "coef_standard_error": model.coef_standard_error_.tolist(),
-        "intercept_standard_error": model.intercept_standard_error_,
-        "feature_names": ["age", "rooms", "year"],
-    }
-    page = report.of_json(json.loads(json.dumps(data)), file="it's.json")
-    words = read(page).words
+    data, certificate = model_file(model), model.privacy_.to_json()
+    fitted = report.Fitted.from_json(data, certificate)
+    assert fitted.weights == report.Fitted.of(model).weights
+    words = read(report.of(fitted, file="it's.json", certificate="it's.certificate.json")).words
     assert number(float(model.coef_[1])) in words
     assert "rooms" in words
-    (tmp_path / "it's.json").write_text(json.dumps(data))
-    code = re.findall(r'import json; json\.dump\(.*?"w"\)\)', words)[0]
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
-    assert json.loads((tmp_path / "certificate.json").read_text()) == model.privacy_.to_json()
-    for wrong in ({"coef": ["a"]}, {"feature_names": ["age"]}, {"coef_standard_error": [1.0, 2.0]}, {"privacy": {}}):
-        with pytest.raises(ValueError, match="not a"):
-            report.of_json({**data, **wrong})
+    assert shlex.quote("it's.certificate.json") in words
+    for wrong in (
+        {"coefficients": ["a"]},
+        {"features": ["age"]},
+        {"standard_errors": [1.0, 2.0]},
+        {"kind": "other"},
+        {"epsilon": 2.0},
+        {"adjacency": "replace"},
+    ):
+        with pytest.raises(ValueError, match="not"):
+            report.Fitted.from_json({**data, **wrong}, certificate)
+
+
+def test_what_a_page_says_to_write_down_can_be_checked(tmp_path: Path) -> None:
+    model = estimator()
+    code = re.findall(r"import json, pathlib; .*?to_json\(\)\)\)", read(report.of(model)).words)[0]
+    exec(code.replace('"certificate.json"', repr(str(tmp_path / "certificate.json"))), {"model": model})
+    assert main(["verify", str(tmp_path / "certificate.json")]) == 0
 
 
 def test_weights_of_several_classes_and_without_errors() -> None:

@@ -40,6 +40,12 @@ def register(commands: Any) -> None:
         metavar="JSON",
         help="an audit of it, from shapedp audit --json",
     )
+    parser.add_argument(
+        "--certificate",
+        type=Path,
+        metavar="JSON",
+        help="the model's certificate (default: beside it, as fit writes it)",
+    )
     add_claim(parser, required=False)
     parser.add_argument("--dataset", help="one data set of the ledger (default: all)")
     parser.add_argument("--claims", action="store_true", help="the register of published statements instead of a file")
@@ -72,9 +78,14 @@ def _check(options: argparse.Namespace) -> None:
     if options.verify and not options.claims:
         raise ValueError("--verify goes with --claims: the page of a file is always computed anew")
     target = _target(options)
-    for given in [*options.audit, *([] if options.file is None or "://" in options.file else [Path(options.file)])]:
+    files = [] if options.file is None or "://" in options.file else [Path(options.file), _certificate(options)]
+    for given in [*options.audit, *files]:
         if target.exists() and given.exists() and os.path.samefile(target, given):
             raise ValueError(f"{target} is an input: choose another name for the page with -o")
+
+
+def _certificate(options: argparse.Namespace) -> Path:
+    return Path(options.certificate or Path(options.file).with_suffix(".certificate.json"))
 
 
 def _target(options: argparse.Namespace) -> Path:
@@ -96,18 +107,27 @@ def _of_file(options: argparse.Namespace) -> Page | None:
     if options.dataset is not None:
         raise ValueError("--dataset belongs to a ledger")
     claim = {name: getattr(options, name) for name in ("epsilon", "delta") if getattr(options, name) is not None}
-    data = read_json(path)
+    data, audits = read_json(path), [read_json(audit) for audit in options.audit]
+    model = data.get("kind") in report.MODELS
     if claim and data.get("kind") != "plan":
         raise ValueError("--epsilon and --delta are the claim about a plan: this file states its own")
-    return report.of_json(data, file=path.name, audits=[read_json(audit) for audit in options.audit], **claim)
+    if not model and options.certificate is not None:
+        raise ValueError("--certificate belongs to a model: this file is none")
+    if not model:
+        return report.of_json(data, file=path.name, audits=audits, **claim)
+    beside = _certificate(options)
+    if not beside.is_file():
+        raise FileNotFoundError(f"{beside}: no such file; name the model's certificate with --certificate")
+    fitted = report.Fitted.from_json(data, read_json(beside))
+    return report.of(fitted, file=path.name, certificate=beside.name, audits=audits)
 
 
 def _of_ledger(options: argparse.Namespace) -> Page | None:
     from shapedp import report
     from shapedp.accounting.ledger import Ledger, LedgerError
 
-    if options.audit or options.epsilon is not None or options.delta is not None:
-        raise ValueError("--audit, --epsilon and --delta do not apply to a ledger")
+    if options.audit or options.certificate or options.epsilon is not None or options.delta is not None:
+        raise ValueError("--audit, --certificate, --epsilon and --delta do not apply to a ledger")
     try:
         ledger = Ledger.open(options.file)
         return report.of(ledger, dataset=options.dataset)

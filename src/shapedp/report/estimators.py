@@ -18,7 +18,16 @@ from shapedp.report.svg import Chart, linear, places
 
 _DRAWN = 40
 _LISTED = 1000
-_FITTED = ("coef", "intercept", "coef_standard_error", "intercept_standard_error", "classes")
+_SETTINGS = ("target", "solver", "feature_bound", "target_bound")
+_FITTED = {
+    "coefficients": "coef_",
+    "intercept": "intercept_",
+    "standard_errors": "coef_standard_error_",
+    "intercept_standard_error": "intercept_standard_error_",
+    "features": "feature_names_in_",
+    "classes": "classes_",
+}
+MODELS = {"linear-regression": "Linear regression", "logistic-regression": "Logistic regression"}
 _HIDDEN = frozenset({"epsilon", "delta", "adjacency", "random_state", "progress"})
 
 
@@ -53,23 +62,24 @@ class Fitted:
         return cls(type(estimator).__name__, certificate, _weights(estimator), _settings(estimator))
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Fitted:
-        """From a model file: the certificate under `privacy` or `certificate`, fitted attributes under their names.
-
-        `estimator` names the kind; a trailing underscore of a name is as good as none.
-        """
-        plain = {str(name).rstrip("_"): value for name, value in data.items()}
-        given = plain.get("privacy") or plain.get("certificate")
-        if given is None:
-            raise ValueError("not a model: it holds no certificate under privacy or certificate")
-        names = plain.get("feature_names_in") or plain.get("feature_names")
-        held = {f"{name}_": plain[name] for name in _FITTED if plain.get(name) is not None}
-        model = SimpleNamespace(**held, **({} if names is None else {"feature_names_in_": names}))
+    def from_json(cls, model: Mapping[str, Any], certificate: Mapping[str, Any]) -> Fitted:
+        """From the two files that `shapedp fit` writes. A certificate of another claim than the model's is refused."""
+        if model.get("kind") not in MODELS:
+            raise ValueError(f"not a model: the field kind must read one of {', '.join(MODELS)}")
+        made = Certificate.from_json(dict(certificate))
+        for name in ("epsilon", "delta", "adjacency"):
+            if model.get(name) != getattr(made, name):
+                raise ValueError(
+                    f"the certificate is not the model's: its {name} is {getattr(made, name)!r}, the model states "
+                    f"{model.get(name)!r}"
+                )
+        held = {attribute: model[name] for name, attribute in _FITTED.items() if model.get(name) is not None}
         try:
-            weights = _weights(model)
+            weights = _weights(SimpleNamespace(**held))
         except (TypeError, ValueError) as wrong:
             raise ValueError(f"not a model: its weights, errors and names do not fit together ({wrong})") from None
-        return cls(str(plain.get("estimator", "A fitted model")), Certificate.from_json(given), weights)
+        settings = {name: model[name] for name in _SETTINGS if isinstance(model.get(name), str | int | float)}
+        return cls(MODELS[model["kind"]], made, weights, _plain(settings))
 
     def sections(self) -> list[Markup]:
         """The weights with their error bars, and the settings."""
@@ -91,7 +101,11 @@ def _settings(estimator: Any) -> tuple[tuple[str, str], ...]:
     plain = {k: v for k, v in given.items() if k not in _HIDDEN and isinstance(v, str | int | float | bool)}
     if isinstance(solver := getattr(estimator, "solver_", None), str):
         plain["solver"] = solver
-    return tuple((name, number(value) if isinstance(value, float) else str(value)) for name, value in plain.items())
+    return _plain(plain)
+
+
+def _plain(settings: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, number(value) if isinstance(value, float) else str(value)) for name, value in settings.items())
 
 
 def _weights(estimator: Any) -> tuple[Weight, ...]:

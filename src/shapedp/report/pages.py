@@ -23,7 +23,6 @@ from shapedp.report.page import Page, top
 from shapedp.report.plans import plan_sections
 
 Audits = Sequence[Mapping[str, Any]]
-_CERTIFICATE = ("privacy_", "privacy", "certificate")
 _BELOW_ONE = 1 - 2.0**-53
 
 
@@ -85,13 +84,14 @@ def _(subject: Certificate, *, file: str | None = None, audits: Audits = ()) -> 
 
 
 @of.register
-def _(subject: Fitted, *, file: str | None = None, audits: Audits = ()) -> Page:
+def _(subject: Fitted, *, file: str | None = None, certificate: str | None = None, audits: Audits = ()) -> Page:
+    """`certificate` is the name of the file that holds the model's."""
     found, mechanism = recomputed(subject.certificate)
-    taken = "model.privacy_.to_json()"
-    if file is not None:
-        taken = f"next(filter(None, map(json.load(open({file!r})).get, {_CERTIFICATE!r})))"
-    name, written = _named(None, "certificate.json", taken)
-    lines = [f"shapedp verify {name}", f"shapedp report {name if file is None else shlex.quote(file)}"]
+    name, written = _named(certificate, "certificate.json", "model.privacy_.to_json()")
+    lines = [f"shapedp verify {name}"]
+    lines.append(
+        f"shapedp report {name}" if file is None else f"shapedp report {shlex.quote(file)} --certificate {name}"
+    )
     return _page("a fitted model", subject.kind, found, mechanism, lines, written, audits, subject.sections())
 
 
@@ -99,15 +99,13 @@ def _named(file: str | None, usual: str, made: str) -> tuple[str, str | None]:
     """The file as a shell takes it, and how to write it where there is none yet."""
     if file is not None:
         return shlex.quote(file), None
-    return usual, f'import json; json.dump({made}, open("{usual}", "w"))'
+    return usual, f'import json, pathlib; pathlib.Path("{usual}").write_text(json.dumps({made}))'
 
 
 def of_json(data: Mapping[str, Any], *, file: str | None = None, audits: Audits = (), **options: Any) -> Page:
-    """The page of what a JSON file holds: a mechanism, a certificate, a plan or a fitted model."""
+    """The page of what a JSON file holds: a mechanism, a certificate or a plan."""
     if data.get("kind") == "certificate":
         return of(Certificate.from_json(dict(data)), file=file, audits=audits, **options)
-    if any(name in data for name in _CERTIFICATE):
-        return of(Fitted.from_json(data), file=file, audits=audits, **options)
     return of(mechanism_from_json(dict(data)), file=file, audits=audits, **options)
 
 
