@@ -87,7 +87,10 @@ def test_sums_on_the_gpu_equal_those_on_the_cpu(name: str) -> None:
             model = model.to(device)
             layout = Layout.of(model)
             recorder = Recorder(
-                model, layout, True, lambda n, g, f=found, t=layout: f.append(summed_rows(Flat(0.7), t, n, g))
+                model,
+                layout,
+                True,
+                lambda n, g, scale, f=found, t=layout: f.append(summed_rows(Flat(0.7), t, n, g, scale)),
             )
             recorder.attach()
             nn.functional.cross_entropy(model(x.to(device)), y.to(device)).backward()

@@ -28,7 +28,7 @@ def setting(name: str) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
 def by_route(route: Any, clip: Any, model: nn.Module, x: torch.Tensor, y: torch.Tensor, mean: bool) -> torch.Tensor:
     found: list[Any] = []
     layout = Layout.of(model)
-    recorder = route(model, layout, mean, lambda n, gradients: found.append((n, gradients)))
+    recorder = route(model, layout, mean, lambda n, gradients, scale: found.append((n, gradients, scale)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Opacus registers backward hooks that torch warns about
         recorder.attach()
@@ -36,9 +36,9 @@ def by_route(route: Any, clip: Any, model: nn.Module, x: torch.Tensor, y: torch.
     recorder.flush()
     recorder.detach()
     assert all(p.grad is None for p in model.parameters())
-    ((n, gradients),) = found
+    ((n, gradients, scale),) = found
     assert n == len(x)
-    return summed_rows(clip, layout, n, gradients)
+    return summed_rows(clip, layout, n, gradients, scale)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -78,7 +78,7 @@ def test_shared_positions_are_found_even_where_the_length_is_the_batch_size() ->
     torch.manual_seed(0)
     model = Transformer(length=RECORDS, expand=False)
     x, y = torch.randint(0, 20, (RECORDS, RECORDS)), torch.randint(0, 3, (RECORDS,))
-    recorder = Recorder(model, Layout.of(model), True, lambda n, gradients: None)
+    recorder = Recorder(model, Layout.of(model), True, lambda n, gradients, scale: None)
     recorder.attach()
     with pytest.raises(RecordError, match="positions saw 7 and 7 rows"):
         F.cross_entropy(model(x), y)
@@ -94,7 +94,7 @@ def test_folded_axes_are_found() -> None:
             return self.layer(x.flatten(0, 1)).reshape(*x.shape[:2], -1).mean(1)
 
     model = Folded()
-    recorder = Recorder(model, Layout.of(model), True, lambda n, gradients: None)
+    recorder = Recorder(model, Layout.of(model), True, lambda n, gradients, scale: None)
     recorder.attach()
     with pytest.raises(RecordError, match="layer saw 24 and 21 rows for batches of 8 and 7"):
         model(torch.randn(7, 3, 5))
@@ -110,7 +110,7 @@ def test_mixed_records_are_found() -> None:
             return self.layer(x - x.mean(0))
 
     model = Mixed()
-    recorder = Recorder(model, Layout.of(model), True, lambda n, gradients: None)
+    recorder = Recorder(model, Layout.of(model), True, lambda n, gradients, scale: None)
     recorder.attach()
     with pytest.raises(RecordError, match="depends on the others"):
         model(torch.randn(7, 5))
@@ -132,7 +132,7 @@ def test_records_that_are_not_finite_add_nothing() -> None:
 def test_a_model_trained_privately_answers_as_before_in_evaluation() -> None:
     model, x, _ = setting("two-block transformer")
     before = model(x)
-    recorder = Recorder(model, Layout.of(model), True, lambda n, gradients: None)
+    recorder = Recorder(model, Layout.of(model), True, lambda n, gradients, scale: None)
     recorder.attach()
     with torch.no_grad():
         assert torch.equal(model(x), before)

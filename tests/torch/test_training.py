@@ -265,7 +265,7 @@ def test_unusable_loaders_and_optimizers_are_refused() -> None:
     with pytest.raises(ValueError, match="not the model's"):
         make_private(model, torch.optim.SGD([nn.Parameter(torch.zeros(2))], lr=0.1), loader, **rest)
     for options, text in (
-        ({"noise_multiplier": None}, "give epsilon together with"),
+        ({"noise_multiplier": None}, "give epsilon and delta together with"),
         ({"epsilon": 1.0, "epochs": 1}, "not both"),
         ({"epochs": 1, "steps": 2}, "epochs or steps"),
         ({"clip": float("nan")}, "clip must"),

@@ -2,10 +2,12 @@
 
 from shapedp.torch.accountant import Account, BudgetError
 from shapedp.torch.clips import Adaptive, Auto, Clip, Flat, NormClip, PerLayer, PerValue
+from shapedp.torch.engine import PrivacyEngine
 from shapedp.torch.geodp import AngleWindows
 from shapedp.torch.layout import Layout
 from shapedp.torch.noise import GaussianNoise, LaplaceNoise, Noise, RadialNoise, TensorNoise
 from shapedp.torch.private import make_private
+from shapedp.torch.published import Published, PublishedProductNoise, PublishedTensorNoise
 from shapedp.torch.recorder import RecordError
 from shapedp.torch.training import Progress, Training
 
@@ -24,7 +26,11 @@ __all__ = [
     "NormClip",
     "PerLayer",
     "PerValue",
+    "PrivacyEngine",
     "Progress",
+    "Published",
+    "PublishedProductNoise",
+    "PublishedTensorNoise",
     "RadialNoise",
     "RecordError",
     "TensorNoise",

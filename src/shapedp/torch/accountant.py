@@ -28,7 +28,7 @@ class Account:
 
     step: Step
     epsilon: float | None
-    delta: float
+    delta: float | None
     limit: int | None
     journal: Path | None = None
     taken: int = 0
@@ -63,22 +63,30 @@ class Account:
         return Plan((*self.past, *own))
 
     def spent(self, delta: float | None = None) -> Bracket:
-        """The epsilon of the steps taken so far."""
+        """The epsilon of the steps taken so far, at the claim's delta unless another one is given."""
+        delta = self._delta(delta)
         if not self.taken and not self.past:
             return Bracket(0.0, 0.0)
-        if delta is not None and delta != self.delta:
+        if delta != self.delta:
             return self.plan(self.taken).epsilon(delta)
         if self.taken not in self._spent:
-            self._spent = {self.taken: self.plan(self.taken).epsilon(self.delta)}
+            self._spent = {self.taken: self.plan(self.taken).epsilon(delta)}
         return self._spent[self.taken]
+
+    def _delta(self, delta: float | None) -> float:
+        found = self.delta if delta is None else delta
+        if found is None:
+            raise ValueError("no delta was named: pass one here, or to make_private")
+        return found
 
     def certificate(self) -> Certificate:
         """The claim against the steps taken (against all planned ones before the first).
 
         Without a claim of its own the upper end of the epsilon spent is what is claimed.
         """
-        epsilon = self.epsilon if self.epsilon is not None else self.plan().epsilon(self.delta).upper
-        found = certify(self.plan(), epsilon=epsilon, delta=self.delta)
+        delta = self._delta(None)
+        epsilon = self.epsilon if self.epsilon is not None else self.plan().epsilon(delta).upper
+        found = certify(self.plan(), epsilon=epsilon, delta=delta)
         return found.with_randomness(self.secure) if self.taken or self.past else found
 
     def state_dict(self) -> dict[str, Any]:
@@ -95,7 +103,7 @@ class Account:
         same = [step for step in steps if step.to_json() | {"count": None} == own]
         taken = sum(step.count for step in same)
         past = tuple(step for step in steps if step not in same)
-        if self.epsilon is not None and self.limit is not None and past:
+        if self.epsilon is not None and self.delta is not None and self.limit is not None and past:
             certify(Plan((*past, Step(self.step.subject, self.step.sampling_rate, self.limit))), epsilon=self.epsilon,
                     delta=self.delta).require()  # fmt: skip
         self.taken, self.past = max(taken, self._journalled()), past

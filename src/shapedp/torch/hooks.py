@@ -22,7 +22,7 @@ class OpacusRecorder:
     model: nn.Module
     layout: Layout
     mean: bool
-    on_pass: Callable[[int, Gradients], None]
+    on_pass: Callable[[int, Gradients, float], None]
     _handles: list[Any] = field(default_factory=list)
 
     def attach(self) -> None:
@@ -64,4 +64,4 @@ class OpacusRecorder:
         if len(sizes) > 1:
             raise RecordError(f"layers of one pass saw different numbers of records: {sorted(sizes)}")
         with torch.no_grad():
-            self.on_pass(sizes.pop(), found)
+            self.on_pass(sizes.pop(), found, 1.0)

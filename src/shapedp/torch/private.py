@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -14,10 +15,13 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from shapedp.accounting import Plan, Step
+from shapedp.accounting import Plan, PlanningError, Step
 from shapedp.mechanisms import Additive, certify
 from shapedp.numerics.checks import count, one_of, positive, probability
+from shapedp.privacy import loss_of
+from shapedp.privacy.losses.base import EPSILON_LIMIT
 from shapedp.sampling import source
+from shapedp.sensitivity import Sensitivity
 from shapedp.torch import gpu
 from shapedp.torch.accountant import Account
 from shapedp.torch.clips import Clip, clip_from
@@ -27,11 +31,13 @@ from shapedp.torch.loader import Part, PoissonBatches, PoissonLoader, checked_lo
 from shapedp.torch.noise import Noise, noise_from
 from shapedp.torch.planning import least_scale
 from shapedp.torch.processes import Processes
+from shapedp.torch.published import Published
 from shapedp.torch.recorder import Recorder
 from shapedp.torch.training import Progress, Training, margin
 from shapedp.torch.validate import check_model
 
 Report = Callable[[Progress], None]
+LABEL = 2.0**-30  # the delta at which a step states its own epsilon where no claim was made
 
 
 def make_private(
@@ -41,7 +47,7 @@ def make_private(
     *,
     clip: Clip | float,
     noise: Noise | str = "gaussian",
-    delta: float,
+    delta: float | None = None,
     epsilon: float | None = None,
     epochs: int | None = None,
     steps: int | None = None,
@@ -53,13 +59,15 @@ def make_private(
     progress: Report | bool = False,
     gradients: str = "fast",
     check_records: bool = True,
+    unsafe: bool = False,
 ) -> tuple[nn.Module, torch.optim.Optimizer, PoissonLoader]:
     """The same model and optimizer, whose steps are now private, and a loader of Poisson batches.
 
     Either `epsilon` and the number of `epochs` (or `steps`) are given, and the least noise that meets the claim is
-    solved for; or `noise_multiplier` is, and the epsilon spent is read off `optimizer.privacy_`. `clip` is a number
-    (flat clipping) or a `Clip`; `noise` a name or a `Noise`. `gradients` says who computes the gradients of single
-    records: "fast" (this library) or "opacus" (its hooks).
+    solved for; or `noise_multiplier` is, and `optimizer.privacy_.epsilon(delta)` tells what was spent; or `noise` is
+    a published one, with its own claim, which is refused where it is refuted (unless `unsafe=True`). `clip` is a
+    number (flat clipping) or a `Clip`; `noise` a name or a `Noise`. `gradients` says who computes the gradients of
+    single records: "fast" (this library) or "opacus" (its hooks).
 
     Guarantee: what leaves is the sequence of noisy sums; `optimizer.privacy_.certificate` is computed for them under
     add-remove neighbours. The expected batch size and the number of records are taken as public.
@@ -72,20 +80,36 @@ def make_private(
     expected = batch_size * processes.count
     if expected > records:
         raise ValueError(f"{processes.count} processes with batches of {batch_size} exceed the {records} records")
-    rate, per_epoch = (
-        expected / records,
-        max(-(-records // expected) if not loader.drop_last else records // expected, 1),
-    )
+    rate = expected / records
+    per_epoch = max(records // expected if loader.drop_last else -(-records // expected), 1)
     layout = Layout.of(model)
     _check_optimizer(optimizer, model, layout)
     chosen, shaped = clip_from(clip), noise_from(noise)
     randomness = source(rng)
-    delta = probability("delta", delta)
+    if delta is None and epsilon is not None:
+        raise ValueError("epsilon needs a delta: name both parts of the claim")
+    delta = None if delta is None else probability("delta", delta)
     sensitivity = chosen.sensitivity(layout)
-    scale, limit = _scale(shaped, sensitivity, layout, rate, per_epoch, epsilon, delta, epochs, steps, noise_multiplier)
-    mechanism, scale = _mechanism(shaped, sensitivity, layout, rate, limit, scale, expected, epsilon, delta)
+    total = _planned_steps(epochs, steps, per_epoch)
+    if isinstance(shaped, Published):
+        if epsilon is not None or delta is not None or noise_multiplier is not None or total is None:
+            raise ValueError("published noise brings its own scale and claim: give epochs or steps, nothing else")
+        claimed = shaped.claim(sensitivity, rate, total)
+        scale, delta = 1.0, claimed[1]
+    else:
+        scale = _scale(shaped, sensitivity, layout, rate, total, epsilon, delta, noise_multiplier)
+    make = partial(_mechanism, shaped, sensitivity, layout, expected, delta=delta)
+    if epsilon is not None and delta is not None and total is not None:
+        mechanism, scale = _certified(make, scale, rate, total, epsilon, delta)
+    else:
+        mechanism = make(scale)
+    if isinstance(shaped, Published):
+        epsilon = claimed[0]
+        judged = shaped.judged(mechanism, rate, total or 1, *claimed)
+        if not unsafe:
+            judged.require()
     account = Account(
-        Step(mechanism, rate), epsilon, delta, limit if epsilon is not None else None,
+        Step(mechanism, rate), epsilon, delta, total if epsilon is not None else None,
         None if journal is None or not processes.first else Path(journal), secure=randomness.secure,
     )  # fmt: skip
     training = Training(
@@ -102,6 +126,7 @@ def make_private(
     recorder.attach()
     training._flush = recorder.flush
     processes.share_model(model)
+    account.taken = processes.largest(account.taken)
     optimizer.register_step_pre_hook(training.before_step)
     optimizer.privacy_ = training  # type: ignore[attr-defined]
     parts: deque[Part] = deque()
@@ -115,53 +140,57 @@ def make_private(
 
 def _scale(
     noise: Noise,
-    sensitivity: Any,
+    sensitivity: Sensitivity,
     layout: Layout,
     rate: float,
-    per_epoch: int,
+    total: int | None,
     epsilon: float | None,
-    delta: float,
-    epochs: int | None,
-    steps: int | None,
+    delta: float | None,
     multiplier: float | None,
-) -> tuple[float, int]:
-    """The noise scale and the number of steps it is for."""
-    if epochs is not None and steps is not None:
-        raise ValueError("give epochs or steps, not both")
-    total = count("epochs", epochs) * per_epoch if epochs is not None else count("steps", steps or 1)
+) -> float:
+    """The noise scale: given, or the least that meets the claim."""
     if multiplier is not None:
         if epsilon is not None:
             raise ValueError("give epsilon (the noise is solved for) or noise_multiplier, not both")
-        return positive("noise_multiplier", multiplier), total
-    if epsilon is None or (epochs is None and steps is None):
-        raise ValueError("give epsilon together with epochs or steps, or a noise_multiplier")
+        return positive("noise_multiplier", multiplier)
+    if epsilon is None or delta is None or total is None:
+        raise ValueError("give epsilon and delta together with epochs or steps, or a noise_multiplier")
     family = noise.family(sensitivity, layout)
-    return least_scale(epsilon=epsilon, delta=delta, sampling_rate=rate, steps=total, family=family), total
+    return least_scale(epsilon=epsilon, delta=delta, sampling_rate=rate, steps=total, family=family)
+
+
+def _planned_steps(epochs: int | None, steps: int | None, per_epoch: int) -> int | None:
+    if epochs is not None and steps is not None:
+        raise ValueError("give epochs or steps, not both")
+    if epochs is not None:
+        return count("epochs", epochs) * per_epoch
+    return None if steps is None else count("steps", steps)
 
 
 def _mechanism(
-    noise: Noise,
-    sensitivity: Any,
-    layout: Layout,
-    rate: float,
-    steps: int,
-    scale: float,
-    expected: float,
-    epsilon: float | None,
-    delta: float,
+    noise: Noise, sensitivity: Sensitivity, layout: Layout, expected: float, scale: float, delta: float | None
+) -> Additive:
+    """The step's mechanism; what it claims for itself is the epsilon of one step."""
+    widened = sensitivity.scaled(1 + margin(expected, sensitivity.dim, scale), "add-remove")
+    law = noise.law(widened, layout, scale)
+    at = delta or LABEL
+    if isinstance(noise, Published):
+        return Additive(law, widened, noise.step_epsilon, at)
+    epsilon = loss_of(law, widened).epsilon(at).upper
+    return Additive(law, widened, epsilon if 0 < epsilon < math.inf else EPSILON_LIMIT, at)
+
+
+def _certified(
+    make: Callable[[float], Additive], scale: float, rate: float, steps: int, epsilon: float, delta: float
 ) -> tuple[Additive, float]:
-    """The step's mechanism; the scale is raised a little where rounding leaves the claim undecided."""
+    """The mechanism at the least scale found; raised a little where rounding leaves the claim undecided."""
     for _ in range(20):
-        widened = sensitivity.scaled(1 + margin(expected, sensitivity.dim, scale), "add-remove")
-        mechanism = Additive(noise.law(widened, layout, scale), widened, epsilon or 1.0, delta)
-        if epsilon is None:
-            return mechanism, scale
+        mechanism = make(scale)
         found = certify(Plan((Step(mechanism, rate, steps),)), epsilon=epsilon, delta=delta)
         if found.verdict == "certified":
             return mechanism, scale
         scale *= 1 + 2e-4
-    found.require()
-    raise AssertionError("unreachable")
+    raise PlanningError(f"the claim could not be certified near the noise scale {scale:g}: {found.explain()}")
 
 
 def _check_optimizer(optimizer: Any, model: nn.Module, layout: Layout) -> None:

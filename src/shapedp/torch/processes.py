@@ -44,6 +44,14 @@ class Processes:
             dist.broadcast(values, src=0, group=self.group)
         return values
 
+    def largest(self, value: int) -> int:
+        """The largest of a number over all processes."""
+        if self.count == 1:
+            return value
+        held = torch.tensor([value])
+        dist.all_reduce(held, op=dist.ReduceOp.MAX, group=self.group)
+        return int(held)
+
     def share_model(self, model: nn.Module) -> None:
         """Parameters and buffers as the first process has them."""
         if self.count > 1:

@@ -69,11 +69,11 @@ class Call:
         """Take the gradient of the output; further ones of the same pass add up."""
         self.grad = grad if self.grad is None else self.grad + grad
 
-    def pieces(self, scale: float) -> dict[int, Piece]:
-        """The gradients of the module's parameters, times `scale`."""
+    def pieces(self) -> dict[int, Piece]:
+        """The gradients of the module's parameters."""
         assert self.grad is not None
         grad = self.grad.to(next(self.site.module.parameters()).dtype)
-        parts = self.site.rule.pieces(self.site.module, self.args, self.kwargs, grad if scale == 1 else grad * scale)
+        parts = self.site.rule.pieces(self.site.module, self.args, self.kwargs, grad)
         return {self.site.places[name]: piece for name, piece in parts.items()}
 
 
@@ -101,13 +101,14 @@ _apply: Any = _Tap.apply
 class Recorder:
     """Runs the model's layers without their weights' gradients and keeps what gives the records' own.
 
-    `on_pass(records, gradients)` is called for each pass that was run backward, before the next one and on `flush`.
+    `on_pass(records, gradients, scale)` is called for each pass that was run backward, before the next one and on
+    `flush`; the gradients are to be multiplied by `scale`.
     """
 
     model: nn.Module
     layout: Layout
     mean: bool
-    on_pass: Callable[[int, Gradients], None]
+    on_pass: Callable[[int, Gradients, float], None]
     probe: bool = True
     calls: list[Call] = field(default_factory=list)
     _seen: list[tuple[str, int]] | None = None
@@ -155,12 +156,13 @@ class Recorder:
                 "everywhere, and expand shared inputs (such as positions) to the batch"
             )
         records = sizes.pop()
+        scale = float(records) if self.mean else 1.0  # a mean over the batch divided every gradient
         found: dict[int, list[Piece]] = {}
         with torch.no_grad():
             for call in calls:
-                for place, piece in call.pieces(float(records) if self.mean else 1.0).items():
+                for place, piece in call.pieces().items():
                     found.setdefault(place, []).append(piece)
-            self.on_pass(records, {place: added(pieces) for place, pieces in found.items()})
+            self.on_pass(records, {place: added(pieces) for place, pieces in found.items()}, scale)
 
 
 def _recorded(recorder: Recorder, site: Site, *args: Any, **kwargs: Any) -> Any:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.func import functional_call, vjp, vmap
@@ -18,6 +18,7 @@ from shapedp.torch.pieces import Dense, Outer, Piece, Products, Scattered
 
 Tensor = torch.Tensor
 Parts = dict[str, Piece]
+_CACHED = 1 << 19  # entries of a buffer that stays in a core's cache
 WIDE = 1 << 16  # entries of a weight from which Gram matrices are worth their products
 
 
@@ -81,30 +82,46 @@ def _conv(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grad: Tens
     if fast is not None:
         parts["weight"] = Dense(fast)
     elif _wanted(module, "weight"):
-        patches = _patches(module, args[0].to(grad.dtype))  # (n, in * kernel, positions)
-        n, groups = len(grad), module.groups
-        columns = patches.reshape(n * groups, -1, patches.shape[-1])
-        rows = grad.reshape(n * groups, module.out_channels // groups, -1)
-        parts["weight"] = Dense(torch.bmm(rows, columns.transpose(1, 2)).reshape(n, *module.weight.shape))
+        parts["weight"] = Dense(_conv_rows(module, args[0].to(grad.dtype), grad))
     if _wanted(module, "bias"):
         parts["bias"] = Dense(grad.flatten(2).sum(2))
     return parts
 
 
+def _conv_rows(module: Any, x: Tensor, grad: Tensor) -> Tensor:
+    """Per record the product of the output's gradient with what the kernel saw, some records at a time (in cache)."""
+    n, groups, size = len(x), module.groups, module.weight[0].numel()
+    patches = _patches(module, x)  # a view: (n, channels, *kernel, *positions)
+    rows = grad.reshape(n, groups, module.out_channels // groups, -1)
+    out = grad.new_empty(n, *module.weight.shape)
+    positions = rows.shape[-1]
+    few = max(1, min(n, _CACHED // max(groups * size * positions, 1))) if not x.is_cuda else n
+    buffer = grad.new_empty(few, *patches.shape[1:])
+    columns = buffer.view(few * groups, size, positions).transpose(1, 2)
+    single = torch.get_num_threads() == 1 and buffer.device.type == "cpu" and buffer.dtype != torch.bfloat16
+    for start in range(0, n, few):
+        many = min(few, n - start)
+        if single:
+            np.copyto(buffer[:many].numpy(), patches[start : start + many].numpy())  # faster than torch on one thread
+        else:
+            buffer[:many].copy_(patches[start : start + many])
+        part = rows[start : start + many].reshape(many * groups, -1, positions)
+        torch.bmm(part, columns[: many * groups], out=out[start : start + many].view(*part.shape[:2], size))
+    return out
+
+
 def _patches(module: Any, x: Tensor) -> Tensor:
-    """What the kernel sees at each position: (n, channels * kernel, positions)."""
+    """What the kernel sees at each position: a view of shape (n, channels, *kernel, *positions)."""
     size, stride, dilation = module.kernel_size, module.stride, module.dilation
     pads = module._reversed_padding_repeated_twice
     if any(pads):
         x = F.pad(x, pads, mode="constant" if module.padding_mode == "zeros" else module.padding_mode)
     for axis in range(len(size)):
-        reach = dilation[axis] * (size[axis] - 1) + 1
-        x = x.unfold(2 + axis, reach, stride[axis])
+        x = x.unfold(2 + axis, dilation[axis] * (size[axis] - 1) + 1, stride[axis])
         if dilation[axis] > 1:
             x = x[..., :: dilation[axis]]
     spatial = len(size)
-    order = (0, 1, *range(2 + spatial, 2 + 2 * spatial), *range(2, 2 + spatial))
-    return x.permute(order).reshape(x.shape[0], x.shape[1] * math.prod(size), -1)
+    return x.permute(0, 1, *range(2 + spatial, 2 + 2 * spatial), *range(2, 2 + spatial))
 
 
 def _embedding_forward(module: nn.Embedding, x: Tensor) -> Tensor:

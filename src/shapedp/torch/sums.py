@@ -13,11 +13,11 @@ Gradients = dict[int, Piece]  # by the number of the parameter in the layout
 TABLE = 1 << 30  # entries of the largest table of gradients laid out on a GPU
 
 
-def summed_rows(clip: Clip, layout: Layout, records: int, gradients: Gradients) -> Tensor:
-    """The sum of the clipped rows of some records; one whose gradient is not finite adds zero."""
+def summed_rows(clip: Clip, layout: Layout, records: int, gradients: Gradients, scale: float = 1.0) -> Tensor:
+    """The sum of the clipped rows of `scale` times each gradient; a record whose gradient is not finite adds zero."""
     if isinstance(clip, NormClip):
-        return _by_norms(clip, layout, records, gradients)
-    flat = _laid_out(layout, records, gradients)
+        return _by_norms(clip, layout, records, gradients, scale)
+    flat = _laid_out(layout, records, gradients) * scale
     good = torch.isfinite(torch.linalg.vector_norm(flat.double(), dim=1))
     if not bool(good.all()):
         flat = torch.where(good[:, None], flat, torch.zeros_like(flat))
@@ -25,7 +25,7 @@ def summed_rows(clip: Clip, layout: Layout, records: int, gradients: Gradients) 
     return torch.where(good[:, None], rows, torch.zeros_like(rows)).sum(0)
 
 
-def _by_norms(clip: NormClip, layout: Layout, records: int, gradients: Gradients) -> Tensor:
+def _by_norms(clip: NormClip, layout: Layout, records: int, gradients: Gradients, scale: float) -> Tensor:
     blocks = clip.blocks(layout)
     if _worth_one_table(layout, records, gradients) and blocks[-1] == 0:
         gradients, layout = {0: Dense(_laid_out(layout, records, gradients))}, _one(layout)
@@ -35,12 +35,12 @@ def _by_norms(clip: NormClip, layout: Layout, records: int, gradients: Gradients
         found, before = piece.squared_norms(), squares[blocks[place]]
         squares[blocks[place]] = found if before is None else before + found
     like = next(one for one in squares if one is not None)
-    norms = torch.stack([like.new_zeros(records) if one is None else one for one in squares], dim=1).sqrt()
+    norms = torch.stack([like.new_zeros(records) if one is None else one for one in squares], dim=1).sqrt() * scale
     bad = ~torch.isfinite(norms).all(1)
     if bool(bad.any()):
         gradients = {place: piece.without(bad) for place, piece in gradients.items()}
         norms = torch.where(bad[:, None], torch.zeros_like(norms), norms)
-    factors = clip.factors(norms)
+    factors = clip.factors(norms) * scale
     parts = []
     for place, size in enumerate(layout.sizes):
         if place in gradients:

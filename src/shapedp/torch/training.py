@@ -23,6 +23,7 @@ from shapedp.torch.layout import Layout
 from shapedp.torch.loader import Part
 from shapedp.torch.noise import Noise
 from shapedp.torch.processes import Processes
+from shapedp.torch.published import Published
 from shapedp.torch.recorder import RecordError
 from shapedp.torch.sums import Gradients, summed_rows
 
@@ -93,6 +94,12 @@ class Training:
     @property
     def certificate(self) -> Certificate:
         """The claim, computed for the noise and the steps of this training."""
+        if isinstance(self.noise, Published) and self.account.epsilon is not None and self.account.delta is not None:
+            step, count = self.account.step, self.account.taken or self.account.limit or 1
+            judged = self.noise.judged(
+                self.mechanism, step.sampling_rate, count, self.account.epsilon, self.account.delta
+            )
+            return judged.with_randomness(self.account.secure)
         return self.account.certificate()
 
     @property
@@ -116,6 +123,7 @@ class Training:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
         self.account.load_state_dict(state["account"])
+        self.account.taken = self.processes.largest(self.account.taken)
         self._set_clip(self.clip.with_state(state["clip"]))
 
     # What the loader, the recorder and the optimizer tell.
@@ -130,7 +138,7 @@ class Training:
             )
         self.part, self._rows = part, 0
 
-    def add(self, records: int, gradients: Gradients) -> None:
+    def add(self, records: int, gradients: Gradients, scale: float) -> None:
         """Clip the gradients of some records of the piece and add them up."""
         if self.part is None:
             raise RuntimeError("gradients arrived without a batch: iterate over the loader that make_private returned")
@@ -142,7 +150,7 @@ class Training:
             )
         if self.part.records == 0:
             return
-        rows = summed_rows(self.clip, self.layout, records, gradients)
+        rows = summed_rows(self.clip, self.layout, records, gradients, scale)
         self.total = rows if self.total is None else self.total + rows
 
     def before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -196,7 +204,7 @@ class Training:
         if following is not self.clip:
             self._set_clip(following)
         if self.report is not None and self.processes.first and self.account.taken % self.report_every == 0:
-            self.report(Progress(self.account.taken, self.account.limit, self.epsilon(), self.account.delta))
+            self.report(Progress(self.account.taken, self.account.limit, self.epsilon(), self.account.delta or 0.0))
         return flat if self.mean else flat * self.expected
 
     def _noisy(self, total: Tensor) -> Tensor:
