@@ -80,7 +80,9 @@ class ComposedLoss(Loss):
 
     def _profile(self, epsilon: Floats, reverse: bool, accuracy: float) -> tuple[Floats, Floats]:
         lower, upper = np.zeros(epsilon.shape), np.ones(epsilon.shape)
-        open_ = np.ones(epsilon.shape, dtype=bool)
+        pure = sum(n * getattr(loss, "pure", math.inf) for loss, n in self.parts) * _UP
+        open_ = epsilon < pure
+        upper[~open_] = 0.0  # the epsilons of pure parts add up
         while open_.any():
             least = float(epsilon[open_].min())
             view = self._view(least, reverse, accuracy)
