@@ -225,5 +225,28 @@ def test_units_do_not_matter():
     np.testing.assert_allclose(other.intercept_ * 4, plain.intercept_, rtol=1e-6)
 
 
+@pytest.mark.parametrize("solver", [*CERTIFIED, "mixing-paper"])
+@pytest.mark.parametrize("bounds", [(1e39, 1e-39), (1e-39, 1e39), (1e39, 1e39), (1e-39, 1e-39)])
+def test_extreme_bounds_and_few_sketch_rows(solver, bounds):
+    x, y, _ = made(n=30)
+    options = {"feature_bound": bounds[0], "target_bound": bounds[1], "sketch_rows": 2, "solver": solver}
+    assert np.isfinite(fitted(x * bounds[0], y * bounds[1], **options, unsafe=True).coef_).all()
+
+
+@pytest.mark.parametrize("solver", [*CERTIFIED, "mixing-paper"])
+def test_pure_privacy_is_refused_before_data_are_read(solver):
+    x, y, _ = made(n=20)
+    with pytest.raises(ValueError, match="delta"):
+        fitted(x, y, delta=0.0, solver=solver, unsafe=True)
+
+
+def test_published_adassp_is_refuted_for_large_epsilon():
+    """Its Gaussian formula is proved for small epsilon only; the joint accounting holds for any."""
+    x, y, _ = made(n=50)
+    with pytest.raises(sdp.RefutedError):
+        fitted(x, y, epsilon=50.0, solver="adassp")
+    assert fitted(x, y, epsilon=50.0, solver="adassp-joint").privacy_.verdict == "certified"
+
+
 def test_all_solvers_are_reached_by_name():
     assert {*CERTIFIED, "mixing-paper"} == {"auto", *SOLVERS}

@@ -13,7 +13,8 @@ from shapedp.learn.moments import Bounds, moments
 from shapedp.learn.solvers.linear import SOLVERS, Draws, Problem
 from shapedp.learn.solvers.linear import suffstats as block
 from shapedp.learn.solvers.linear.auto import choose
-from shapedp.learn.solvers.linear.mixing import default_rows, row_bound, scaled, unit
+from shapedp.learn.solvers.linear.mixing import default_rows, scaled
+from shapedp.learn.solvers.linear.problem import row_bound, unit
 from shapedp.learn.solvers.linear.shrink import RIDGES, NoisyMoments, cleaned, risk, shrunk
 from shapedp.learn.tables import InMemory
 from shapedp.mechanisms import AdaptiveMixing, Mixing
@@ -87,6 +88,30 @@ def test_rounding_of_the_gram_matrix_widens_every_gaussian_set():
     for name in ("adassp", "adassp-joint"):
         small, large = (SOLVERS[name].mechanisms(one) for one in (few, many))
         assert all(b.sensitivity.radius > a.sensitivity.radius for a, b in zip(small, large, strict=True))
+
+
+def test_a_target_in_large_or_small_units_costs_nothing():
+    """The share that rounding adds does not depend on the units of y."""
+    for target in (1e-12, 1e-3, 1e6, 1e15):
+        assert block.shape(problem(n=10**6, bounds=Bounds(1.0, target))).radius < 1 + 1e-5
+        for mechanism in SOLVERS["adassp-joint"].mechanisms(problem(n=10**6, bounds=Bounds(1.0, target))):
+            assert mechanism.sensitivity.radius < max(1.0, target) * (1 + 1e-5)
+
+
+def test_rounding_is_covered_in_any_units():
+    """The float Gram matrix against the exact one: neighbours differ by no more than slip allows, block by block."""
+    rng = np.random.default_rng(12)
+    for target in (1e-9, 1.0, 1e9):
+        bounds = Bounds(1.0, target, 0.5)
+        x = rng.uniform(-0.5, 0.5, (700, 3))
+        y = rng.uniform(-1, 1, 700) * target
+        other, less = x.copy(), y.copy()
+        other[0], less[0] = np.nan, np.nan
+        one, two = (moments(InMemory(*part), bounds).gram for part in ((x, y), (other, less)))
+        row = np.array([*x[0], 0.5, y[0]])
+        missed = np.abs(one - two - np.outer(row, row))
+        scale = np.array([1.0, 1.0, 1.0, 1.0, target])
+        assert (missed / scale / scale[:, None]).max() < problem(n=700, bounds=bounds).slip
 
 
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace"])

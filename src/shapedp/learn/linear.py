@@ -19,7 +19,7 @@ from shapedp.numerics.checks import count, one_of, positive
 from shapedp.sensitivity import Adjacency
 
 Floats = NDArray[np.float64]
-UNITS = (1e-60, 1e60)
+UNITS = (1e-40, 1e40)
 
 
 class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
@@ -87,7 +87,7 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Floats:
         """X coef_ + intercept_."""
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         return np.asarray(checked_rows(self, X, reset=False) @ self.coef_ + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:

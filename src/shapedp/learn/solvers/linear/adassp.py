@@ -22,13 +22,13 @@ UP = 1 + 2.0**-44
 
 
 def _bounds(problem: Problem) -> tuple[float, float, float]:
-    """By how much a record moves the least eigenvalue, X^T X (Frobenius) and X^T y; then rounding."""
+    """By how much a record moves the least eigenvalue, X^T X (Frobenius) and X^T y, rounding included."""
     design, cross = problem.bounds.design**2, problem.bounds.design * problem.bounds.target
-    slip = 2 * problem.error * UP
-    eigen = slip + 2 * eigenvalue_error(problem.order) * problem.records * design
+    slip = problem.slip * UP
+    eigen = design * (1 + slip + 2 * eigenvalue_error(problem.order) * problem.records)
     if problem.adjacency == "zero-out":
-        return design + eigen, design + slip, cross + slip
-    return design + eigen, math.sqrt(2) * UP * design + slip, 2 * cross + slip
+        return eigen, design * (1 + slip), cross * (1 + slip)
+    return eigen, design * (math.sqrt(2) * UP + slip), cross * (2 + slip)
 
 
 def _published(problem: Problem) -> tuple[Any, ...]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from shapedp.learn.moments import Bounds, Moments
-from shapedp.learn.solvers.linear.problem import Draws, Floats, Problem, Solution, Solver, solved
+from shapedp.learn.moments import Moments
+from shapedp.learn.solvers.linear.problem import Draws, Floats, Problem, Solution, Solver, row_bound, solved, unit
 from shapedp.learn.solvers.linear.shrink import NoisyMoments, Shrunk, shrunk
 from shapedp.learn.solvers.linear.suffstats import positive_part
 from shapedp.mechanisms import AdaptiveMixing, Mixing
@@ -28,16 +28,6 @@ def default_rows(problem: Problem) -> int:
     mu = GaussianLoss.calibrate(problem.epsilon, problem.delta).mu
     wanted = 4 * (mu * problem.records) ** 2 / columns
     return math.ceil(max(min(wanted, ENTRIES / columns), 10 * columns))
-
-
-def unit(bounds: Bounds) -> float:
-    """The power of two that y is multiplied by in the sketch, so that its bound is near that of [x, c]."""
-    return 2.0 ** round(math.log2(bounds.design / bounds.target))
-
-
-def row_bound(bounds: Bounds) -> float:
-    """The bound on a row [x, c, unit y]."""
-    return math.hypot(bounds.design, unit(bounds) * bounds.target) * (1 + 2.0**-50)
 
 
 def mechanisms(problem: Problem) -> tuple[Any, ...]:

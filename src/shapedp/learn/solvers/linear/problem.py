@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,16 @@ from shapedp.sensitivity import Adjacency
 Floats = NDArray[np.float64]
 
 
+def unit(bounds: Bounds) -> float:
+    """The power of two that brings the bound on y near that of [x, c]; scaling by it rounds nothing."""
+    return float(2.0 ** round(math.log2(bounds.design / bounds.target)))
+
+
+def row_bound(bounds: Bounds) -> float:
+    """The bound on a row [x, c, unit y]."""
+    return math.hypot(bounds.design, unit(bounds) * bounds.target) * (1 + 2.0**-50)
+
+
 @dataclass(frozen=True)
 class Problem:
     """The public side of a regression: sizes, bounds and the claim. `order` counts the columns of [x, c]."""
@@ -31,9 +42,14 @@ class Problem:
     sketch_rows: int | None = None
 
     @property
-    def error(self) -> float:
-        """The bound on the rounding of the Gram matrix, as `Moments.error`."""
-        return gram_error(self.records, self.order + 1) * self.bounds.row**2
+    def slip(self) -> float:
+        """By what share of its bound rounding of the Gram matrix may move a block between neighbours.
+
+        With y in units that make its bound that of [x, c], up to sqrt 2, the error of two matrices is 2 `gram_error`
+        row_bound^2, and every block's bound at least half the design's squared.
+        """
+        error = 2 * gram_error(self.records, self.order + 1) * row_bound(self.bounds) ** 2
+        return 2 * error / self.bounds.design**2 * (1 + 2.0**-44)
 
 
 @dataclass(frozen=True)

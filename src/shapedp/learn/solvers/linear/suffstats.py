@@ -39,7 +39,7 @@ def shape(problem: Problem) -> L2:
     triangle = symmetric(1.0, problem.order).scales
     assert triangle is not None
     axes = np.concatenate([triangle * scales[0], np.full(problem.order, scales[1]), [scales[2]]])
-    radius = reach(problem.adjacency) + 2 * problem.error / min(scales) * UP
+    radius = reach(problem.adjacency) + problem.slip * UP
     return L2(radius, axes.size, scales=axes, adjacency=problem.adjacency)
 
 
