@@ -15,6 +15,7 @@ from shapedp.cli import (
     certify,
     claims,
     demo,
+    fit,
     ledger,
     plan,
     release,
@@ -25,7 +26,22 @@ from shapedp.cli import (
 from shapedp.cli.output import DONE, REFUSED, WRONG_INPUT
 from shapedp.privacy import NotCertifiedError
 
-COMMANDS = (advise, calibrate, certify, verify, release, account, plan, ledger, audit, claims, reproduce, report, demo)
+COMMANDS = (
+    advise,
+    calibrate,
+    certify,
+    verify,
+    release,
+    fit,
+    account,
+    plan,
+    ledger,
+    audit,
+    claims,
+    reproduce,
+    report,
+    demo,
+)
 
 _EPILOG = """\
 a first session:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.learn.tables import CHUNK, signs
+from shapedp.learn.tables import CHUNK, NO_TARGET, in_memory_target, odd_columns, signs
 
 Floats = NDArray[np.float64]
 Part = tuple[int, list[NDArray[Any]]]
@@ -164,8 +164,51 @@ class Arrow:
             yield batch.num_rows, columns
 
 
+class Columns:
+    """Some of the columns of a frame, Arrow data or files: estimators take it as x, with the target's name as y."""
+
+    def __init__(self, x: Any, features: Sequence[str]) -> None:
+        source = source_of(x)
+        if source is None:
+            raise TypeError(f"x must be a frame, Arrow data or a path, got {type(x).__name__}")
+        self.source, self.features = source, tuple(features)
+
+    def as_table(self, y: Any, classes: Sequence[Any] | None) -> Streamed:
+        """What `read_table` asks for."""
+        return table_of(self.source, y, classes, self.features)
+
+    def loaded(self, label: str) -> tuple[Any, NDArray[Any]]:
+        """The features as a pandas frame and the column of labels, in memory."""
+        import pandas
+
+        self.as_table(label, (0, 1))
+        parts = [columns for _, columns in self.source.parts(self.features, label)]
+        *values, labels = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
+        return pandas.DataFrame(dict(zip(self.features, values, strict=True))), np.asarray(labels)
+
+
+def table_of(
+    source: Source, y: Any, classes: Sequence[Any] | None, features: tuple[Any, ...] | None = None
+) -> Streamed:
+    """A source as a table; without `features` every column but the target is one."""
+    named = isinstance(y, str)
+    chosen = tuple(name for name in source.names if not (named and name == y)) if features is None else features
+    for name in (*chosen, *([y] if named else [])):
+        if name not in source.names:
+            raise ValueError(f"x has no column {name!r}; it has {', '.join(map(str, source.names))}")
+    if len(set(chosen)) < len(chosen) or (named and y in chosen):
+        raise ValueError("a column is either the target or a feature, once")
+    odd_columns(source.odd((*chosen, y) if named and classes is None else chosen))
+    if source.records == 0 or not chosen:
+        raise ValueError(f"x must hold at least one record and one feature, got {source.records} and {len(chosen)}")
+    target = y if named else None if y is NO_TARGET else in_memory_target(y, source.records, classes)
+    return Streamed(source, chosen, target, None if classes is None else tuple(classes))
+
+
 def source_of(x: Any) -> Source | None:
     """The columns of x; None where it is no frame, Arrow data or path (scikit-learn reads those)."""
+    if isinstance(x, Columns):
+        return x.source
     if isinstance(x, str | os.PathLike):
         return _files([Path(x)])
     if isinstance(x, list | tuple) and x and all(isinstance(one, str | os.PathLike) for one in x):

@@ -75,22 +75,15 @@ def read_table(estimator: Any, x: Any, y: Any = NO_TARGET, *, classes: Sequence[
         table: Table = x.as_table(y, classes)
         _describe(estimator, table.names, table.columns)
         return table
-    from shapedp.learn.streams import Streamed, source_of
+    from shapedp.learn.streams import source_of, table_of
 
     source = source_of(x)
     if source is None:
         rows = checked_rows(estimator, x)
         return InMemory(rows, in_memory_target(y, rows.shape[0], classes))
-    named = isinstance(y, str)
-    features = tuple(name for name in source.names if not (named and name == y))
-    if named and y not in source.names:
-        raise ValueError(f"x has no column {y!r}; it has {', '.join(map(str, source.names))}")
-    odd_columns(source.odd((*features, y) if named and classes is None else features))
-    if source.records == 0 or not features:
-        raise ValueError(f"x must hold at least one record and one feature, got {source.records} and {len(features)}")
-    target = y if named else None if y is NO_TARGET else in_memory_target(y, source.records, classes)
-    _describe(estimator, features, len(features))
-    return Streamed(source, features, target, None if classes is None else tuple(classes))
+    table = table_of(source, y, classes)
+    _describe(estimator, table.names, table.columns)
+    return table
 
 
 def odd_columns(odd: dict[Any, str]) -> None:

@@ -1,0 +1,152 @@
+"""shapedp fit: models and certificates from files, and nothing written where something is wrong."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from shapedp.cli import main
+from shapedp.cli.output import DONE, REFUSED, WRONG_INPUT
+
+N = 4000
+CLAIM = ["--epsilon", "1", "--delta", "1e-6"]
+LINEAR = ["--target", "price", "--features", "age,income", "--feature-bound", "2", "--target-bound", "1"]
+LOGISTIC = ["--target", "late", "--features", "age,income", "--feature-bound", "2"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(N, 2)) / 2
+    frame = pd.DataFrame(x, columns=["age", "income"])
+    frame["price"] = x @ [0.5, -0.25]
+    frame["late"] = np.where(x[:, 0] + rng.normal(size=N) / 8 > 0, "yes", "no")
+    frame["flag"] = (x[:, 0] > 0).astype(int)
+    frame.loc[3, "age"] = np.nan
+    frame.to_parquet(tmp_path / "d.parquet")
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    return tmp_path
+
+
+def _fit(folder, *arguments, output="model.json"):
+    return main(["fit", *arguments, "--output", str(folder / output)])
+
+
+@pytest.mark.parametrize("name", ["d.parquet", "d.csv"])
+@pytest.mark.parametrize("solver", ["auto", "mixing", "adassp-joint"])
+def test_linear(folder, capsys, name, solver):
+    code = _fit(folder, "linear", str(folder / name), *LINEAR, *CLAIM, "--solver", solver)
+    printed = capsys.readouterr()
+    assert code == DONE, printed.err
+    model = json.loads((folder / "model.json").read_text())
+    assert model["kind"] == "linear-regression"
+    assert model["features"] == ["age", "income"]
+    np.testing.assert_allclose(model["coefficients"], [0.5, -0.25], atol=0.25)
+    assert isinstance(model["intercept"], float)
+    assert not model["unsafe"]
+    certificate = json.loads((folder / "model.certificate.json").read_text())
+    assert certificate["verdict"] == "certified"
+    assert certificate["unsafe"] is False
+    assert "(intercept)" in printed.out
+    assert "verdict    certified" in printed.out
+    assert main(["verify", str(folder / "model.certificate.json")]) == DONE
+
+
+@pytest.mark.parametrize(("target", "classes", "found"), [("late", "no,yes", ["no", "yes"]), ("flag", "0,1", [0, 1])])
+@pytest.mark.parametrize("solver", ["mixing", "output"])
+@pytest.mark.parametrize("name", ["d.parquet", "d.csv"])
+def test_logistic(folder, capsys, name, solver, target, classes, found):
+    options = ["--target", target, "--classes", classes, "--features", "age,income", "--feature-bound", "2"]
+    assert _fit(folder, "logistic", str(folder / name), *options, *CLAIM, "--solver", solver, "--json") == DONE
+    printed = json.loads(capsys.readouterr().out)
+    model = json.loads((folder / "model.json").read_text())
+    assert printed["model"] == model
+    assert printed["certificate"]["verdict"] == "certified"
+    assert model["classes"] == found
+    (weights,) = model["coefficients"]
+    assert weights[0] > 3 * abs(weights[1])
+    assert len(model["intercept"]) == 1
+
+
+def test_labels_that_occur_are_public_and_said_to_be(folder, capsys):
+    for solver in ("mixing", "objective"):
+        assert _fit(folder, "logistic", str(folder / "d.csv"), *LOGISTIC, *CLAIM, "--solver", solver) == DONE
+        printed = capsys.readouterr()
+        assert "treated as public" in printed.err
+        assert "for yes" in printed.out
+
+
+def test_folders_options_and_other_places(folder, capsys):
+    data = folder / "parts"
+    data.mkdir()
+    frame = pd.read_parquet(folder / "d.parquet")
+    for number in range(3):
+        frame[number::3].to_parquet(data / f"{number}.parquet")
+    certificate = folder / "c.json"
+    options = ["--no-intercept", "--adjacency", "replace", "--sketch-rows", "77", "--certificate", str(certificate)]
+    assert _fit(folder, "linear", str(data), *LINEAR, *CLAIM, *options, "--solver", "mixing") == DONE
+    model = json.loads((folder / "model.json").read_text())
+    assert model["intercept"] == 0
+    assert model["adjacency"] == "replace"
+    record = json.loads(certificate.read_text())
+    assert record["adjacency"] == "replace"
+    assert record["subject"]["rows"] == 77
+
+
+def test_wrong_input_writes_nothing(folder, capsys):
+    data = str(folder / "d.parquet")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    cases = [
+        (["linear", data, *LINEAR[:-2], *CLAIM], "needs --target-bound"),
+        (["linear", data, *LINEAR, *CLAIM, "--classes", "0,1"], "--classes is for"),
+        (["logistic", data, *LOGISTIC, *CLAIM, "--target-bound", "1"], "--target-bound is for"),
+        (["linear", str(folder / "no.parquet"), *LINEAR, *CLAIM], "no such file"),
+        (["linear", data, *LINEAR, *CLAIM, "--target", "prize"], "no column 'prize'"),
+        (["linear", data, *LINEAR, *CLAIM, "--features", "age,agee"], "no column 'agee'"),
+        (["linear", data, *LINEAR, *CLAIM, "--features", "age,price"], "either the target or a feature"),
+        (["linear", data, *LINEAR, *CLAIM, "--features", "age,late"], "these do not: late"),
+        (["linear", data, *LINEAR, *CLAIM, "--solver", "magic"], "solver must be one of"),
+        (["linear", data, *LINEAR, "--epsilon", "-1", "--delta", "1e-6"], "epsilon must be finite"),
+        (["linear", data, *LINEAR, *CLAIM, "--feature-bound", "nan"], "feature_bound must be finite"),
+        (["logistic", data, *LOGISTIC, *CLAIM, "--target", "flag", "--classes", "no,yes"], "must be numbers"),
+        (["logistic", data, *LOGISTIC, *CLAIM, "--classes", "no,no"], "distinct"),
+        (["linear", data, *LINEAR, *CLAIM, "--certificate", str(folder / "model.json")], "another file"),
+    ]
+    for arguments, message in cases:
+        assert _fit(folder, *arguments) == WRONG_INPUT
+        assert message in capsys.readouterr().err
+    for output, message in (("d.parquet", "is an input"), ("absent/m.json", "no such folder"), (".", "a directory")):
+        assert _fit(folder, "linear", data, *LINEAR, *CLAIM, output=output) == WRONG_INPUT
+        assert message in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_refuted_claim_is_refused_unless_unsafe(folder, capsys):
+    options = [
+        "linear",
+        str(folder / "d.parquet"),
+        *LINEAR,
+        *CLAIM,
+        "--solver",
+        "mixing-paper",
+        "--sketch-rows",
+        "1000",
+    ]
+    options += ["--feature-bound", "10"]
+    assert _fit(folder, *options) == REFUSED
+    assert not (folder / "model.json").exists()
+    assert not (folder / "model.certificate.json").exists()
+    assert _fit(folder, *options, "--unsafe") == DONE
+    assert "NOT certified" in capsys.readouterr().out
+    assert json.loads((folder / "model.json").read_text())["unsafe"]
+
+
+def test_help_teaches(capsys):
+    with pytest.raises(SystemExit):
+        main(["fit", "--help"])
+    printed = capsys.readouterr().out
+    assert "never from the data" in printed
+    assert "shapedp fit linear houses.parquet" in printed
