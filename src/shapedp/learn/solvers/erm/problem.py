@@ -15,7 +15,7 @@ from shapedp.learn.moments import Bounds, clipped
 from shapedp.sensitivity import L2, Adjacency
 
 Floats = NDArray[np.float64]
-BLOCK = 8192  # records of one matrix product: what is summed in working precision
+BLOCK = 1 << 23  # entries of one matrix product: what is summed in working precision
 CLIP = 1 << 12
 PRECONDITIONED = 3000  # variables up to which a Gram matrix is factored to speed up the search
 _U = 2.0**-53
@@ -71,27 +71,40 @@ class Records:
         return int(self.x.shape[0])
 
     def blocks(self) -> Iterator[tuple[Any, Floats]]:
-        """Rows and signs, `BLOCK` records at a time (sparse rows all at once)."""
+        """Rows and signs, some thousand records at a time (sparse rows all at once); float32 rows as float64."""
         if sparse.issparse(self.x):
             yield self.x, self.signs
             return
-        for start in range(0, self.count, BLOCK):
-            yield self.x[start : start + BLOCK], self.signs[start : start + BLOCK]
+        step = block_rows(self.x.shape[1])
+        for start in range(0, self.count, step):
+            part = slice(start, start + step)
+            yield self.x[part].astype(np.float64, copy=False), self.signs[part]
+
+
+def block_rows(order: int) -> int:
+    """How many records make a block."""
+    return min(max(BLOCK // order, 256), 8192)
 
 
 def read_records(x: Any, signs: Floats, bounds: Bounds) -> Records:
-    """Records [x, c] with x pulled into the feature bound, a few thousand at a time."""
+    """Records [x, c] with x pulled into the feature bound, a few thousand at a time.
+
+    float32 rows stay float32, a little inside the bound so that rounding does not leave it.
+    """
     kept = signs[:, 0] != 0
     if not isinstance(x, np.ndarray):
         return _sparse_records(x.tocsr(copy=True), signs, kept, bounds)
     n, d = x.shape
     wide = d + (bounds.constant > 0)
-    rows, buffer = np.empty((n, wide)), np.empty((min(n, CLIP), wide + 1))
+    rows, buffer = np.empty((n, wide), dtype=x.dtype), np.empty((min(n, CLIP), wide + 1))
+    shrink = 1.0 if x.dtype == np.float64 else 1 - 2.0**-20
     for start in range(0, n, CLIP):
         some = slice(start, start + CLIP)
         kept[some] &= np.isfinite(x[some]).all(axis=1)
         with np.errstate(all="ignore"):
-            rows[some] = clipped(x[some], np.where(kept[some], 0.0, np.nan), bounds, buffer)[:, :wide]
+            part = clipped(x[some], np.where(kept[some], 0.0, np.nan), bounds, buffer)[:, :wide]
+        part[:, :d] *= shrink
+        rows[some] = part
     return Records(rows, np.where(kept[:, None], signs, 0.0))
 
 
@@ -163,7 +176,8 @@ class Risk:
         bound, n = self.problem.row_bound, self.problem.records
         slope = self.problem.loss.slope_error
         slope += self.problem.loss.curvature_bound * (self.order + 2) * _U * bound * size * 1.01
-        summed = n if self.problem.sparse else min(n, BLOCK) + n / BLOCK
+        step = block_rows(self.order)
+        summed = n if self.problem.sparse else min(n, step) + n / step
         return (bound * (slope + (summed + 4) * _U) + 6 * _U * (self.modulus * size + self.tilt)) * 1.01
 
     def preconditioner(self) -> Callable[[Floats], Floats] | None:
