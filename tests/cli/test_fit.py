@@ -56,7 +56,7 @@ def test_linear(folder, capsys, name, solver):
 
 
 @pytest.mark.parametrize(("target", "classes", "found"), [("late", "no,yes", ["no", "yes"]), ("flag", "0,1", [0, 1])])
-@pytest.mark.parametrize("solver", ["mixing", "output"])
+@pytest.mark.parametrize("solver", ["mixing", "kifer"])
 @pytest.mark.parametrize("name", ["d.parquet", "d.csv"])
 def test_logistic(folder, capsys, name, solver, target, classes, found):
     options = ["--target", target, "--classes", classes, "--features", "age,income", "--feature-bound", "2"]
@@ -72,7 +72,7 @@ def test_logistic(folder, capsys, name, solver, target, classes, found):
 
 
 def test_labels_that_occur_are_public_and_said_to_be(folder, capsys):
-    for solver in ("mixing", "objective"):
+    for solver in ("mixing", "kifer"):
         assert _fit(folder, "logistic", str(folder / "d.csv"), *LOGISTIC, *CLAIM, "--solver", solver) == DONE
         printed = capsys.readouterr()
         assert "treated as public" in printed.err
