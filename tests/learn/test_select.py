@@ -1,0 +1,184 @@
+"""PrivateSearch: what the best of a random number of runs costs, and the estimator around it."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import shapedp as sdp
+from shapedp import audit
+from shapedp.accounting.repeat import (
+    RepeatedLoss,
+    Repetition,
+    draw_runs,
+    expected_runs,
+    gamma_for,
+    gaussian_run,
+)
+from shapedp.learn import Lasso, LinearRegression, PrivateSearch
+from shapedp.privacy import GaussianLoss
+from shapedp.sampling import source
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+BASE = Lasso(epsilon=1.0, delta=1e-5, feature_bounds=1.0, target_bound=2.0, passes=5)
+GRID = {"alpha": [1e-3, 10.0], "clip": [0.5, 1.0]}
+EXPECTED_FAILED = {
+    "check_supervised_y_no_nan": "a record that is not finite counts as zeros: an error would tell of one person",
+}
+
+
+def made(n=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, (n, 3))
+    return x, np.clip(x @ [1.0, -1.0, 0.0] + 0.1 * rng.standard_normal(n), -2, 2)
+
+
+def search(**options):
+    settings = {"epsilon": 2.0, "delta": 1e-5, "score_bound": 2.0, "random_state": 0, **options}
+    return PrivateSearch(BASE, GRID, **settings)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 0.03, 1e-3])
+def test_the_number_of_runs_follows_the_logarithmic_law(gamma):
+    """Chi-square over k = 1..9 and the rest; false alarm 1e-6."""
+    randomness = source(np.random.default_rng(1))
+    drawn = np.array([draw_runs(gamma, randomness) for _ in range(6000)])
+    law = stats.logser(1 - gamma)
+    chances = np.append(law.pmf(np.arange(1, 10)), law.sf(9))
+    seen = np.append([(drawn == k).sum() for k in range(1, 10)], (drawn > 9).sum())
+    assert stats.chisquare(seen, 6000 * chances).pvalue > 1e-6
+    shifted = np.append(stats.logser(1 - gamma * 1.3).pmf(np.arange(1, 10)), stats.logser(1 - gamma * 1.3).sf(9))
+    assert stats.chisquare(seen, 6000 * shifted).pvalue < stats.chisquare(seen, 6000 * chances).pvalue
+    assert law.mean() == pytest.approx(expected_runs(gamma), rel=1e-9)
+
+
+def best_of(gamma, mu):
+    """The density of the best of K runs that release N(shift, 1) and rank by it: E[K F^(K-1)] f in closed form."""
+    norm = -math.log(gamma)
+
+    def density(x, shift):
+        below = stats.norm.cdf(x - shift)
+        return stats.norm.pdf(x - shift) * (1 - gamma) / (norm * (1 - (1 - gamma) * below))
+
+    return density
+
+
+@pytest.mark.parametrize("gamma", [0.5, 0.05, 1e-3])
+@pytest.mark.parametrize("mu", [0.2, 0.6])
+def test_the_bound_covers_an_exactly_known_search(gamma, mu):
+    """Runs that release one noisy number and are ranked by it: both directions stay below the bound."""
+    density = best_of(gamma, mu)
+    assert integrate.quad(density, -12, 14, args=(0.0,), limit=500)[0] == pytest.approx(1.0, rel=1e-6)
+    loss = RepeatedLoss(GaussianLoss(mu), gamma)
+    for epsilon in (0.1, 0.5, 1.0, 2.0):
+        for first, second in ((0.0, mu), (mu, 0.0)):
+            exact = integrate.quad(
+                lambda x, a=first, b=second, e=epsilon: max(density(x, a) - math.exp(e) * density(x, b), 0.0),
+                -12,
+                14,
+                limit=2000,
+            )[0]
+            assert exact <= loss.delta(epsilon).upper
+        assert loss.delta(epsilon).upper >= GaussianLoss(mu).delta(epsilon).lower
+
+
+@pytest.mark.parametrize("repeats", [2.0, 10.0, 100.0])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.3, 1e-3), (5.0, 1e-8)])
+def test_a_run_meets_the_claim_and_costs_less_than_that_many_runs(repeats, epsilon, delta):
+    gamma = gamma_for(repeats)
+    run = gaussian_run(gamma, epsilon, delta)
+    assert RepeatedLoss(run, gamma).delta(epsilon).upper <= delta
+    whole = GaussianLoss.calibrate(epsilon, delta).mu
+    assert run.mu < whole
+    if repeats >= 10:
+        assert run.mu > whole / math.sqrt(repeats)
+
+
+def test_search_finds_a_good_candidate_and_its_certificate_is_recomputed():
+    """A run draws a bad alpha with probability 1/2: of 10 searches with 20 expected runs most see a good one."""
+    x, y = made()
+    searches = [search(repeats=20.0, random_state=seed).fit(x, y) for seed in range(10)]
+    good = [one for one in searches if one.best_params_["alpha"] == 1e-3]
+    assert len(good) >= 6
+    found = good[0]
+    assert found.score(x, y) > 0.8
+    assert found.privacy_.verdict == "certified"
+    assert found.privacy_.adjacency == "zero-out"
+    assert sdp.verify(sdp.Certificate.from_json(found.privacy_.to_json())).verdict == "certified"
+    assert found.run_epsilon_ < found.epsilon
+    assert abs(found.best_score_ - 1) < 0.1
+    shown = {name for name in vars(found) if name.endswith("_") and not name.startswith("_")}
+    assert shown == {
+        "best_estimator_",
+        "best_params_",
+        "best_score_",
+        "n_features_in_",
+        "privacy_",
+        "run_delta_",
+        "run_epsilon_",
+    }
+
+
+def test_replay_finds_no_leak():
+    """Neighbours differ in one record, fitted or held out; the search is fixed by its seed."""
+    x, y = made(60)
+    pairs = []
+    for at in range(0, 60, 15):
+        other, target = x.copy(), y.copy()
+        other[at], target[at] = 0.0, 0.0
+        wild, far = x.copy(), y.copy()
+        wild[at], far[at] = 1e6, -1e6
+        pairs += [((x, y), (other, target)), ((wild, far), (other, target))]
+    found = audit.replay(search(repeats=3.0), pairs, adjacency="zero-out", public=lambda model: model.best_score_)
+    assert found.passed, found.explain()
+
+
+def test_estimators_that_certify_no_such_divergence_are_refused():
+    x, y = made(200)
+    mixing = LinearRegression(epsilon=1.0, delta=1e-5, feature_bound=2.0, target_bound=2.0, solver="mixing")
+    with pytest.raises(ValueError, match="Gaussian noise"):
+        PrivateSearch(mixing, [{"fit_intercept": False}], epsilon=1.0, delta=1e-5, score_bound=2.0, random_state=0).fit(
+            x, y
+        )
+
+
+def test_bad_calls():
+    x, y = made(40)
+    for options, match in [
+        ({"repeats": 1.0}, "repeats"),
+        ({"holdout": 1.0}, "holdout"),
+        ({"score_bound": None}, "score_bound"),
+        ({"epsilon": -1.0}, "epsilon"),
+    ]:
+        with pytest.raises((ValueError, TypeError), match=match):
+            search(**options).fit(x, y)
+    for candidates, match in [([], "candidates"), ([{"epsilon": 1.0}], "epsilon"), ([{"unknown": 1}], "unknown")]:
+        with pytest.raises(ValueError, match=match):
+            PrivateSearch(BASE, candidates, epsilon=1.0, delta=1e-5, score_bound=1.0).fit(x, y)
+    with pytest.raises(TypeError, match="sensitivity"):
+        search().fit(x, y, sample_weight=np.ones(40))
+    with pytest.raises(ValueError, match="gamma"):
+        RepeatedLoss(GaussianLoss(1.0), 0.0)
+    with pytest.raises(ValueError, match="repetition"):
+        Repetition.from_json({"kind": "plan"})
+
+
+@parametrize_with_checks(
+    [
+        PrivateSearch(
+            Lasso(alpha=1e-3, epsilon=1.0, delta=1e-5, feature_bounds=4.0, target_bound=3.0, passes=10),
+            [{"clip": 1.0}, {"clip": 0.8}],
+            epsilon=1e6,
+            delta=1e-5,
+            score_bound=3.0,
+            repeats=2.0,
+            random_state=0,
+        )
+    ],
+    expected_failed_checks=lambda estimator: EXPECTED_FAILED,
+)
+@pytest.mark.filterwarnings("ignore")
+def test_conventions_of_scikit_learn(estimator, check):
+    check(estimator)
