@@ -103,6 +103,38 @@ def test_sums_on_the_gpu_equal_those_on_the_cpu(name: str) -> None:
 
 
 @needs_gpu
+def test_noise_of_a_training_on_the_gpu() -> None:
+    """Covariance per layer as planned, false-alarm rate 1e-6; the certificate says the stream is secure."""
+    from tests.torch.helpers import network
+    from tests.torch.test_noise import drawn, fits
+
+    from shapedp.torch import PerLayer
+
+    for clip in (PerLayer([1.0, 0.2]), Flat(0.5)):
+        noise, training = drawn(4000, model=network().cuda(), clip=clip, rng=None)
+        assert training.draw is not None
+        assert fits(noise, training)
+        assert not fits(noise * 1.02, training)
+        assert training.certificate.secure
+
+
+@needs_gpu
+def test_a_step_on_the_gpu_is_that_on_the_cpu() -> None:
+    from tests.torch.helpers import data, gradient, network, private, step
+
+    from shapedp.torch.loader import Part
+
+    x, y = data()
+    seen = []
+    for device in ("cpu", "cuda"):
+        model, optimizer, _, training = private(network().to(device), noise_multiplier=1e-6)
+        training.receive(Part(9, True))
+        step(model, optimizer, x[:9].to(device), y[:9].to(device))
+        seen.append(gradient(model).cpu())
+    assert (seen[0] - seen[1]).abs().max() < 1e-5
+
+
+@needs_gpu
 def test_wide_convolutions_with_tf32_are_near() -> None:
     torch.manual_seed(0)
     for layer, side in (

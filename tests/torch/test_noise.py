@@ -19,7 +19,7 @@ ALARM = 1e-6
 
 def drawn(steps: int, **options: Any) -> tuple[np.ndarray, Any]:
     _, optimizer, _, training = private(lr=0.0, **options)
-    return np.stack([empty_step(training, optimizer).double().numpy() for _ in range(steps)]), training
+    return np.stack([empty_step(training, optimizer).double().cpu().numpy() for _ in range(steps)]), training
 
 
 def fits(noise: np.ndarray, training: Any) -> bool:
