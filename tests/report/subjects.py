@@ -12,6 +12,7 @@ import shapedp as sdp
 from shapedp.accounting import Plan, Step
 from shapedp.accounting.ledger import Ledger
 from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
+from shapedp.mechanisms.angles import AngleWindows
 from shapedp.privacy import GaussianLoss
 
 NASTY = '<script>alert(1)</script> & "it\'s" \u202e\x07'
@@ -36,6 +37,7 @@ def mechanisms() -> dict[str, Any]:
         "radial": sdp.calibrate("radial", sdp.L2(1.0, dim=8), shape=(8.0, 1.5), **claim),
         "mixing": sdp.Mixing.calibrate(rows=20, row_bound=1.0, records=500, dim=4, **claim),
         "adaptive": AdaptiveMixing.calibrate(rows=20, row_bound=2.0, **claim),
+        "angles": AngleWindows.calibrate(dim=5, clip=1.0, batch=100, **claim),
         "refuted": sdp.recipes.product_noise(dim=50, sensitivity=1.0, epsilon=1.0, delta=1e-5),
     }
 

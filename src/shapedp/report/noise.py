@@ -30,8 +30,16 @@ _LEVELS = (0.5, 0.9, 0.95, 0.99)
 
 @singledispatch
 def noise_sections(mechanism: Any) -> list[Markup]:
-    """What is known of the noise of a mechanism."""
-    return []
+    """What is known of the noise of a mechanism; of one that is not additive, the noise of the query inside it."""
+    law, bounds = getattr(mechanism, "law", None), getattr(mechanism, "sensitivity", None)
+    if not isinstance(law, Law) or not isinstance(bounds, Sensitivity):
+        return []
+    pairs: list[tuple[str, Child]] = [
+        ("Query inside", words.shape_words(bounds.shape)),
+        ("One person can change", words.set_words(bounds)),
+        ("Noise", words.law_words(law)),
+    ]
+    return [section("noise", "The shape of the noise", facts(pairs), charts(*law_figures(law, bounds)))]
 
 
 @noise_sections.register

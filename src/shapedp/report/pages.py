@@ -11,7 +11,6 @@ from typing import Any
 from shapedp.accounting import BareLoss, Plan
 from shapedp.mechanisms import certify, mechanism_from_json, verify
 from shapedp.mechanisms.additive import Additive
-from shapedp.mechanisms.mixing import Sketching
 from shapedp.privacy import Certificate
 from shapedp.report import words
 from shapedp.report.audits import Findings
@@ -28,7 +27,7 @@ _BELOW_ONE = 1 - 2.0**-53
 
 @singledispatch
 def of(subject: Any, *, file: str | None = None, audits: Audits = (), **options: Any) -> Page:
-    """The page of a mechanism, a certificate, a plan, a ledger or a fitted estimator.
+    """The page of a mechanism, a certificate, a plan, a training run, a ledger or a fitted estimator.
 
     `file` is the name under which the commands on the page look for it. `audits` are JSON objects of `shapedp audit`.
     A plan needs its claim: `epsilon=`, `delta=` or both. A ledger takes `dataset=` for one of its data sets.
@@ -42,7 +41,13 @@ def of(subject: Any, *, file: str | None = None, audits: Audits = (), **options:
         if audits:
             raise ValueError("an audit belongs to a mechanism's page, not to a ledger's")
         return ledger_page(subject, name=file, **options)
-    return of(Fitted.of(subject), file=file, audits=audits, **options)
+    made = getattr(subject, "certificate", None)
+    if not isinstance(made, Certificate):
+        return of(Fitted.of(subject), file=file, audits=audits, **options)
+    if not hasattr(subject, "loss"):
+        return of(made, file=file, audits=audits, **options)
+    title = str(getattr(subject, "kind", type(subject).__name__)).replace("-", " ").capitalize()
+    return _mechanism(subject, title, file, audits, ("verify",), **options)
 
 
 @of.register
@@ -50,11 +55,6 @@ def _(subject: Additive, *, file: str | None = None, audits: Audits = ()) -> Pag
     return _mechanism(
         subject, f"{subject.law.kind.replace('-', ' ')} noise".capitalize(), file, audits, ("verify", "audit")
     )
-
-
-@of.register
-def _(subject: Sketching, *, file: str | None = None, audits: Audits = ()) -> Page:
-    return _mechanism(subject, f"Gaussian {subject.kind}".replace("-", " "), file, audits, ("verify",))
 
 
 @of.register
