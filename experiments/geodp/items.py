@@ -4,9 +4,9 @@
     shapedp reproduce geodp/table-2
     shapedp reproduce geodp/direction
 
-Expected: in figure 1 DP is level with training without noise (0.477 at B = 4096), GeoDP only where its noise is smallest
-(1.84 at B = 4096, sigma = 1, beta = 1); every GeoDP row of Table 2 is refuted, and the attack of docs/geodp.md has AUC 1;
-at one certified claim flat noise keeps the direction best.
+Expected: in figure 1 DP is level with training without noise (0.477 at B = 4096), GeoDP only where its noise is
+smallest (1.84 at B = 4096, sigma = 1, beta = 1); every GeoDP row of Table 2 is refuted, and the attack of docs/geodp.md
+has AUC 1; at one certified claim flat noise keeps the direction best.
 """
 
 from __future__ import annotations
