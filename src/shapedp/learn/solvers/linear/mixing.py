@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ def default_rows(problem: Problem) -> int:
     return math.ceil(max(min(wanted, ENTRIES / columns), 10 * columns))
 
 
+@lru_cache(maxsize=64)  # no data enter: the next fit of the same sizes finds it
 def mechanisms(problem: Problem) -> tuple[Any, ...]:
     """`AdaptiveMixing` if releasing the least eigenvalue would pay at RICH n C^2/(d + 1), else `Mixing`."""
     options: dict[str, Any] = {
