@@ -10,6 +10,7 @@ from shapedp.claims.harness import Item, Progress, Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import figure_3
 import objective_study
 import output_study
 
@@ -132,7 +133,30 @@ def _objective(loss: str):
     return run
 
 
+def mixing(full: bool, progress: Progress) -> Table:
+    """Accuracy of mixing and of objective perturbation, and how long they take."""
+    rows: list[tuple[object, ...]] = []
+    names = tuple(figure_3.SETS) if full else ("CIFAR-100",)
+    for done, name in enumerate(names):
+        rows += figure_3.study(name, epsilons=figure_3.EPSILONS if full else (1.0,), repeats=20 if full else 2)
+        progress(done + 1, len(names), name)
+    curves = tuple(
+        (f"{name}, {solver}", *zip(*[(r[1], r[3]) for r in rows if (r[0], r[2]) == (name, solver)], strict=True))
+        for name in dict.fromkeys(row[0] for row in rows)
+        for solver in figure_3.SOLVERS
+    )
+    top = max(figure_3.EPSILONS) if full else 1.0
+    seconds = {(r[0], r[2]): r[5] for r in rows if r[1] == top}
+    note = "; ".join(
+        f"{name}: kifer takes {seconds[name, 'kifer'] / seconds[name, 'mixing']:.2f} times as long as mixing"
+        for name in dict.fromkeys(key[0] for key in seconds)
+    )
+    headers = ("data set", "epsilon", "solver", "accuracy", "sd", "seconds")
+    return Table(headers, tuple(rows), curves, ("epsilon", "test accuracy"), (True, False), note)
+
+
 ITEMS = (
+    Item("figure-3", "Mixing against objective perturbation (mixing paper, Figures 3 and 5)", mixing),
     Item("output-errors", "l2 errors of output perturbation by formula (Tables 6 and 8)", errors),
     Item("output-logistic", "Output perturbation, logistic (Figures 5, 10, 12; Tables 6, 7)", _output("logistic")),
     Item("output-huber", "Output perturbation, Huber SVM (Figures 11, 13; Tables 8, 9)", _output("huber")),
