@@ -6,14 +6,34 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from shapedp.claims import baselines, composition, erm, gaussian_mixing, geodp, inid_noise, product_noise, tensor
+from shapedp.claims import (
+    baselines,
+    composition,
+    erm,
+    gaussian_mixing,
+    geodp,
+    inid_learning,
+    inid_noise,
+    product_noise,
+    tensor,
+)
 from shapedp.claims.format import Claim
 from shapedp.claims.seal import unsealed
 
 Verdict = Literal["holds", "false"]
 CLAIMS: dict[str, Claim] = {
     claim.id: claim
-    for module in (baselines, composition, product_noise, inid_noise, tensor, gaussian_mixing, geodp, erm)
+    for module in (
+        baselines,
+        composition,
+        product_noise,
+        inid_noise,
+        inid_learning,
+        tensor,
+        gaussian_mixing,
+        geodp,
+        erm,
+    )
     for claim in module.CLAIMS
 }
 
