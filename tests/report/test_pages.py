@@ -147,6 +147,13 @@ def test_the_attackers_curve_is_below_the_exact_one_and_near_it() -> None:
     np.testing.assert_allclose(shown, exact, atol=2e-4)
 
 
+def test_a_large_epsilon_is_not_called_little() -> None:
+    made = sdp.calibrate("gaussian", sdp.L2(1.0, dim=2), epsilon=9.0, delta=1e-5)
+    words = read(report.of(made)).words
+    assert "by a factor of at most 8,104, but for" in words
+    assert "almost" not in words
+
+
 def test_error_bars_are_the_laws() -> None:
     mechanism = mechanisms()["gaussian"]
     words = read(report.of(mechanism)).words
@@ -173,6 +180,7 @@ def test_a_certificate_without_its_mechanism_is_shown_as_stated() -> None:
     bare = Certificate(1.0, 1e-5, "replace", Bracket(8e-6, 9e-6), "GaussianLoss")
     words = read(report.of(bare)).words
     assert "shown as it was stated" in words
+    assert "was computed from the noise" not in words
     undecided = replace(bare, bracket=Bracket(8e-6, 2e-5))
     assert "neither proven nor refuted" in read(report.of(undecided)).words
 
@@ -197,6 +205,8 @@ def test_claims_about_plans() -> None:
     assert report.of(small, epsilon=0.01, delta=1e-5).verdict == "refuted"
     assert report.of(certify(small, epsilon=4.0, delta=1e-5)).verdict == "certified"
     assert report.of(small, epsilon=1.0).verdict == "certified"
+    with pytest.raises(ValueError, match="no epsilon meets"):
+        report.of(small, delta=0.0)
 
 
 def test_a_plan_of_mechanisms_shows_their_noise() -> None:

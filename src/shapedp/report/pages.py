@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -66,6 +67,8 @@ def _(subject: Plan, *, epsilon: float | None = None, delta: float | None = None
         if delta is None:
             raise ValueError("a plan states no claim: give epsilon, delta or both")
         epsilon = loss.epsilon(delta).upper
+        if math.isinf(epsilon):
+            raise ValueError(f"no epsilon meets delta {delta:g} for this plan: give a larger delta")
     elif delta is None:
         delta = min(loss.delta(epsilon).upper, _BELOW_ONE)
     made = certify(subject, epsilon=epsilon, delta=delta)
@@ -142,7 +145,7 @@ def _page(
     findings = Findings.read(audits, made)
     error = None if extra else summary(mechanism)
     cards = [*found.cards(), *([] if error is None else [error])]
-    head = top(kind, title, words.promise(made), cards)
+    head = top(kind, title, words.promise(made, recomputed=found.recomputed), cards)
     shape = plan_sections(mechanism, made) if isinstance(mechanism, Plan) else noise_sections(mechanism)
     audit = findings.section()
     body = [found.promise(), *extra, found.bracket(), found.attacker(), *shape, *([] if audit is None else [audit])]

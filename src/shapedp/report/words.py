@@ -35,13 +35,22 @@ def claim(epsilon: float, delta: float) -> str:
     return f"ε = {number(epsilon, 6)}, δ = {number(delta, 6)}"
 
 
-def promise(certificate: Certificate) -> Child:
+def factor(epsilon: float) -> str:
+    """e^epsilon, rounded up."""
+    return number(math.exp(epsilon), 4, "up") if epsilon < 700 else "more than 10³⁰⁰"
+
+
+def promise(certificate: Certificate, *, recomputed: bool = True) -> str:
     """What is promised, or what is not, in one paragraph."""
     at = claim(certificate.epsilon, certificate.delta)
     if certificate.verdict == "certified":
+        rest = "" if certificate.delta == 0 else f", but for {number(certificate.delta, 6)}"
+        how = (
+            "was computed from the noise that is added and is certified" if recomputed else "is stated to be certified"
+        )
         return (
-            "What comes out is almost as likely whatever one person's data are. The claim, "
-            f"({at})-differential privacy, was computed from the noise that is added and is certified."
+            "One person's data change the probability of any outcome by a factor of at most "
+            f"{factor(certificate.epsilon)}{rest}. The claim, ({at})-differential privacy, {how}."
         )
     if certificate.verdict == "refuted":
         least = number(certificate.bracket.lower, 6, "down")
@@ -57,7 +66,7 @@ def promise(certificate: Certificate) -> Child:
 
 def meaning(epsilon: float, delta: float) -> Markup:
     """What the two numbers say about the outputs."""
-    factor = number(math.exp(epsilon), 4, "up") if epsilon < 700 else "more than 10³⁰⁰"
+    most = factor(epsilon)
     last = (
         "δ = 0 leaves no exception: nothing can come out that would be impossible under the other data set."
         if delta == 0
@@ -69,14 +78,14 @@ def meaning(epsilon: float, delta: float) -> Markup:
             "p",
             "Take any two neighbouring data sets and any event: a value that comes out, a conclusion drawn from it, a "
             "decision taken on it. Its probability under one data set is at most ",
-            el("strong", f"{factor} times"),
+            el("strong", f"{most} times"),
             f" its probability under the other, plus {number(delta, 6)}.",
         ),
         el(
             "ul",
             el(
                 "li",
-                f"ε = {number(epsilon, 6)} bounds the ratio: e^ε = {factor}. The smaller it is, the less anybody can "
+                f"ε = {number(epsilon, 6)} bounds the ratio: e^ε = {most}. The smaller it is, the less anybody can "
                 "tell the two data sets apart. It holds whatever else the observer knows and however long they "
                 "compute.",
             ),
