@@ -36,10 +36,10 @@ def stored() -> list[dict[str, Any]]:
 
 def run(study: str, loss: str, names: Iterable[str]) -> None:
     """Rows of one study for some data sets, in place of those stored."""
-    import objective_study
-    import output_study
+    import erm_objective
+    import erm_output
 
-    module = {"output": output_study, "objective": objective_study}[study]
+    module = {"output": erm_output, "objective": erm_objective}[study]
     for name in names:
         rows, absent = module.run(loss, (name,), True, lambda done, total, what: print(what, flush=True))
         fresh = [{"study": study, "loss": loss, **asdict(row)} for row in rows]
@@ -109,16 +109,16 @@ def output_table(loss: str) -> str:
 
 def objective_table(loss: str) -> str:
     """Accuracy of Algorithm 3 as published and of the exact accounting."""
-    import objective_study
+    import erm_objective
 
     rows = [r for r in stored() if (r["study"], r["loss"]) == ("objective", loss)]
-    headers = ["data set", "epsilon", *objective_study.LABELS.values(), "delta of the refuted noise"]
+    headers = ["data set", "epsilon", *erm_objective.LABELS.values(), "delta of the refuted noise"]
     lines = []
     for dataset in ORDER:
         if any(r["dataset"] == dataset and r.get("absent") for r in rows):
             lines.append([dataset, "", "data not at hand", *[""] * 4])
         for epsilon in SHOWN["objective"]:
-            cells = [at(rows, dataset, variant, epsilon) for variant in objective_study.VARIANTS]
+            cells = [at(rows, dataset, variant, epsilon) for variant in erm_objective.VARIANTS]
             if all(cell is not None for cell in cells):
                 shown = cells[2]["exact_delta"]
                 lines.append([dataset, f"{epsilon:g}", *map(accuracy, cells), f"{shown:.2g}"])

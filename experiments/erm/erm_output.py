@@ -1,6 +1,6 @@
 """Output perturbation on every data set: one exact minimum per split, many draws of each noise.
 
-    SHAPEDP_DATA=... python experiments/erm/output_study.py [--full] [--loss huber] [--sets Adult,MNIST]
+    SHAPEDP_DATA=... python experiments/erm/erm_output.py [--full] [--loss huber] [--sets Adult,MNIST]
 
 Neighbours replace a record; one-vs-rest problems are accounted jointly. delta = 1e-5, as the tables need it.
 """
@@ -61,7 +61,7 @@ def study(
     data: Any, loss: MarginLoss, *, epsilons: tuple[float, ...], noises: tuple[str, ...], repeats: int, draws: int
 ) -> Iterator[Row]:
     """Rows for one data set; the row of epsilon = infinity is the model without noise."""
-    from sets import scores
+    from erm_sets import scores
 
     found: dict[tuple[float, str], list[tuple[float, float, float]]] = {}
     mechanisms: dict[tuple[float, str], Any] = {}
@@ -113,7 +113,7 @@ def run(
     loss: str, names: tuple[str, ...], full: bool, advance: Callable[[int, int, str], None]
 ) -> tuple[list[Row], list[str]]:
     """Rows of all sets, and the names of those whose data are not at hand."""
-    from sets import load
+    from erm_sets import load
 
     rows: list[Row] = []
     absent: list[str] = []

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from output_study import LOSSES, QUICK, Row, _margins, problem_of
+from erm_output import LOSSES, QUICK, Row, _margins, problem_of
 
 from shapedp.learn.losses import MarginLoss
 from shapedp.learn.solvers.erm import objective
@@ -99,7 +99,7 @@ def verdict(problem: Problem, variant: str) -> tuple[str, float]:
 
 def study(data: Any, loss: MarginLoss, *, epsilons: tuple[float, ...], repeats: int, draws: int) -> Iterator[Row]:
     """Rows for one data set."""
-    from sets import scores
+    from erm_sets import scores
 
     found: dict[tuple[float, str], list[tuple[float, float, float]]] = {}
     verdicts: dict[tuple[float, str], tuple[str, float]] = {}
@@ -144,7 +144,7 @@ def run(
     loss: str, names: tuple[str, ...], full: bool, advance: Callable[[int, int, str], None]
 ) -> tuple[list[Row], list[str]]:
     """Rows of all sets, and the names of those whose data are not at hand."""
-    from sets import load
+    from erm_sets import load
 
     rows: list[Row] = []
     absent: list[str] = []
