@@ -5,8 +5,8 @@ python experiments/audit/certified.py --groups laplace --dimensions 100
 python experiments/audit/certified.py --table                      # what is stored, as the documentation shows it
 
 1e6 outputs up to M = 100 values, 1e5 above, at 99.99% confidence each, by the whole profile; then the noise against its
-law with two million values, at a false-alarm rate of 1e-6. Randomness is the secure one. Each group and dimension
-replaces its own rows of certified.json.
+law with two million values, at a false-alarm rate of 1e-6. Randomness is the secure one. Each mechanism replaces its
+own row of certified.json; --resume leaves out those that have one.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ CONFIDENCE = 0.9999
 VALUES = 2_000_000
 
 
-def audited(group: str, dim: int) -> Iterator[dict[str, Any]]:
-    """One row per mechanism of the group with M = dim values."""
+def audited(group: str, dim: int, done: set[str]) -> Iterator[dict[str, Any]]:
+    """One row per mechanism of the group with M = dim values that is not done."""
     samples = 1_000_000 if dim <= 100 else 100_000
     for name, m in distinct(members(group, dim)):
+        if name in done:
+            continue
         start = time.process_time()
         result = audit.mechanism(m, samples=samples, confidence=CONFIDENCE)
         fit = audit.distribution(m, samples=max(100, VALUES // dim)) if isinstance(m, Additive) else None
@@ -66,13 +68,17 @@ def stored() -> list[dict[str, Any]]:
     return json.loads(STORE.read_text(encoding="utf-8")) if STORE.exists() else []
 
 
-def keep(rows: list[dict[str, Any]], group: str, dim: int) -> None:
-    """Replace the rows of one group and dimension."""
-    others = [row for row in stored() if (row["group"], row["dim"]) != (group, dim)]
-    order = sorted(others + rows, key=lambda row: (list(GROUPS).index(row["group"]), row["dim"], row["name"]))
+def keep(row: dict[str, Any]) -> None:
+    """Put a row in its place."""
+    rows = {key(one): one for one in [*stored(), row]}
+    order = sorted(rows.values(), key=lambda one: (list(GROUPS).index(one["group"]), one["dim"], one["name"]))
     draft = STORE.with_suffix(".tmp")
-    draft.write_text("[\n" + ",\n".join(json.dumps(row) for row in order) + "\n]\n", encoding="utf-8")
+    draft.write_text("[\n" + ",\n".join(json.dumps(one) for one in order) + "\n]\n", encoding="utf-8")
     draft.replace(STORE)
+
+
+def key(row: dict[str, Any]) -> tuple[str, int, str]:
+    return row["group"], row["dim"], row["name"]
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -100,16 +106,16 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--dimensions", default=",".join(map(str, DIMENSIONS)))
     options.add_argument("--groups", default=",".join(GROUPS))
+    options.add_argument("--resume", action="store_true")
     options.add_argument("--table", action="store_true")
     chosen = options.parse_args()
     if not chosen.table:
         for dim in map(int, chosen.dimensions.split(",")):
             for group in chosen.groups.split(","):
-                rows = []
-                for row in audited(group, dim):
-                    rows.append(row)
+                done = {row["name"] for row in stored() if (row["group"], row["dim"]) == (group, dim)}
+                for row in audited(group, dim, done if chosen.resume else set()):
                     print(json.dumps(row), flush=True)
-                keep(rows, group, dim)
+                    keep(row)
     print(table(stored()))
 
 

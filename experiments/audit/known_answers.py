@@ -1,7 +1,7 @@
 """What the audits show: known answers, false alarms, faults caught. Those not caught: certified.py.
 
-python experiments/audit/known_answers.py           # 1e7 outputs, 1000 repeated audits: about half an hour
-python experiments/audit/known_answers.py --quick   # a tenth: two minutes
+python experiments/audit/known_answers.py           # 1e7 outputs, 1000 repeated audits: some minutes
+python experiments/audit/known_answers.py --quick   # a tenth
 python experiments/audit/known_answers.py --only known,caught
 """
 
