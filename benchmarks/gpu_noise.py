@@ -5,8 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 from _harness import RESULTS, Result, Timing
+
+
+class Kept(Result):
+    """A result of another machine: shown, never written over."""
+
+    def write(self, folder: Path = RESULTS) -> Path:
+        return folder / f"{self.name}.json"
 
 
 def stored(name: str) -> Result | None:
@@ -15,7 +23,7 @@ def stored(name: str) -> Result | None:
     if not path.exists():
         return None
     data = json.loads(path.read_text(encoding="utf-8"))
-    result = Result(data["name"], data["what"], data["peers"], ratios=data["ratios"], figures=data["figures"])
+    result = Kept(data["name"], data["what"], data["peers"], ratios=data["ratios"], figures=data["figures"])
     result.timings = {
         case: Timing((each["best_s"], each["median_s"], each["worst_s"]), each["loops"])
         for case, each in data["timings"].items()
@@ -28,7 +36,7 @@ def without_gpu(name: str) -> Result:
     """What a machine without a GPU reports: the stored figures, or that there are none."""
     found = stored(name)
     if found is None:
-        found = Result(name, what="needs a CUDA device and Triton; none is here, and no result is stored")
+        found = Kept(name, what="needs a CUDA device and Triton; none is here, and no result is stored")
     return found
 
 
