@@ -21,6 +21,7 @@ from shapedp.learn.solvers.erm.problem import Problem, Records
 
 DELTA = 1e-5
 EPSILONS = tuple(10**e for e in (-4, -3.5, -3, -2.5, -2, -1.5, -1, 0))
+DECADES = tuple(10.0**e for e in (-4, -3, -2, -1, 0))  # where the search for the best radial law is made
 NOISES = ("classic-gaussian", "gaussian", "multivariate-laplace", "radial", "product-noise")
 LABELS = {
     "classic-gaussian": "classic Gaussian",
@@ -72,6 +73,8 @@ def study(
         rng = np.random.default_rng(1000 + seed)
         for epsilon in epsilons:
             for noise in noises:
+                if noise == "radial" and not any(math.isclose(epsilon, at) for at in DECADES):
+                    continue
                 asked = replace(problem, epsilon=epsilon)
                 key = (epsilon, noise)
                 mechanisms[key] = additive(noise, output.sensitivity(asked), asked.dim, epsilon, DELTA, "replace")
