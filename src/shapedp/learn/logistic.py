@@ -40,9 +40,9 @@ class LogisticRegression(LinearClassifier):
              a little on its minimum; "kifer": as published in 2012. "cd": coordinate descent, `passes` passes.
              "mixing": least squares on a sketch of `sketch_rows` rows, for the quadratic closest to the loss up to
              margins of `surrogate_reach`. "auto": "objective", and "output" from 31 classes on.
-    noise    of the first three: "gaussian", "radial" (the best spherical law), "auto" (radial in few dimensions); for
-             "output" and "bolt-on" also the name of a published recipe, worth what its certificate says: if refuted,
-             `unsafe=True` releases it all the same.
+    noise    of the first three: "gaussian", "radial" (the best spherical law, after a search), "auto" (radial
+             for "output" and "bolt-on" with up to 100 weights); for these two also the name of a published recipe,
+             worth what its certificate says: if refuted, `unsafe=True` releases it all the same.
 
     Fitted: `classes_`, `coef_`, `intercept_`, `privacy_` (the certificate), `solver_`.
 

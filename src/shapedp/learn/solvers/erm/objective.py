@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.learn.losses import lipschitz
-from shapedp.learn.solvers.erm.noise import _shape, chosen
+from shapedp.learn.solvers.erm.noise import CERTIFIED, _shape
 from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
 from shapedp.learn.solvers.linear.problem import Draws
 from shapedp.mechanisms.objective import ObjectivePerturbation, farthest, grid_error
@@ -80,7 +80,7 @@ def perturbation(
 
 @lru_cache(maxsize=256)
 def mechanism(problem: Problem, noise: str) -> ObjectivePerturbation:
-    """The least noise of a kind ("gaussian", "radial", "auto") that meets the claim; from public quantities."""
+    """The least noise of a kind ("gaussian", which "auto" stands for, or "radial") that meets the claim."""
     left = problem.epsilon - log_ratio(problem)
     if not left > 0.01 * problem.epsilon:
         raise ValueError(
@@ -88,7 +88,9 @@ def mechanism(problem: Problem, noise: str) -> ObjectivePerturbation:
             f"record alone costs epsilon {problem.epsilon - left:.3g} of {problem.epsilon:g}; use "
             f"{least_regularization(problem, 0.5):.3g} or more"
         )
-    noise = chosen(noise, problem.dim)
+    noise = "gaussian" if noise == "auto" else noise
+    if noise not in CERTIFIED:
+        raise ValueError(f"objective perturbation takes the noise 'gaussian' or 'radial', got {noise!r}")
     change = math.sqrt(problem.problems) * problem.gradient_change
     shape = _shape(problem.dim, left, problem.delta) if noise == "radial" else None
 
