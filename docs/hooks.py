@@ -19,6 +19,7 @@ FIRST = (
     "notation.md",
     "families.md",
     "audit.md",
+    "report.md",
     "threat-model.md",
     "known-issues.md",
     "claims.md",
