@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from shapedp.learn.base import PrivateEstimator, checked_rows
-from shapedp.learn.moments import Bounds, Reading
+from shapedp.learn.moments import Bounds, Reading, one_blas_thread
 from shapedp.learn.solvers.linear import SOLVERS, Draws, Problem
 from shapedp.learn.solvers.linear.auto import choose
 from shapedp.learn.tables import read_table
@@ -80,7 +80,8 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
             raise ValueError(f"solver {name!r} is for adjacency {', '.join(solver.adjacencies)}, got {adjacency!r}")
         mechanisms = solver.mechanisms(problem)
         self.privacy_ = self._certify(mechanisms)
-        found = solver.solve(data.moments, mechanisms, Draws(self._rng(), self.unsafe))
+        with one_blas_thread(order < 500):
+            found = solver.solve(data.moments, mechanisms, Draws(self._rng(), self.unsafe))
         self.solver_ = name
         self._publish(found.weights, found.covariance, bounds.constant)
         return self

@@ -243,8 +243,14 @@ _limited: list[Any] = []
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Matrix products in the calling thread only, so that their bits do not depend on the number of cores."""
+def one_blas_thread(wanted: bool = True) -> Iterator[None]:
+    """Matrix products in the calling thread only: their bits do not depend on the number of cores.
+
+    Small ones are also faster so: threads that wait for each other stall where other processes hold the cores.
+    """
+    if not wanted:
+        yield
+        return
     with _LIMIT:
         if not _limited:
             _limited.append(_controller().limit(limits=1, user_api="blas"))
