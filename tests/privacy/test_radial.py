@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -188,3 +189,10 @@ def test_a_release_costs_little_more_than_its_law():
     ideal, actual = base.delta(1.0), released.delta(1.0)
     assert ideal.lower == actual.lower
     assert ideal.upper < actual.upper < ideal.upper * 1.001
+
+
+def test_delta_at_any_epsilon_is_bracketed() -> None:
+    loss = RadialLoss(100, 1.0, 2.0, 0.1)
+    ends = [loss.delta(epsilon) for epsilon in (1e3, 1e4, 3e4, 1e5, 1e6)]
+    assert all(later.upper <= earlier.upper for earlier, later in itertools.pairwise(ends))
+    assert [end.lower for end in ends[2:]] == [0.0, 0.0, 0.0]

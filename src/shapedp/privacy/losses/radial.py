@@ -23,6 +23,7 @@ from shapedp.sensitivity import Sensitivity
 
 GAP = 1e-7
 _RENYI_CELLS = 1500
+_FAR = 1e4  # beyond this epsilon the upper end of delta is taken here, where it can be computed
 _DOWN = 1 - 2.0**-40
 
 
@@ -65,8 +66,8 @@ class RadialLoss(Loss):
         epsilon = np.asarray(epsilon, dtype=np.float64)
         if self.ratio == 0:
             return np.zeros_like(epsilon), np.zeros_like(epsilon)
-        lower, upper = self._excess.bounds(epsilon, self.gap)
-        return lower * _DOWN, upper
+        lower, upper = self._excess.bounds(np.minimum(epsilon, _FAR), self.gap)
+        return np.where(epsilon > _FAR, 0.0, lower * _DOWN), upper
 
     @property
     def pure(self) -> float:
