@@ -9,6 +9,7 @@ import pytest
 
 from shapedp.learn.losses import HuberHinge, Logistic
 from shapedp.learn.solvers.erm import bolt_on, output
+from shapedp.learn.solvers.erm.noise import additive
 from shapedp.learn.solvers.erm.problem import Problem, Records
 
 LOSSES = {"logistic": Logistic(), "huber": HuberHinge()}
@@ -116,3 +117,11 @@ def test_many_steps_reach_the_minimum():
     records = Records(x, rng.choice([-1.0, 1.0], size=(40, 1)))
     end = bolt_on.descend(problem, records, 400, 5, rng, lambda n: None)
     assert np.linalg.norm(end - output.optimum(problem, records)) < 0.02
+
+
+@pytest.mark.parametrize(("dim", "epsilon"), [(1, 1.0), (8, 1.0), (100, 1e-4)])
+def test_the_best_radial_law_is_never_worse_than_the_gaussian(dim, epsilon):
+    best, gaussian = (additive(noise, 1.0, dim, epsilon, 1e-5) for noise in ("radial", "gaussian"))
+    assert best.certificate.verdict == "certified"
+    assert best.expected_squared_error <= gaussian.expected_squared_error
+    assert (best.expected_squared_error < 0.7 * gaussian.expected_squared_error) == (dim == 8)

@@ -62,7 +62,7 @@ def solve(problem: Problem, records: Records, mechanism: Any, draws: Draws, prog
     return np.asarray(noisy.value).reshape(weights.shape)
 
 
-def default_regularization(problem: Problem, margin: float = 10.0) -> float:
+def default_regularization(problem: Problem, margin: float = 6.0) -> float:
     """Lambda from public quantities: bias (Lambda/2) |w|^2 against the noise's second-order risk.
 
     Gaussian noise moves a margin by R sqrt(problems) D/(n Lambda mu), which costs an eighth of its square; the bias is
