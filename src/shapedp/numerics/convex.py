@@ -71,9 +71,9 @@ def minimum(objective: Objective, tolerance: float, *, limit: int = 1000, progre
 def distance(objective: Objective, w: Floats) -> Floats:
     """A bound on |w_k - argmin f_k|_2 per column, from the gradient and its rounding."""
     gradient = objective.evaluate(w)[1]
-    sizes = _norms(w) * (1 + 2.0**-40)
-    errors = np.array([objective.gradient_error(float(size)) for size in sizes])
-    found = (_norms(gradient) * (1 + 2.0**-40) + errors) / objective.modulus * (1 + 2.0**-50)
+    up = 1 + (objective.order + 16) * 2.0**-52
+    errors = np.array([objective.gradient_error(float(size)) for size in _norms(w) * up])
+    found = (_norms(gradient) * up + errors) / objective.modulus * (1 + 2.0**-50)
     return np.where(np.isfinite(found), found, np.inf)
 
 
