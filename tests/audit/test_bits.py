@@ -38,3 +38,9 @@ def test_the_last_set_bit():
     assert place[:4].tolist() == [0, -1, -2, -70]
     assert depth[:4].tolist() == [0, 1, 1, 10]
     assert (place[5], depth[5]) == (-52, 52)
+
+
+def test_sketches_are_refused():
+    m = sdp.Mixing(rows=3, row_bound=1.0, gamma=20.0, epsilon=1.0, delta=1e-3)
+    with pytest.raises(TypeError, match="additive mechanism or a function"):
+        audit.bits(m, neighbours=(np.eye(2), np.zeros((2, 2))))

@@ -297,6 +297,7 @@ BAD = [
     (ValueError, "are equal", {"neighbours": (np.ones(1), np.ones(1))}),
     (ValueError, "are equal", {"mechanism": abs, "neighbours": ([1, 2], [1, 2]), "epsilon": 1.0, "delta": 0.0}),
     (TypeError, "score goes with a function", {"mechanism": MIXING, "score": np.sum}),
+    (TypeError, "classifier goes with a function", {"classifier": object()}),
     (ValueError, "two tables of one shape", {"mechanism": MIXING, "neighbours": (np.eye(2), np.eye(3))}),
     (ValueError, "must be finite", {"neighbours": (np.array([np.nan]), np.zeros(1))}),
     (ValueError, "go together", {"epsilon": 1.0}),

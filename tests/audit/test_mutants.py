@@ -22,7 +22,7 @@ MUTANTS = runner.load()
 
 
 def test_there_are_enough_and_their_names_differ():
-    assert len(MUTANTS) >= 80
+    assert len(MUTANTS) >= 170
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
     assert sum(mutant.ci for mutant in MUTANTS) == 10
     assert sum(mutant.survives is not None for mutant in MUTANTS) <= 0.05 * len(MUTANTS)

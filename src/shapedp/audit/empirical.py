@@ -118,6 +118,8 @@ def mechanism(
     all of the test samples), at which the audit stops if the claim is broken. One look gives the tightest bounds.
     """
     subject = subject_of(mechanism, neighbours, score, vectorized)
+    if classifier is not None and not isinstance(subject, CallableSubject):
+        raise TypeError("classifier goes with a function: a mechanism of the library is scored by its density")
     claim = _claim(mechanism, epsilon, delta, loss)
     per_input = count("samples", samples, least=2000) // 2
     level = positive("confidence", confidence)

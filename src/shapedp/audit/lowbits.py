@@ -12,6 +12,7 @@ from shapedp.audit.empirical import AuditResult
 from shapedp.audit.empirical import mechanism as audit_mechanism
 from shapedp.audit.subjects import released
 from shapedp.mechanisms import Additive
+from shapedp.mechanisms.mixing import Sketching
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -81,6 +82,8 @@ def bits(
     Guarantee: as `AuditResult`. One-dimensional outputs show most; 0 and 1 are neighbours that tell much.
     Reference: Mironov 2012, on the least significant bits of Laplace noise.
     """
+    if isinstance(mechanism, Sketching):
+        raise TypeError("bits takes an additive mechanism or a function f(x, rng), such as one that releases a sketch")
     inputs = tuple(np.ravel(np.asarray(side, dtype=np.float64)) for side in neighbours)
     table = BitTable((inputs[0], inputs[1]))
     own: dict[str, Any] = {"epsilon": epsilon, "delta": delta}

@@ -207,7 +207,7 @@ def _claims(one: _Step, two: _Step, adjacency: Adjacency | None) -> Iterator[tup
     if first != second:
         changed = [key for key in first if first.get(key) != second.get(key)] or ["kind"]
         yield "claim", f"the mechanism itself depends on the data ({', '.join(map(str, changed))})"
-    declared = getattr(one.mechanism, "sensitivity", one.mechanism).adjacency
+    declared = getattr(getattr(one.mechanism, "sensitivity", one.mechanism), "adjacency", None)
     if adjacency is not None and declared is not None and declared != adjacency:
         yield "adjacency", f"the sensitivity was derived for {declared}, the pairs are {adjacency}"
 
