@@ -1,8 +1,9 @@
 """The regression sets of the mixing paper's figures 2 and 4, and California housing, as second moments.
 
 Two scalings. "paper": rows of x divided by the largest norm, y by the largest magnitude in the training part, no
-intercept: this touches private data and is here for comparison only. "public": every column mapped to [-1, 1] by a
-public range (documented, or a round number chosen once), clipped, with an intercept; for the real sets.
+intercept: this touches private data and is here for comparison only. "public": every column mapped to
+[-1, 1]/sqrt(d) by a public range (documented, or a round number chosen once), y to [-1, 1], clipped, with an intercept;
+for the real sets. Either way both bounds are 1, in which units the published sketches mix x and y.
 """
 
 from __future__ import annotations
@@ -110,17 +111,17 @@ def parts(name: str, seed: int, small: bool) -> tuple[Any, Any, Any, Any]:
 def case(name: str, scaling: str, *, seed: int = 0, small: bool = False) -> Case:
     """One data set under one scaling."""
     x, y, x_test, y_test = parts(name, seed, small)
+    bounds = Bounds(1.0, 1.0, 0.0 if scaling == "paper" else intercept_constant(1.0))
     if scaling == "paper":
-        bounds = Bounds(1.0, 1.0)
         length, height = np.linalg.norm(x, axis=1).max(), np.abs(y).max()
         x, y, x_test, y_test = x / length, y / height, x_test / length, y_test / height
     else:
         (lower, upper), (bottom, top) = RANGES[name]
-        middle, half = (lower + upper) / 2, (upper - lower) / 2
-        radius = math.sqrt(half.size)
-        bounds = Bounds(radius, (top - bottom) / 2, intercept_constant(radius))
-        x, x_test = (np.clip((part - middle) / half, -1, 1) for part in (x, x_test))
-        y, y_test = y - (top + bottom) / 2, y_test - (top + bottom) / 2
+        middle, half = (lower + upper) / 2, (upper - lower) / 2 * math.sqrt(len(lower))
+        x, x_test = (np.clip(part, lower, upper) - middle for part in (x, x_test))
+        x, x_test = x / half, x_test / half
+        y, y_test = (2 * part - top - bottom for part in (y, y_test))
+        y, y_test = y / (top - bottom), y_test / (top - bottom)
         x_test = np.column_stack([x_test, np.full(len(x_test), bounds.constant)])
     train = moments(InMemory(np.ascontiguousarray(x), y), bounds)
     return Case(name, scaling, train, gram(np.column_stack([x_test, y_test])), len(y_test))

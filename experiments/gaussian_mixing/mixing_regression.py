@@ -21,7 +21,7 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from mixing_data import LOADERS, NAMES, SCALINGS, Case, case
+from mixing_data import LOADERS, MAKERS, NAMES, SCALINGS, Case, case
 from mixing_results import read, write
 from mixing_simulated import simulated
 
@@ -116,10 +116,10 @@ def study(names: tuple[str, ...] = NAMES, scalings: tuple[str, ...] = SCALINGS) 
 
 
 def full_study(progress: Callable[[int, int, str], None]) -> list[dict[str, Any]]:
-    """Every line, 100 runs (50 with 512 columns); lines already stored are kept."""
+    """Every line, 100 runs (50 with 512 columns), the wide sets last; lines already stored are kept."""
     stored = {(one["set"], one["scaling"], one["epsilon"]): one for one in read("regression").get("lines", [])}
     wanted = list(study())
-    for done, key in enumerate(wanted):
+    for done, key in enumerate(sorted(wanted, key=lambda one: one[0] in MAKERS)):
         if key not in stored:
             wide = case(key[0], key[1]).order > 200
             stored[key] = line(*key, runs=50 if wide else 100, pilot=4 if wide else 20)
