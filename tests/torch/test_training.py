@@ -65,6 +65,30 @@ def test_the_loader_cuts_draws_and_counts_steps() -> None:
     assert len(sizes) > 5
 
 
+def test_a_single_layer_is_a_model() -> None:
+    x, y = data()
+    torch.manual_seed(0)
+    model: nn.Module = nn.Linear(6, 5)
+    expected = Flat(0.5).rows(naive_rows(model, x[:9], y[:9]), sdp.torch.Layout.of(model)).sum(0) / 12
+    model, optimizer, _, training = near_zero_noise(model=model, clip=0.5)
+    training.receive(Part(9, True))
+    step(model, optimizer, x[:9], y[:9])
+    assert (gradient(model) - expected).abs().max() < 1e-6
+
+
+def test_workers_that_load_ahead_keep_the_pieces_in_order() -> None:
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(*data()), batch_size=6, num_workers=2)
+    rest: dict[str, Any] = {"clip": 1.0, "delta": 1e-5, "noise_multiplier": 1.0, "rng": np.random.default_rng(0)}
+    model, optimizer, private_loader = make_private(model, optimizer, loader, physical_batch_size=3, **rest)
+    training = optimizer.privacy_  # type: ignore[attr-defined]
+    for x, y in private_loader:
+        assert len(x) == max(training.part.records, 1)
+        step(model, optimizer, x, y)
+    assert training.steps == 10
+
+
 def test_two_batches_without_a_step_between_are_refused() -> None:
     model, _, loader, _ = private()
     batches = iter(loader)

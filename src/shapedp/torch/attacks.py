@@ -1,0 +1,122 @@
+"""Attacks on private training: canary gradients through the steps of a real run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from shapedp.accounting import Plan, Step
+from shapedp.audit.membership import epsilon_bound
+from shapedp.mechanisms.watch import watching
+from shapedp.numerics.checks import count, probability
+from shapedp.torch.training import Training
+
+Floats = NDArray[np.float64]
+_LOUD = 1e6  # length of a canary's gradient before it is clipped
+
+
+@dataclass(frozen=True)
+class CanaryResult:
+    """A lower bound on the epsilon of `steps` steps, beside the certified upper end.
+
+    Guarantee: with probability at least `confidence` the training is not (e, delta)-DP for any e < `epsilon_lower`.
+    """
+
+    epsilon_lower: float
+    certified: float
+    delta: float
+    confidence: float
+    steps: int
+    runs: int
+
+    @property
+    def violation(self) -> bool:
+        """Whether the steps gave away more than their certificate allows."""
+        return self.epsilon_lower > self.certified
+
+    def explain(self) -> str:
+        """The finding in one line."""
+        word = "violation" if self.violation else "no violation found"
+        return (
+            f"{word}: with confidence {self.confidence:g}, {self.steps} steps have epsilon >= {self.epsilon_lower:.4g} "
+            f"at delta {self.delta:g} ({self.runs} runs); certified is {self.certified:.4g}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object."""
+        return {"kind": "canary", "violation": self.violation, **asdict(self)}
+
+
+def canary(
+    training: Training,
+    loop: Callable[[], object],
+    *,
+    delta: float,
+    steps: int = 1,
+    confidence: float = 0.99,
+    rng: np.random.Generator,
+) -> CanaryResult:
+    """Audit the noise of a training: `loop` is run, and each `steps` consecutive steps count as one run.
+
+    In half of the runs, chosen by coin, a record takes part whose gradient points in a direction of its own and is
+    far longer than the clip: it passes the clip, enters each batch with the sampling rate and is added to the sum.
+    The observer knows all else, sees each noisy sum, and scores it by the likelihood ratio of the noise that is
+    accounted for. `training` must have no planned limit below the steps of `loop` (make_private with
+    `noise_multiplier`). Releases are watched: the training's certificate says secure: false afterwards.
+
+    Reference: Nasr et al. 2023, Tight auditing of differentially private machine learning (gradient canaries).
+    """
+    watcher = _Watcher(training, count("steps", steps), rng)
+    with watching(watcher):
+        loop()
+    scores = {arm: np.array(found) for arm, found in watcher.scores.items()}
+    if min(map(len, scores.values())) < 8:
+        raise ValueError("too few runs for a bound: let the loop take at least some dozen times `steps` steps")
+    bound = epsilon_bound(scores[True], scores[False], delta=probability("delta", delta), confidence=confidence)
+    step = training.account.step
+    certified = Plan((Step(step.subject, step.sampling_rate, steps),)).epsilon(delta).upper
+    return CanaryResult(bound, certified, delta, confidence, steps, sum(map(len, scores.values())))
+
+
+@dataclass(eq=False)
+class _Watcher:
+    """Adds the canary's row to the sums it is drawn for, lets the training draw its noise, keeps the scores."""
+
+    training: Training
+    steps: int
+    rng: np.random.Generator
+    scores: dict[bool, list[float]] = field(default_factory=lambda: {True: [], False: []})
+    present: bool = False
+    taken: int = 0
+    total: float = 0.0
+
+    def __call__(self, mechanism: Any, x: NDArray[Any], draw: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        if self.taken == 0:
+            self.present = bool(self.rng.integers(2))
+        step = self.training.account.step
+        row, others = self._row(), x.astype(np.float64)
+        if self.present and self.rng.random() < step.sampling_rate:
+            x += row.astype(x.dtype)
+        noisy = draw()
+        noise = noisy.astype(np.float64) - others
+        law: Any = step.subject.law  # what is accounted for, not what may really be drawn
+        ratio = float(law.log_density(noise - row) - law.log_density(noise))
+        rate = step.sampling_rate
+        kept = float(np.log1p(-rate)) if rate < 1 else -np.inf
+        self.total += float(np.logaddexp(kept, np.log(rate) + ratio))
+        self.taken += 1
+        if self.taken == self.steps:
+            self.scores[self.present].append(self.total)
+            self.taken, self.total = 0, 0.0
+        return noisy
+
+    def _row(self) -> Floats:
+        layout = self.training.layout
+        gradient = self.rng.normal(size=layout.dim)
+        loud = torch.from_numpy((gradient / np.linalg.norm(gradient) * _LOUD).astype(np.float32))
+        return self.training.clip.rows(loud[None], layout)[0].double().numpy()
