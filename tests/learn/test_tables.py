@@ -10,7 +10,9 @@ from pyarrow import dataset, feather, parquet
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from shapedp.learn import PCA, LinearRegression, LogisticRegression
 from shapedp.learn.moments import Bounds, Reading, moments
+from shapedp.learn.streams import Columns
 from shapedp.learn.tables import CHUNK, labels_of, read_table
 
 N, NAMES = 10_000, ("a", "b", "c", "d")
@@ -286,3 +288,38 @@ def test_without_a_target_all_targets_are_zero(frame, table):
         found = moments(read_table(BaseEstimator(), given), Bounds(3.0, 0.0))
         assert not found.gram[-1].any()
         assert found.design.shape == (5, 5)
+
+
+def test_some_of_the_columns(frame, table, tmp_path):
+    path = _paths("parquet", frame, table, tmp_path)
+    expected = moments(read_table(BaseEstimator(), frame[["c", "a"]], frame["y"]), BOUNDS).gram
+    for given in (path, frame, table, table.to_reader(999)):
+        estimator = BaseEstimator()
+        found = read_table(estimator, Columns(given, ["c", "a"]), "y")
+        np.testing.assert_array_equal(moments(found, BOUNDS).gram, expected)
+        assert estimator.feature_names_in_.tolist() == ["c", "a"]
+    for features in (["a", "a"], ["a", "y"], ["a", "z"], []):
+        with pytest.raises(ValueError, match=r"once|no column|one feature"):
+            read_table(BaseEstimator(), Columns(path, features), "y")
+    with pytest.raises(TypeError, match="a path"):
+        Columns(frame.to_numpy(), ["a"])
+    values, labels = Columns(path, ["c", "a"]).loaded("y")
+    pd.testing.assert_frame_equal(values, frame[["c", "a"]])
+    np.testing.assert_array_equal(labels.astype(float), frame["y"])
+
+
+def test_estimators_fit_files_as_they_fit_arrays(data, frame, table, tmp_path):
+    path = _paths("parquet", frame, table, tmp_path)
+    x, y = data
+    claim = {"epsilon": 1.0, "delta": 1e-6, "feature_bound": 2.0, "random_state": 5}
+    for solver in ("mixing", "suffstats"):
+        model = LinearRegression(**claim, target_bound=2.0, solver=solver)
+        np.testing.assert_array_equal(model.fit(path, "y").coef_, model.fit(x, y).coef_)
+    components = PCA(2, **claim).fit(Columns(path, NAMES)).components_
+    np.testing.assert_array_equal(components, PCA(2, **claim).fit(x).components_)
+    named = tmp_path / "named.parquet"
+    frame[list(NAMES)].assign(label=np.where(y > 0, "yes", "no")).to_parquet(named)
+    mixing = LogisticRegression(**claim, solver="mixing", classes=["no", "yes"])
+    weights = mixing.fit(named, "label").coef_
+    assert mixing.classes_.tolist() == ["no", "yes"]
+    np.testing.assert_array_equal(weights, mixing.fit(x, np.where(y > 0, "yes", "no")).coef_)
