@@ -165,6 +165,7 @@ def test_bad_calls():
         Repetition.from_json({"kind": "plan"})
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         PrivateSearch(
