@@ -1,6 +1,9 @@
 """PrivateSearch: what the best of a random number of runs costs, and the estimator around it."""
 
+import json
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -119,6 +122,18 @@ def test_search_finds_a_good_candidate_and_its_certificate_is_recomputed():
         "run_delta_",
         "run_epsilon_",
     }
+
+
+def test_a_stored_certificate_is_verified_where_learn_was_never_loaded(tmp_path):
+    certificate = sdp.certify(Repetition(GaussianLoss(0.1), 0.05, "zero-out"), epsilon=1.0, delta=1e-5)
+    stored = tmp_path / "certificate.json"
+    stored.write_text(json.dumps(certificate.to_json()))
+    script = (
+        "import json, sys, shapedp; assert 'sklearn' not in sys.modules; "
+        "print(shapedp.verify(shapedp.Certificate.from_json(json.load(open(sys.argv[1])))).verdict)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(stored)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "certified"
 
 
 def test_replay_finds_no_leak():

@@ -12,6 +12,7 @@ from shapedp.accounting.interchange import (
     to_opendp,
 )
 from shapedp.accounting.plan import Plan, Planned, PlanningError, Step, plan
+from shapedp.accounting.repeat import RepeatedLoss, Repetition
 from shapedp.accounting.risk import bayes_risk, membership_advantage, trade_off
 from shapedp.accounting.subsample import SubsampledLoss, amplify, amplify_pure, subsample
 
@@ -24,6 +25,8 @@ __all__ = [
     "Plan",
     "Planned",
     "PlanningError",
+    "RepeatedLoss",
+    "Repetition",
     "Step",
     "SubsampledLoss",
     "amplify",
