@@ -1,0 +1,42 @@
+"""Membership inference on networks of the studies: black-box shadow models and the likelihood-ratio attack."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+import torch
+from dl_data import Data
+from dl_runs import Run, log_probabilities, train
+
+from shapedp.audit.membership import MembershipResult, likelihood_ratio_attack, shadow_attack
+
+ATTACKS = {
+    "shadow": lambda t, y, rng: shadow_attack(t, y, shadows=1, rng=rng),
+    "likelihood ratio": lambda t, y, rng: likelihood_ratio_attack(t, y, shadows=8, rng=rng),
+}
+
+
+def attacked(run: Run, data: Data, kind: str, pool: int) -> dict[str, Any]:
+    """The attack on a training over half of `pool` records; every model, target or shadow, is trained as `run` says."""
+    rng = np.random.default_rng(run.seed)
+    chosen = torch.from_numpy(rng.permutation(len(data.y))[:pool]).to(data.y.device)
+    x, y = data.x[chosen], data.y[chosen]
+    accuracies: list[dict[str, float]] = []
+
+    def outputs(indices: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        at = torch.from_numpy(indices).to(y.device)
+        fresh = replace(run, seed=int(rng.integers(2**31)))
+        model, row = train(fresh, Data(x[at], y[at], data.test_x, data.test_y))
+        accuracies.append({"train": row["train_accuracy"], "test": row["accuracy"]})
+        return log_probabilities(model, x)
+
+    found: MembershipResult = ATTACKS[kind](outputs, y.cpu().numpy(), rng)
+    return asdict(run) | {
+        "attack": kind,
+        "pool": pool,
+        "accuracy": accuracies[-1]["test"],
+        "train_accuracy": accuracies[-1]["train"],
+        **{name: value for name, value in found.to_json().items() if name not in ("kind", "attack")},
+    }

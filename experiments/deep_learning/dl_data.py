@@ -1,0 +1,77 @@
+"""The data sets of the studies as tensors, whole on one device; nothing here is computed from the records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from shapedp.datasets import (
+    Dataset,
+    load_adult,
+    load_cifar10,
+    load_fashion_mnist,
+    load_imdb,
+    load_mnist,
+    load_movielens_1m,
+)
+
+Tensor = torch.Tensor
+WORDS, LENGTH = 10_000, 256
+LARGEST = (100.0, 1e6, 16.0, 1e5, 5e3, 100.0)  # what Adult's six numbers are divided by: public round figures
+
+
+@dataclass(frozen=True)
+class Data:
+    """Training and test records with their labels."""
+
+    x: Tensor
+    y: Tensor
+    test_x: Tensor
+    test_y: Tensor
+
+    @classmethod
+    def of(cls, dataset: Dataset, turned: Callable[[Any], Tensor], device: str) -> Data:
+        """The parts 'train' and 'test' of a data set."""
+        parts: list[Tensor] = []
+        for name in ("train", "test"):
+            x, y = dataset.split(name)
+            parts += [turned(x).to(device), torch.from_numpy(np.asarray(y, dtype=np.int64)).to(device)]
+        return cls(*parts)
+
+
+def _grey(x: Any) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(x)).float().reshape(-1, 1, 28, 28) / 255
+
+
+def _colour(x: Any) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(x)).float().permute(0, 3, 1, 2).contiguous() / 127.5 - 1
+
+
+def _persons(x: Any) -> Tensor:
+    scaled = np.array(x, dtype=np.float32)
+    scaled[:, : len(LARGEST)] /= LARGEST
+    return torch.from_numpy(scaled).clamp(-1, 1)
+
+
+def _words(x: Any) -> Tensor:
+    return torch.from_numpy(np.asarray(x, dtype=np.int64))
+
+
+SETS: dict[str, tuple[Callable[[], Dataset], Callable[[Any], Tensor]]] = {
+    "MNIST": (load_mnist, _grey),
+    "Fashion-MNIST": (load_fashion_mnist, _grey),
+    "CIFAR-10": (load_cifar10, _colour),
+    "Adult": (load_adult, _persons),
+    "IMDb": (lambda: load_imdb(length=LENGTH, words=WORDS), _words),
+    "MovieLens": (load_movielens_1m, _words),
+}
+
+
+def load(name: str, device: str = "cpu") -> Data:
+    """The set of that name; raises MissingDataError where its file is not at hand."""
+    read, turned = SETS[name]
+    return Data.of(read(), turned, device)

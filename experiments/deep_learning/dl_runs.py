@@ -1,0 +1,196 @@
+"""One training of a study: a network, a data set, a noise, a claim and a seed; a dict of what came out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from dl_data import Data
+from dl_nets import build
+from torch.nn import functional as F
+from torch.utils.data import DataLoader
+
+from shapedp.mechanisms.angles import polar
+from shapedp.mechanisms.watch import watching
+from shapedp.numerics.hyperspherical import from_angles
+from shapedp.recipes.geodp import geodp, noise_multiplier
+from shapedp.sampling import source
+from shapedp.torch import (
+    AngleWindows,
+    Auto,
+    Clip,
+    Flat,
+    GaussianNoise,
+    LaplaceNoise,
+    Layout,
+    Noise,
+    PerLayer,
+    PerValue,
+    PublishedProductNoise,
+    RadialNoise,
+    make_private,
+)
+
+Tensor = torch.Tensor
+METHODS: dict[str, tuple[Callable[[float], Clip], Noise]] = {
+    "flat Gaussian": (Flat, GaussianNoise()),
+    "SPR per layer": (PerLayer, GaussianNoise("spr")),
+    "optimal per layer": (PerLayer, GaussianNoise("optimal")),
+    "SPR per value": (PerValue, GaussianNoise("spr")),
+    "optimal per value": (PerValue, GaussianNoise("optimal")),
+    "Laplace": (PerValue, LaplaceNoise(0.5)),
+    "SPR Laplace": (PerValue, LaplaceNoise(1.0)),
+    "radial": (Flat, RadialNoise(b=1.0)),
+    "angle windows": (AngleWindows, GaussianNoise()),
+}
+NONE, PRODUCT, GEODP, GEODP_AUTO = "no noise", "product noise", "GeoDP", "GeoDP + AUTO-S"
+DP, DP_AUTO = "DP", "DP + AUTO-S"  # flat Gaussian noise of a given multiplier
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is trained. `scale` is the noise multiplier; without it the least one for the claim is solved for."""
+
+    study: str
+    data: str
+    net: str
+    method: str
+    batch: int
+    epochs: int
+    rate: float
+    clip: float = 1.0
+    epsilon: float | None = None
+    delta: float = 1e-5
+    seed: int = 0
+    scale: float | None = None
+    beta: float | None = None
+    k: float | None = None
+    optimizer: str = "SGD"
+
+    def key(self) -> str:
+        """What names the run among stored ones."""
+        return " | ".join(str(value) for name, value in asdict(self).items() if name != "scale" or not self.epsilon)
+
+    def steps(self, records: int) -> int:
+        """Optimizer steps in all."""
+        return self.epochs * max(-(-records // self.batch), 1)
+
+
+class Gather:
+    """Turns the indices of a Poisson batch into tensors with one look-up on the device."""
+
+    def __init__(self, data: Data) -> None:
+        self.data = data
+
+    def __call__(self, indices: list[int]) -> tuple[Tensor, Tensor]:
+        at = torch.tensor(indices, device=self.data.y.device)
+        return self.data.x[at], self.data.y[at]
+
+
+def train(
+    run: Run, data: Data, *, checkpoints: int = 1, rng: np.random.Generator | None = None, account: bool = False
+) -> tuple[torch.nn.Module, dict[str, Any]]:
+    """The trained network and the run's row.
+
+    Weights start from `seed`; batches and noise are fresh, unless `rng` is given (the row then says secure: false).
+    With `account` the row holds the certified epsilon of the steps taken, and the verdict on a published claim.
+    """
+    start = time.perf_counter()
+    torch.manual_seed(run.seed)
+    model = build(run.net).to(data.x.device)
+    optimizer: Any = getattr(torch.optim, run.optimizer)(model.parameters(), lr=run.rate)
+    loader = DataLoader(range(len(data.y)), batch_size=run.batch, shuffle=True, collate_fn=Gather(data))  # type: ignore[arg-type]
+    row: dict[str, Any] = asdict(run) | {"records": len(data.y), "steps": run.steps(len(data.y))}
+    window: AbstractContextManager[None] = nullcontext()
+    batches: Any = loader
+    if run.method != NONE:
+        options, window = _options(run, data, model)
+        model, optimizer, batches = make_private(model, optimizer, loader, rng=rng, **options)
+        row["dim"] = Layout.of(model).dim
+    curve: list[dict[str, float]] = []
+    seen = {round(run.epochs * (k + 1) / checkpoints) for k in range(checkpoints)}
+    ready = time.perf_counter()
+    with window:
+        for epoch in range(run.epochs):
+            model.train()
+            for x, y in batches:
+                optimizer.zero_grad()
+                F.cross_entropy(model(x), y).backward()
+                optimizer.step()
+            if epoch + 1 in seen:
+                curve.append({"epoch": epoch + 1, "test": accuracy(model, data.test_x, data.test_y),
+                              "train": accuracy(model, data.x[:10_000], data.y[:10_000])})  # fmt: skip
+    done = time.perf_counter()
+    row |= {"accuracy": curve[-1]["test"], "train_accuracy": curve[-1]["train"], "curve": curve,
+            "prepared_s": ready - start, "trained_s": done - ready, "device": str(data.x.device)}  # fmt: skip
+    if run.method != NONE:
+        row |= {"secure": optimizer.privacy_.account.secure, "scale": optimizer.privacy_.scale}
+        row |= {"taken": optimizer.privacy_.steps}
+        if account and run.method == PRODUCT:
+            found = optimizer.privacy_.certificate
+            row |= {"claimed": (found.epsilon, found.delta), "verdict": found.verdict}
+            row |= {"delta_at_least": found.bracket.lower}
+        elif account and run.method not in (GEODP, GEODP_AUTO):
+            row["certified"] = optimizer.privacy_.epsilon(run.delta).upper
+    return model, row
+
+
+def _options(run: Run, data: Data, model: torch.nn.Module) -> tuple[dict[str, Any], AbstractContextManager[None]]:
+    steps = run.steps(len(data.y))
+    if run.method == PRODUCT:
+        noise = PublishedProductNoise(step_epsilon=_given(run.epsilon), k=_given(run.k))
+        return {"clip": Flat(run.clip), "noise": noise, "steps": steps, "unsafe": True}, nullcontext()
+    if run.method in (DP, DP_AUTO, GEODP, GEODP_AUTO):
+        clip = Auto(run.clip) if run.method in (DP_AUTO, GEODP_AUTO) else Flat(run.clip)
+        options = {"clip": clip, "noise_multiplier": _given(run.scale), "delta": run.delta}
+        return options, nullcontext() if run.method in (DP, DP_AUTO) else watching(_turned(run, Layout.of(model).dim))
+    make, shaped = METHODS[run.method]
+    planned = {"noise_multiplier": run.scale} if run.scale else {"epsilon": run.epsilon, "steps": steps}
+    return {"clip": make(run.clip), "noise": shaped, "delta": run.delta, **planned}, nullcontext()
+
+
+def _turned(run: Run, dim: int) -> Callable[[Any, Any, Any], Any]:
+    """A watcher that answers a step's true sum with GeoDP's release of the mean, at the step's own claim."""
+    sigma, randomness = _given(run.scale), source(None)
+    published = geodp(
+        dim=dim, sensitivity=run.clip, epsilon=noise_multiplier(1.0, run.delta) / sigma, delta=run.delta,
+        batch=run.batch, beta=_given(run.beta), sigma=sigma, automatic=run.method == GEODP_AUTO,
+    )  # fmt: skip
+
+    def answer(mechanism: Any, x: Any, draw: Any) -> Any:
+        noisy = published.law.add_to(polar(np.asarray(x, dtype=np.float64) / run.batch), randomness)
+        return (from_angles(noisy[0], noisy[1:]) * run.batch).astype(np.float32)
+
+    return answer
+
+
+def _given(value: float | None) -> float:
+    if value is None:
+        raise ValueError("this method needs a setting that the run leaves out: scale, beta, or epsilon and k")
+    return value
+
+
+def accuracy(model: torch.nn.Module, x: Tensor, y: Tensor, at_once: int = 5_000) -> float:
+    """The share of records classified as labelled."""
+    model.eval()
+    with torch.no_grad():
+        right = [(model(x[k : k + at_once]).argmax(1) == y[k : k + at_once]).sum() for k in range(0, len(y), at_once)]
+    return float(torch.stack(right).sum()) / len(y)
+
+
+def log_probabilities(model: torch.nn.Module, x: Tensor, at_once: int = 5_000) -> np.ndarray[Any, Any]:
+    """log-probabilities of all classes, record by record, in float64."""
+    model.eval()
+    with torch.no_grad():
+        parts = [F.log_softmax(model(x[k : k + at_once]).double(), 1) for k in range(0, len(x), at_once)]
+    return torch.cat(parts).cpu().numpy()
+
+
+def part(data: Data, train: Tensor, test: Tensor) -> Data:
+    """Some of the records."""
+    return replace(data, x=data.x[train], y=data.y[train], test_x=data.test_x[test], test_y=data.test_y[test])

@@ -1,0 +1,277 @@
+"""Membership inference: was a record among those a model was trained on?
+
+An attack trains models through a function of its user's, `train(indices) -> log-probabilities (n, classes)` of all n
+records under a model that saw the records `indices` only. Nothing here needs a deep-learning library.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize, special, stats
+
+from shapedp.audit.bounds import lower_bound, upper_bound
+from shapedp.numerics.checks import count, finite, probability
+
+Floats = NDArray[np.float64]
+Train = Callable[[NDArray[np.int64]], ArrayLike]
+RATES = (0.001, 0.01, 0.1)
+_FLOOR = 1e-6  # of the spread of a record's confidence over shadow models
+
+
+@dataclass(frozen=True)
+class Power:
+    """The share of members found at a threshold that wrongly names at most `rate` of the others, with its interval."""
+
+    rate: float
+    found: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class MembershipResult:
+    """How well scores tell members from others.
+
+    `auc` lies in (`lower`, `upper`) with probability about `confidence` (DeLong's variance, normal limit; the model
+    is fixed, the records are drawn). `powers` are exact intervals for the thresholds the others' scores set.
+    """
+
+    auc: float
+    lower: float
+    upper: float
+    confidence: float
+    members: int
+    others: int
+    powers: tuple[Power, ...]
+    attack: str
+
+    @property
+    def tailored_auc(self) -> float:
+        """max(AUC, 1/2). Reference: product-noise paper, section 6.3.2 and table 4."""
+        return max(self.auc, 0.5)
+
+    def found_nothing(self, within: float = 0.02) -> bool:
+        """Whether the interval meets [1/2 - within, 1/2 + within]."""
+        return self.lower <= 0.5 + within and self.upper >= 0.5 - within
+
+    def explain(self) -> str:
+        """The finding in one line."""
+        powers = ", ".join(f"{p.found:.4g} of the members at a false-positive rate of {p.rate:g}" for p in self.powers)
+        return (
+            f"{self.attack}: AUC {self.auc:.4f} in [{self.lower:.4f}, {self.upper:.4f}] ({self.confidence:g}), from "
+            f"{self.members} members and {self.others} others; {powers}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object."""
+        return {"kind": "membership", "tailored_auc": self.tailored_auc, **asdict(self)}
+
+
+def membership(
+    members: ArrayLike,
+    others: ArrayLike,
+    *,
+    confidence: float = 0.95,
+    rates: Sequence[float] = RATES,
+    attack: str = "scores",
+) -> MembershipResult:
+    """Judge scores: higher means "member". Ties count half.
+
+    A threshold for rate r is the smallest score that at most a share r of the others reaches.
+    Reference: DeLong, DeLong and Clarke-Pearson 1988; Clopper and Pearson 1934.
+    """
+    inside, outside = (_scores(name, values) for name, values in (("members", members), ("others", others)))
+    level = probability("confidence", confidence)
+    m, n = inside.size, outside.size
+    within = stats.rankdata(inside), stats.rankdata(outside)
+    joint = stats.rankdata(np.concatenate([inside, outside]))
+    above = (joint[:m] - within[0]) / n  # the share of others below each member
+    below = 1 - (joint[m:] - within[1]) / m
+    auc = float(above.mean())
+    spread = math.sqrt(float(above.var(ddof=1)) / m + float(below.var(ddof=1)) / n)
+    width = float(special.ndtri(0.5 + level / 2)) * max(spread, 1 / (2 * math.sqrt(m * n)))
+    powers = tuple(_power(inside, outside, probability("rates", rate), (1 - level) / 2) for rate in rates)
+    return MembershipResult(auc, max(auc - width, 0.0), min(auc + width, 1.0), level, m, n, powers, attack)
+
+
+def _power(inside: Floats, outside: Floats, rate: float, alpha: float) -> Power:
+    allowed = math.floor(rate * outside.size)
+    ordered = np.sort(outside)[::-1]
+    cut = ordered[allowed] if allowed < outside.size else -math.inf
+    hits = int((inside > cut).sum())
+    low, high = float(lower_bound(hits, inside.size, alpha)), float(upper_bound(hits, inside.size, alpha))
+    return Power(rate, hits / inside.size, low, high)
+
+
+def shadow_attack(
+    train: Train,
+    labels: ArrayLike,
+    *,
+    shadows: int = 4,
+    rng: np.random.Generator,
+    confidence: float = 0.95,
+    rates: Sequence[float] = RATES,
+) -> MembershipResult:
+    """Black-box attack: shadow models teach a classifier what a member's prediction looks like.
+
+    The target and each shadow are trained on random halves of the records. The classifier (logistic regression)
+    sees the loss, the three largest log-probabilities, and whether the label was predicted.
+    Reference: Shokri, Stronati, Song and Shmatikov 2017; Salem et al. 2019.
+    """
+    y = _labels(labels)
+    n = y.size
+    seen, features = [], []
+    for _ in range(count("shadows", shadows)):
+        chosen = _half(n, rng)
+        features.append(_features(_outputs(train, chosen, n), y))
+        seen.append(_mask(chosen, n))
+    x = np.concatenate(features)
+    centre, spread = x.mean(0), x.std(0) + 1e-12
+    weights = _logistic((x - centre) / spread, np.concatenate(seen))
+    chosen = _half(n, rng)
+    scores = (_features(_outputs(train, chosen, n), y) - centre) / spread @ weights
+    inside = _mask(chosen, n)
+    return membership(
+        scores[inside], scores[~inside], confidence=confidence, rates=rates, attack=f"{shadows} shadow models"
+    )
+
+
+def likelihood_ratio_attack(
+    train: Train,
+    labels: ArrayLike,
+    *,
+    shadows: int = 16,
+    offline: bool = False,
+    rng: np.random.Generator,
+    confidence: float = 0.95,
+    rates: Sequence[float] = RATES,
+) -> MembershipResult:
+    """LiRA: per record, how likely the target's confidence is under shadow models with and without it.
+
+    Confidences log p/(1 - p) of the label are taken as normal over shadow models, with one spread for all records
+    on each side. Each record is in exactly half of the shadows, which come in complementary pairs; `offline` uses
+    only those without it.
+    Reference: Carlini et al. 2022, Membership inference attacks from first principles, Algorithm 1 and section VI.
+    """
+    y = _labels(labels)
+    n = y.size
+    if count("shadows", shadows, least=4) % 2:
+        raise ValueError(f"shadows must be even, got {shadows}: they come in complementary pairs")
+    confidences, seen = [], []
+    for _ in range(shadows // 2):
+        chosen = _half(n, rng)
+        rest = np.setdiff1d(np.arange(n), chosen)
+        for part in (chosen, rest):
+            confidences.append(_confidences(_outputs(train, part, n), y))
+            seen.append(_mask(part, n))
+    table, inside = np.stack(confidences), np.stack(seen)
+    chosen = _half(n, rng)
+    target = _confidences(_outputs(train, chosen, n), y)
+    means, spreads = [], []
+    for mask in (inside, ~inside):
+        mean = np.where(mask, table, 0.0).sum(0) / (shadows // 2)
+        left = np.where(mask, table - mean, 0.0)
+        means.append(mean)
+        spreads.append(max(math.sqrt(float(np.square(left).sum()) / (n * (shadows // 2 - 1))), _FLOOR))
+    without = (target - means[1]) / spreads[1]
+    scores = without
+    if not offline:
+        scores = (np.square(without) - np.square((target - means[0]) / spreads[0])) / 2
+    member = _mask(chosen, n)
+    name = f"likelihood ratio, {shadows} shadow models{', offline' if offline else ''}"
+    return membership(scores[member], scores[~member], confidence=confidence, rates=rates, attack=name)
+
+
+def epsilon_bound(with_record: ArrayLike, without: ArrayLike, *, delta: float, confidence: float) -> float:
+    """A lower bound on epsilon from scores of independent runs with and without a record; higher means "with".
+
+    The first half of each chooses thresholds for the two tests (score above, score below), the second half counts.
+    Guarantee: exceeds the epsilon of an (epsilon, delta)-DP procedure with probability at most 1 - confidence.
+    Reference: Clopper and Pearson 1934; Nasr et al. 2021, Adversary instantiation.
+    """
+    delta, alpha = probability("delta", delta), (1 - probability("confidence", confidence)) / 4
+    one, nought = (_scores(name, v) for name, v in (("with_record", with_record), ("without", without)))
+    best = 0.0
+    for p, q in ((one, nought), (-nought, -one)):
+        cut = _threshold(p[: p.size // 2], q[: q.size // 2], delta, alpha)
+        hits, alarms = (v[v.size // 2 :] for v in (p, q))
+        seen = float(lower_bound(int((hits >= cut).sum()), hits.size, alpha)) - delta
+        mistaken = float(upper_bound(int((alarms >= cut).sum()), alarms.size, alpha))
+        if seen > mistaken:
+            best = max(best, math.log(seen / mistaken))
+    return best
+
+
+def _threshold(hits: Floats, alarms: Floats, delta: float, alpha: float) -> float:
+    cuts = np.quantile(np.concatenate([hits, alarms]), np.linspace(0, 1, 201))
+    seen = lower_bound((hits[:, None] >= cuts).sum(0), hits.size, alpha) - delta
+    mistaken = upper_bound((alarms[:, None] >= cuts).sum(0), alarms.size, alpha)
+    with np.errstate(divide="ignore"):
+        return float(cuts[int(np.argmax(np.log(np.maximum(seen, 1e-300)) - np.log(mistaken)))])
+
+
+def _scores(name: str, values: ArrayLike) -> Floats:
+    found = np.asarray(finite(name, values), dtype=np.float64)
+    if found.ndim != 1 or found.size < 2:
+        raise ValueError(f"{name} must hold at least two scores in one row, got shape {found.shape}")
+    return found
+
+
+def _labels(labels: ArrayLike) -> NDArray[np.int64]:
+    y = np.asarray(labels)
+    if y.ndim != 1 or y.size < 8 or not np.issubdtype(y.dtype, np.integer) or y.min() < 0:
+        raise ValueError("labels must be whole numbers from 0, one for each of at least 8 records")
+    return y.astype(np.int64)
+
+
+def _half(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    return np.sort(rng.permutation(n)[: n // 2])
+
+
+def _mask(chosen: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
+    found = np.zeros(n, dtype=bool)
+    found[chosen] = True
+    return found
+
+
+def _outputs(train: Train, chosen: NDArray[np.int64], n: int) -> Floats:
+    table = np.asarray(finite("log-probabilities", train(chosen)), dtype=np.float64)
+    if table.ndim != 2 or len(table) != n or table.shape[1] < 2 or table.max() > 1e-6:
+        raise ValueError(f"train must return log-probabilities of shape ({n}, classes), got {table.shape}")
+    return table
+
+
+def _own(table: Floats, y: NDArray[np.int64]) -> Floats:
+    return table[np.arange(y.size), y]
+
+
+def _confidences(table: Floats, y: NDArray[np.int64]) -> Floats:
+    """log p - log(1 - p) of the label; 1 - p is summed over the other classes, which loses nothing near p = 1."""
+    others = table.copy()
+    others[np.arange(y.size), y] = -np.inf
+    return np.asarray(_own(table, y) - special.logsumexp(others, axis=1))
+
+
+def _features(table: Floats, y: NDArray[np.int64]) -> Floats:
+    top = np.sort(table, axis=1)[:, ::-1][:, :3]
+    loss = -_own(table, y)
+    right = (table.argmax(1) == y).astype(np.float64)
+    return np.column_stack([np.minimum(loss, 30.0), np.maximum(top, -30.0), right])
+
+
+def _logistic(x: Floats, member: NDArray[np.bool_], ridge: float = 1e-3) -> Floats:
+    """Weights of a logistic regression on centred features; halves are even, so that none is constant."""
+    sign = np.where(member, 1.0, -1.0)
+
+    def objective(w: Floats) -> tuple[float, Floats]:
+        margin = sign * (x @ w)
+        value = np.logaddexp(0.0, -margin).mean() + ridge / 2 * float(w @ w)
+        return float(value), ridge * w - (sign * special.expit(-margin)) @ x / len(x)
+
+    return np.asarray(optimize.minimize(objective, np.zeros(x.shape[1]), jac=True, method="L-BFGS-B").x)
