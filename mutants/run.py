@@ -11,6 +11,7 @@ fault shows as a test that never ends.
 The tests of a mutant may take 30 s of processor time (user and system, of all processes they start), whatever else
 the machine does; twenty times that by the clock.
 At the end the tests that killed run without any fault and must pass.
+results.txt holds the output of the last complete run.
 Exit code 1 if the score is below 95%, a mutant no longer applies, or a killing test fails without any fault.
 """
 

@@ -6,7 +6,7 @@ python experiments/audit/certified.py --table                      # what is sto
 
 1e6 outputs up to M = 100 values, 1e5 above, at 99.99% confidence each, by the whole profile; then the noise against its
 law with two million values, at a false-alarm rate of 1e-6. Randomness is the secure one. Each mechanism replaces its
-own row of certified.json; --resume leaves out those that have one.
+own row of certified.json (or --store); --resume leaves out those that have one.
 """
 
 from __future__ import annotations
@@ -63,18 +63,18 @@ def distinct(found: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
         seen.add(key)
 
 
-def stored() -> list[dict[str, Any]]:
+def stored(store: Path = STORE) -> list[dict[str, Any]]:
     """The rows of earlier runs."""
-    return json.loads(STORE.read_text(encoding="utf-8")) if STORE.exists() else []
+    return json.loads(store.read_text(encoding="utf-8")) if store.exists() else []
 
 
-def keep(row: dict[str, Any]) -> None:
+def keep(row: dict[str, Any], store: Path = STORE) -> None:
     """Put a row in its place."""
-    rows = {key(one): one for one in [*stored(), row]}
+    rows = {key(one): one for one in [*stored(store), row]}
     order = sorted(rows.values(), key=lambda one: (list(GROUPS).index(one["group"]), one["dim"], one["name"]))
-    draft = STORE.with_suffix(".tmp")
+    draft = store.with_suffix(".tmp")
     draft.write_text("[\n" + ",\n".join(json.dumps(one) for one in order) + "\n]\n", encoding="utf-8")
-    draft.replace(STORE)
+    draft.replace(store)
 
 
 def key(row: dict[str, Any]) -> tuple[str, int, str]:
@@ -106,17 +106,18 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--dimensions", default=",".join(map(str, DIMENSIONS)))
     options.add_argument("--groups", default=",".join(GROUPS))
+    options.add_argument("--store", type=Path, default=STORE)
     options.add_argument("--resume", action="store_true")
     options.add_argument("--table", action="store_true")
     chosen = options.parse_args()
     if not chosen.table:
         for dim in map(int, chosen.dimensions.split(",")):
             for group in chosen.groups.split(","):
-                done = {row["name"] for row in stored() if (row["group"], row["dim"]) == (group, dim)}
+                done = {row["name"] for row in stored(chosen.store) if (row["group"], row["dim"]) == (group, dim)}
                 for row in audited(group, dim, done if chosen.resume else set()):
                     print(json.dumps(row), flush=True)
-                    keep(row)
-    print(table(stored()))
+                    keep(row, chosen.store)
+    print(table(stored(chosen.store)))
 
 
 if __name__ == "__main__":

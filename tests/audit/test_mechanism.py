@@ -21,7 +21,7 @@ KNOWN = {
     "gaussian": lambda: sdp.calibrate("gaussian", sdp.L2(1.0, 1), epsilon=1.0, delta=1e-3),
     "gaussian-3": lambda: sdp.calibrate("gaussian", sdp.Box([1.0, 0.3, 0.1]), epsilon=1.0, delta=1e-3),
     "laplace": lambda: sdp.calibrate("laplace", sdp.L1(1.0, 1), epsilon=1.0, delta=0.0),
-    "radial": lambda: sdp.calibrate("radial", sdp.L2(1.0, 3), epsilon=1.0, delta=1e-3, shape=(2.5, 1.5)),
+    "radial": lambda: sdp.calibrate("radial", sdp.L2(1.0, 2), epsilon=1.0, delta=1e-3, shape=(1.7, 1.5)),
 }
 
 
