@@ -2,8 +2,8 @@
 
     python experiments/gaussian_mixing/auto_rule.py [--full]
 
-Expected: `suffstats` has the least median error in nearly every cell of (n, d, epsilon), and nowhere is another solver
-better by more than a few percent over the designs of a cell: the rule is `suffstats` throughout.
+Expected: `suffstats` has the least median error in 40 of the 48 cells of (n, d, epsilon), geometric mean over the
+designs, and is at most 4.4 percent behind in the others: the rule is `suffstats` throughout.
 """
 
 from __future__ import annotations
