@@ -115,6 +115,19 @@ class Twice(nn.Module):
         return self.head(torch.tanh(self.layer(torch.tanh(self.layer(x)))))
 
 
+class Recurrent(nn.Module):
+    """Opacus' LSTM, one linear layer called at every time step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from opacus.layers import DPLSTM
+
+        self.cell, self.head = DPLSTM(5, 4, batch_first=True), nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.cell(x)[0][:, -1])
+
+
 @dataclass(frozen=True)
 class Case:
     """A model, its input for n records, and whether Opacus serves it."""
@@ -191,6 +204,7 @@ CASES: dict[str, Case] = {
     "multi-head attention": Case(SelfAttention, lambda n: torch.randn(n, 4, 8), opacus=False),
     "parameter of its own": Case(lambda: nn.Sequential(Owner(), nn.Linear(6, 3)), lambda n: torch.randn(n, 6)),
     "tied weights": Case(Tied, words(9, 4), 9, opacus=False),
+    "recurrent": Case(Recurrent, lambda n: torch.randn(n, 3, 5)),
     "one layer twice": Case(Twice, lambda n: torch.randn(n, 6)),
 }
 

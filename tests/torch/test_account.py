@@ -96,7 +96,7 @@ def test_resume_goes_on_where_the_checkpoint_was(tmp_path: Path) -> None:
         step(model, optimizer, x, y)
     states = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "privacy": training.state_dict()}
     torch.save(states, tmp_path / "state.pt")
-    radius, spent = training.clip.radius, training.epsilon()
+    radius, spent = training.clip.radii, training.epsilon()
 
     loaded = torch.load(tmp_path / "state.pt")
     model, optimizer, loader, training = private(clip=Adaptive(3.0), noise_multiplier=1.0)
@@ -104,7 +104,7 @@ def test_resume_goes_on_where_the_checkpoint_was(tmp_path: Path) -> None:
     optimizer.load_state_dict(loaded["optimizer"])
     training.load_state_dict(loaded["privacy"])
     assert training.steps == 5
-    assert training.clip.radius == radius
+    assert training.clip.radii == radius
     assert training.epsilon() == spent
     for x, y in loader:
         step(model, optimizer, x, y)

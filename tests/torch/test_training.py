@@ -309,7 +309,7 @@ def test_a_closure_is_refused() -> None:
 
 
 def test_adaptive_clipping_follows_the_quantile_and_costs_what_was_planned() -> None:
-    clip = Adaptive(radius=5.0, quantile=0.5, rate=0.5)
+    clip = Adaptive(5.0, quantile=0.5, rate=0.5)
     model, optimizer, loader, training = private(lr=0.0, clip=clip, noise_multiplier=0.3, records=400, batch_size=100)
     x, y = data(400)
     norms = naive_rows(network(), x[:200], y[:200]).norm(dim=1)
@@ -318,9 +318,24 @@ def test_adaptive_clipping_follows_the_quantile_and_costs_what_was_planned() -> 
         for a, b in loader:
             step(model, optimizer, a, b)
             assert training.mechanism.loss.mu <= planned
-    assert training.clip.radius == pytest.approx(float(norms.median()), rel=0.25)
+    assert training.clip.radii == pytest.approx(float(norms.median()), rel=0.25)
     assert len(training.plan.steps) == 1
     assert training.plan.steps[0].count == 40
+
+
+def test_layers_adapt_each_on_its_own() -> None:
+    model, optimizer, loader, training = private(
+        lr=0.0, clip=Adaptive([5.0, 0.01], rate=0.5), noise_multiplier=0.3, records=400, batch_size=100
+    )
+    rows = naive_rows(network(), *data(400))
+    expected = [float(part.norm(dim=1).median()) for part in rows.split([28, 25], dim=1)]
+    planned = training.mechanism.loss.mu
+    for _ in range(15):
+        for x, y in loader:
+            step(model, optimizer, x, y)
+            assert training.mechanism.loss.mu <= planned
+    assert training.clip.radii == pytest.approx(tuple(expected), rel=0.3)
+    assert training.certificate.verdict == "certified"
 
 
 def test_a_clip_that_changes_asks_for_noise_that_follows() -> None:

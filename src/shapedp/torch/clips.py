@@ -42,11 +42,11 @@ class Clip(ABC):
         """The clip of the next step."""
         return self
 
-    def state(self) -> dict[str, float]:
+    def state(self) -> dict[str, Any]:
         """What changes during training, for a checkpoint."""
         return {}
 
-    def with_state(self, state: dict[str, float]) -> Clip:
+    def with_state(self, state: dict[str, Any]) -> Clip:
         """This clip as `state` left it."""
         return self
 
@@ -184,48 +184,67 @@ class PerValue(Clip):
 
 @dataclass(frozen=True)
 class Adaptive(NormClip):
-    """Flat clipping whose radius follows a quantile of the gradient norms, read off a noisy count.
+    """Clipping whose radii follow a quantile of the gradient norms, read off noisy counts.
 
-    Beside the gradient each record releases 1/2 or -1/2, according to whether its norm is within the radius; the
-    radius is multiplied by exp(-rate (share within - quantile)). The set is one of two blocks, radius and 1/2: with
-    noise that follows it, a step's privacy loss does not depend on the radius.
+    One number clips the whole gradient, a sequence each layer. Beside the gradient each record releases, per radius,
+    1/2 or -1/2 according to whether its norm is within it; the radius is multiplied by
+    exp(-rate (share within - quantile)). The set has a block per radius and one of radius 1/2 per count: with noise
+    that follows it, a step's privacy loss does not depend on the radii.
 
     Reference: Andrew, Thakkar, McMahan and Ramaswamy 2021, Algorithm 1.
     """
 
-    radius: float
+    radii: float | Sequence[float]
     quantile: float = 0.5
     rate: float = 0.2
     least: float = 1e-6
     most: float = 1e6
 
     def __post_init__(self) -> None:
-        for name in ("radius", "rate", "least", "most"):
+        object.__setattr__(self, "radii", _bounds("radii", self.radii))
+        for name in ("rate", "least", "most"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
         object.__setattr__(self, "quantile", probability("quantile", self.quantile))
 
+    @property
+    def each(self) -> tuple[float, ...]:
+        """The radii as a tuple."""
+        return tuple(self.radii) if isinstance(self.radii, Sequence) else (self.radii,)
+
+    def blocks(self, layout: Layout) -> tuple[int, ...]:
+        if not isinstance(self.radii, Sequence):
+            return (0,) * len(layout.names)
+        _shared(self.radii, len(layout.layer_sizes), 2.0)
+        return layout.layers
+
     def sensitivity(self, layout: Layout) -> Blocks:
-        return Blocks([self.radius, 0.5], [layout.dim, 1], adjacency="add-remove")
+        sizes = self.block_sizes(layout)
+        counts = len(sizes)
+        return Blocks([*self.each, *[0.5] * counts], [*sizes, *[1] * counts], adjacency="add-remove")
 
     def factors(self, norms: Tensor) -> Tensor:
-        return self.radius / norms.clamp(min=self.radius)
+        radii = norms.new_tensor(self.each)
+        return radii / torch.maximum(norms, radii)
 
     def statistics(self, norms: Tensor) -> Tensor:
-        return (norms <= self.radius).to(norms.dtype) - 0.5
+        return (norms <= norms.new_tensor(self.each)).to(norms.dtype) - 0.5
 
     def gradient(self, answer: Tensor, layout: Layout) -> Tensor:
         return answer[: layout.dim]
 
     def updated(self, answer: Tensor, layout: Layout) -> Adaptive:
-        share = float(answer[layout.dim]) + 0.5
-        radius = self.radius * math.exp(-self.rate * (min(max(share, 0.0), 1.0) - self.quantile))
-        return replace(self, radius=min(max(radius, self.least), self.most))
+        shares = (min(max(float(share) + 0.5, 0.0), 1.0) for share in answer[layout.dim :])
+        moved = [
+            min(max(radius * math.exp(-self.rate * (share - self.quantile)), self.least), self.most)
+            for radius, share in zip(self.each, shares, strict=True)
+        ]
+        return replace(self, radii=moved if isinstance(self.radii, Sequence) else moved[0])
 
-    def state(self) -> dict[str, float]:
-        return {"radius": self.radius}
+    def state(self) -> dict[str, Any]:
+        return {"radii": self.radii}
 
-    def with_state(self, state: dict[str, float]) -> Adaptive:
-        return replace(self, radius=state["radius"])
+    def with_state(self, state: dict[str, Any]) -> Adaptive:
+        return replace(self, radii=state["radii"])
 
 
 def _bounds(name: str, radii: Any) -> float | tuple[float, ...]:

@@ -43,10 +43,11 @@ def sites_of(model: nn.Module, layout: Layout) -> list[Site]:
         if id(module) in seen:
             return
         seen.add(id(module))
-        own = any(p.requires_grad for p in module.parameters(recurse=False))
+        inner = {id(p) for child in module.children() for p in child.parameters()}
+        own = any(p.requires_grad and id(p) not in inner for p in module.parameters(recurse=False))
         if not own:
-            for child, inner in module.named_children():
-                visit(f"{name}.{child}" if name else child, inner)
+            for key, child in module.named_children():
+                visit(f"{name}.{key}" if name else key, child)
             return
         places = {key: first[id(p)] for key, p in module.named_parameters() if p.requires_grad}
         found.append(Site(name or "the model", module, rule_for(module), places))

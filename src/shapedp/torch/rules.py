@@ -37,7 +37,12 @@ class Rule:
 
 def rule_for(module: nn.Module) -> Rule:
     """The rule of a module; any module of which none is known is differentiated record by record."""
-    return RULES.get(type(module), UNIT)
+    kind = type(module)
+    for known, rule in RULES.items():
+        same = all(getattr(kind, name, None) is getattr(known, name, None) for name in ("forward", "_conv_forward"))
+        if kind is known or (issubclass(kind, known) and same):
+            return rule
+    return UNIT
 
 
 def _frozen(module: nn.Module, name: str) -> Tensor | None:

@@ -7,7 +7,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
-from shapedp.torch.rules import RULES
+from shapedp.torch.rules import UNIT, rule_for
 
 
 def check_model(model: nn.Module) -> None:
@@ -44,7 +44,7 @@ def fault_of(module: nn.Module) -> str | None:
         return "an Embedding with max_norm, scale_grad_by_freq or sparse gradients mixes records; leave these off"
     if isinstance(module, nn.MultiheadAttention) and not module.batch_first:
         return "build MultiheadAttention with batch_first=True: the record must be the first axis"
-    if type(module) not in RULES and any(p.requires_grad for p in module.parameters(recurse=False)):
+    if rule_for(module) is UNIT and any(p.requires_grad for p in module.parameters(recurse=False)):
         noisy = [m for m in module.modules() if isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0]
         if noisy or _rate(module):
             return (
