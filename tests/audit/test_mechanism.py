@@ -27,8 +27,10 @@ KNOWN = {
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_the_lower_bound_reaches_nine_tenths_of_the_true_epsilon(name):
+    """Within 1e7 outputs; all but the plain Gaussian need no more than 4e6."""
     m = KNOWN[name]()
-    result = audit.mechanism(m, epsilon=1.0, delta=1e-3, samples=10_000_000, seed=5)
+    samples = 10_000_000 if name == "gaussian" else 4_000_000
+    result = audit.mechanism(m, epsilon=1.0, delta=1e-3, samples=samples, seed=5)
     assert m.loss.delta(1.0).upper <= 1e-3  # so that the true epsilon is at most 1 ...
     assert 0.9 <= result.epsilon_lower <= 1  # ... and the bound nine tenths of it at least
     assert result.delta_lower <= m.loss.delta(1.0).upper
