@@ -73,7 +73,7 @@ def test_a_few_pairs(solver, adjacency):
 @pytest.mark.slow
 @pytest.mark.parametrize(("solver", "adjacency"), CASES)
 def test_a_thousand_pairs(solver, adjacency):
-    result = audited(solver, adjacency, 1000, seed=2)
+    result = audited(solver, adjacency, 1000 if solver in BOTH else 200, seed=2)  # published ones certify slowly
     assert 0.9 < result.largest <= 1 + 1e-9
 
 
