@@ -137,7 +137,7 @@ def study(data: Any, loss: MarginLoss, *, epsilons: tuple[float, ...], repeats: 
 # Every draw is a fit of its own: MNIST and Synthetic-H have 10,000 rows and one split (setting ours).
 MOST = 10_000
 SIZES = {"MNIST": (1, 3), "Synthetic-H": (1, 2)}
-SIZE = (5, 2)
+SIZE = (3, 3)
 
 
 def run(

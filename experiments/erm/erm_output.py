@@ -107,7 +107,7 @@ def _margins(x: Any, w: np.ndarray) -> np.ndarray:
 
 
 # Sizes of a run: (splits, draws per split). MNIST and Synthetic-H have fewer splits than the paper's 10 (setting ours).
-SIZES = {"MNIST": (3, 10), "Synthetic-H": (1, 10)}
+SIZES = {"MNIST": (2, 5), "Synthetic-H": (1, 10)}
 SIZE = (10, 10)
 QUICK = 2_000
 

@@ -1,7 +1,7 @@
 """Run the studies piece by piece, keep their rows, and write the tables of docs/classification.md from them.
 
-python experiments/erm/page.py run output logistic Adult KDDCup99     # rows into results.json
-python experiments/erm/page.py write                                  # results.json into the page
+python experiments/erm/page.py run output logistic,huber Adult KDDCup99     # rows into results.json
+python experiments/erm/page.py write                                        # results.json into the page
 """
 
 from __future__ import annotations
@@ -60,6 +60,14 @@ def at(rows: list[dict[str, Any]], dataset: str, noise: str, epsilon: float) -> 
     return None
 
 
+def missing(rows: list[dict[str, Any]], dataset: str) -> str | None:
+    """Why a set has no rows, if it has none."""
+    mine = [row for row in rows if row["dataset"] == dataset]
+    if not mine:
+        return "not run yet"
+    return "data not at hand" if mine[0].get("absent") else None
+
+
 def accuracy(row: dict[str, Any] | None) -> str:
     return "" if row is None else f"{100 * row['accuracy']:.1f} ± {100 * row['accuracy_sd']:.1f}"
 
@@ -81,8 +89,8 @@ def output_table(loss: str) -> str:
     ]
     lines = []
     for dataset in ORDER:
-        if any(r["dataset"] == dataset and r.get("absent") for r in rows):
-            lines.append([dataset, "", "data not at hand", *[""] * 7])
+        if (reason := missing(rows, dataset)) is not None:
+            lines.append([dataset, "", reason, *[""] * 7])
         for epsilon in SHOWN["output"]:
             found = {n: at(rows, dataset, n, epsilon) for n in ("classic-gaussian", "multivariate-laplace", "gaussian")}
             radial, product = at(rows, dataset, "radial", epsilon), at(rows, dataset, "product-noise", epsilon)
@@ -115,8 +123,8 @@ def objective_table(loss: str) -> str:
     headers = ["data set", "epsilon", *erm_objective.LABELS.values(), "delta of the refuted noise"]
     lines = []
     for dataset in ORDER:
-        if any(r["dataset"] == dataset and r.get("absent") for r in rows):
-            lines.append([dataset, "", "data not at hand", *[""] * 4])
+        if (reason := missing(rows, dataset)) is not None:
+            lines.append([dataset, "", reason, *[""] * 4])
         for epsilon in SHOWN["objective"]:
             cells = [at(rows, dataset, variant, epsilon) for variant in erm_objective.VARIANTS]
             if all(cell is not None for cell in cells):
@@ -187,7 +195,8 @@ def write() -> None:
 if __name__ == "__main__":
     command, *given = sys.argv[1:] or [""]
     if command == "run" and len(given) >= 3:
-        run(given[0], given[1], given[2:])
+        for loss in given[1].split(","):
+            run(given[0], loss, given[2:])
     elif command == "write" and not given:
         write()
     else:
