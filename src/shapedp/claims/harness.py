@@ -13,6 +13,7 @@ from typing import Any
 
 Progress = Callable[[int, int, str], None]
 REPRODUCED, DIFFERS, COMPUTED, ABSENT = "reproduced", "differs", "computed", "data not at hand"
+NOTHING = "nothing to compute"  # a drawing, or a list
 STATES = (REPRODUCED, DIFFERS, COMPUTED, ABSENT)  # computed: the paper prints no number to compare with
 
 
