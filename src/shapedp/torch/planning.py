@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from shapedp.accounting import PlanningError, compose
 from shapedp.accounting.subsample import SubsampledLoss
 from shapedp.numerics.checks import count, positive, probability
-from shapedp.privacy import GaussianLoss, Loss
+from shapedp.privacy import GaussianLoss, LaplaceLoss, Loss
 
 EVALUATIONS = 30
 _NEAR = 2e-3  # relative distance of delta to the claim at which the search stops
@@ -31,11 +33,15 @@ def least_scale(
 
     def excess(scale: float, accuracy: float) -> float:
         """log(delta reached / delta claimed)."""
-        loss = SubsampledLoss(family(scale), sampling_rate, "poisson")
-        upper = compose([(loss, steps)], accuracy=accuracy).delta(epsilon).upper
+        base = family(scale)
+        with np.errstate(all="ignore"):
+            if isinstance(base, LaplaceLoss):
+                base = base.discretize()  # bounds on a grid: cheap to sample, and above the loss itself
+            loss = SubsampledLoss(base, sampling_rate, "poisson")
+            upper = compose([(loss, steps)], accuracy=accuracy).delta(epsilon).upper
         return math.log(upper / delta) if upper > 0 else -math.inf
 
-    if not isinstance(family(1.0), GaussianLoss):  # dear to evaluate, and near the Gaussian in many dimensions
+    if not isinstance(family(1.0), GaussianLoss):
         start = least_scale(
             epsilon=epsilon, delta=delta, sampling_rate=sampling_rate, steps=steps, family=lambda s: GaussianLoss(1 / s)
         )
