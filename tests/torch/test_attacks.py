@@ -50,9 +50,7 @@ def private(clip, noise, scale, batch=64, seed=0):
 def halve(training):
     """Draw half of the noise that is accounted for."""
     m = training.mechanism
-    law = m.law
-    less = Gaussian(law.spread.values / 2, law.dim) if law.spread.values.size == 1 and law.spread.sizes is None else (
-        Gaussian(law.spread.values / 2, sizes=law.spread.sizes))  # fmt: skip
+    less = Gaussian(np.broadcast_to(m.law.scales, (m.law.dim,)) / 2)
     training.mechanism = Additive(less, m.sensitivity, m.epsilon, m.delta)
 
 
