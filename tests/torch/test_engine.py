@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.torch.helpers import data, network, step
+from tests.torch.helpers import RECORDS, data, network, step
 from torch.utils.data import DataLoader, TensorDataset
 
 from shapedp.torch import Flat, PerLayer, PrivacyEngine
@@ -39,6 +39,7 @@ def test_a_training_with_opacus_arguments() -> None:
 def test_a_target_epsilon_and_layers() -> None:
     engine = PrivacyEngine()
     options = arguments(network()) | {"max_grad_norm": [0.5, 0.2], "clipping": "per_layer"}
+    options["data_loader"] = DataLoader(TensorDataset(*data()), batch_size=RECORDS)
     model, optimizer, loader = engine.make_private_with_epsilon(
         **options, target_epsilon=3.0, target_delta=1e-5, epochs=1
     )

@@ -388,8 +388,8 @@ def test_progress_reports_the_epsilon_spent() -> None:
 
 
 def test_the_budget_ends_training() -> None:
-    model, optimizer, loader, training = private(epsilon=3.0, epochs=2)
-    for _ in range(2):
+    model, optimizer, loader, training = private(epsilon=3.0, epochs=10, batch_size=RECORDS)
+    for _ in range(10):
         for x, y in loader:
             step(model, optimizer, x, y)
     assert training.certificate.verdict == "certified"
