@@ -49,7 +49,7 @@ format: setup ## let ruff format and fix what it can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bare: ## install with numpy and scipy only, import, run the command line
+bare: ## install with numpy and scipy only, import, run the commands of the README
 	rm -rf .venv-bare
 	$(PYTHON) -m venv .venv-bare
 	.venv-bare/bin/python -m pip install -q -c constraints.txt .
@@ -62,6 +62,7 @@ bare: ## install with numpy and scipy only, import, run the command line
 	@cd .venv-bare && for try in 1 2 3 4 5; do bin/python -I -c 'import time; t = time.perf_counter(); \
 	  import shapedp; print(time.perf_counter() - t)'; done | sort -g | head -n 1 \
 	  | awk '{ printf "import shapedp: %.3f s, best of 5\n", $$1; exit !($$1 < 0.5) }'
+	.venv-bare/bin/python tests/docs/commands.py README.md
 	rm -rf .venv-bare
 
 peers: .venv-peers/.setup-done .venv-diffprivlib/.setup-done ## make the environments of the libraries we compare with

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.docs.commands import BLOCK, run
 
 from shapedp.datasets import MissingDataError
 
 ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-COMMAND = re.compile(r"^\$ (.*?(?:\\\n.*?)*)(?:\s+# exit code (\d+))?$", re.MULTILINE)
 PAGES = [
     path
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
@@ -25,20 +21,6 @@ PAGES = [
 
 def test_there_are_pages_with_examples() -> None:
     assert len(PAGES) > 8
-
-
-def run(commands: str) -> None:
-    """The lines behind `$`, one after the other; each must end with the exit code it states, or 0."""
-    found = COMMAND.findall(commands)
-    assert found, f"no command in {commands!r}"
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    for command, code in found:
-        if command.startswith("pip install"):
-            continue  # this environment has it
-        done = subprocess.run(
-            ["bash", "-c", command], capture_output=True, text=True, timeout=240, env={**os.environ, "PATH": path}
-        )
-        assert done.returncode == int(code or 0), f"{command}\n{done.stdout}{done.stderr}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

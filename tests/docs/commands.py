@@ -1,0 +1,45 @@
+"""The commands of a page, run one after the other.
+
+python tests/docs/commands.py README.md     # with the interpreter's own environment, in an empty folder
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"^\$ (.*?(?:\\\n.*?)*)(?:\s+# exit code (\d+))?$", re.MULTILINE)
+
+
+def run(block: str) -> None:
+    """The lines behind `$`; each must end with the exit code it states, or 0. Installing is skipped: it is done."""
+    found = COMMAND.findall(block)
+    if not found:
+        raise AssertionError(f"no command in {block!r}")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for command, code in found:
+        if command.startswith("pip install"):
+            continue
+        done = subprocess.run(
+            ["bash", "-c", command], capture_output=True, text=True, timeout=240, env={**os.environ, "PATH": path}
+        )
+        if done.returncode != int(code or 0):
+            raise AssertionError(f"{command}\nexit code {done.returncode}\n{done.stdout}{done.stderr}")
+
+
+if __name__ == "__main__":
+    text = Path(sys.argv[1]).read_text("utf-8")
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        blocks = [source for kind, source in BLOCK.findall(text) if kind == "console"]
+        for block in blocks:
+            run(block)
+        made = sorted(path.name for path in Path(folder).iterdir())
+    print(f"{sys.argv[1]}: {len(blocks)} blocks of commands in {time.perf_counter() - start:.1f} s: {', '.join(made)}")
