@@ -1,0 +1,177 @@
+"""Write the tables of docs/training-studies.md and docs/membership.md from the stored trainings.
+
+    python experiments/deep_learning/dl_page.py
+
+A page holds `<!-- table NAME -->` before and `<!-- end -->` after each table; what stands between is replaced.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import items
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGES = (DOCS / "training-studies.md", DOCS / "membership.md")
+Rows = list[list[Any]]
+
+
+def markdown(header: list[str], rows: Rows) -> str:
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def quiet(done: int, total: int, what: str) -> None:
+    """No progress."""
+
+
+def percent(mean: float, half: float) -> str:
+    """An accuracy in percent with half of its interval, where there is one."""
+    return f"{100 * mean:.2f}" if math.isnan(half) else f"{100 * mean:.2f} +- {100 * half:.2f}"
+
+
+ORDER = ("flat Gaussian", "radial", "optimal per layer", "SPR per layer", "Laplace", "angle windows", "no noise")
+
+
+def mnist() -> str:
+    """The MNIST CNN at every epsilon."""
+    found = {(row[2], row[3]): row for row in items.equal(False, quiet).rows if row[:2] == ("MNIST", "CNN")}
+    epsilons = sorted({epsilon for _, epsilon in found if epsilon})
+    rows: Rows = []
+    for method in ORDER[:-1]:
+        cells = [found.get((method, epsilon)) for epsilon in epsilons]
+        rows.append([method, *("" if cell is None else percent(*cell[5:7]) for cell in cells)])
+    rows.append(["*optimal less SPR, paired*", *(percent(*items.gain(epsilon)) for epsilon in epsilons)])
+    rows.append(["no noise", percent(*found["no noise", None][5:7]), *[""] * (len(epsilons) - 1)])
+    certified = [found["flat Gaussian", epsilon][4] for epsilon in epsilons]
+    rows.append(["*epsilon certified*", *(f"{value:.4f}" for value in certified)])
+    return markdown(["noise", *(f"epsilon {epsilon:g}" for epsilon in epsilons)], rows)
+
+
+def others() -> str:
+    """Other data at epsilon 1."""
+    found = {row[:3]: row for row in items.equal(False, quiet).rows if row[:2] != ("MNIST", "CNN")}
+    pairs = sorted({key[:2] for key in found})
+    methods = [method for method in ORDER if any((*pair, method) in found for pair in pairs)]
+    rows = [[", ".join(pair), *(percent(*found[*pair, method][5:7]) for method in methods)] for pair in pairs]
+    return markdown(["data, network", *methods], rows)
+
+
+def accounted() -> str:
+    """Laplace and radial noise."""
+    rows = [[method, f"{scale:.4f}", f"{epsilon:g}", f"{delta:.3g}"]
+            for method, scale, epsilon, delta in items.accounted(False, quiet).rows]  # fmt: skip
+    return markdown(["noise", "noise multiplier", "epsilon", "delta at most"], rows)
+
+
+def energies() -> str:
+    """SPR over optimal noise."""
+    return markdown(
+        ["network", "parameters", "layers", "SPR / optimal", "closed form"],
+        [[*row[:3], *(f"{value:.6f}" for value in row[3:])] for row in items.energy(False, quiet).rows],
+    )
+
+
+def published() -> str:
+    """Product noise and Gaussian noise at the settings of table 12."""
+    rows: Rows = []
+    for data in ("MNIST", "Adult", "IMDb", "CIFAR-10"):
+        for method, records, epochs, accuracy, epsilon, delta, holds, least in items.figure(data)(False, quiet).rows:
+            claim = f"({epsilon:.3g}, {delta:.3g})" if epsilon != "" else ""
+            given = "" if least == "" else f"{least:.2g}"
+            name = "Gaussian" if method == "DP" else method
+            rows.append([data, name, records, epochs, f"{100 * accuracy:.2f}", claim, holds, given])
+    return markdown(
+        ["data", "noise", "records", "epochs", "accuracy", "claimed", "what holds", "delta of one step >="], rows
+    )
+
+
+def geodp() -> str:
+    """Table 2 of the GeoDP paper."""
+    rows: Rows = []
+    for method, batch, beta, sigma, accuracy, printed, rate, exact in items.geodp_table_2(False, quiet).rows:
+        holds = exact if isinstance(exact, str) else f"epsilon {exact:.3g}"
+        rows.append(
+            [method, batch, beta, f"{sigma:g}", f"{100 * accuracy:.2f}", f"{100 * printed:.2f}", f"{rate:g}", holds]
+        )
+    return markdown(["noise", "B", "beta", "sigma", "accuracy", "printed", "rate", "what holds at 1e-5"], rows)
+
+
+def table_iv() -> str:
+    """Table IV of the i.n.i.d. paper."""
+    rows = [[method, f"{epsilon:g}", f"{certified:.4f}", f"{accuracy:.2f}", printed]
+            for method, epsilon, certified, accuracy, printed in items.table_iv(False, quiet).rows]  # fmt: skip
+    return markdown(["noise", "epsilon", "certified", "accuracy", "printed"], rows)
+
+
+def claims() -> str:
+    """Table 12: what is claimed for product noise."""
+    rows = [[row[0], f"{row[7]:.3f}", row[8], f"{row[9]:.2f}", row[10]] for row in items.table_12(False, quiet).rows]
+    return markdown(["data", "product noise claims", "printed", "Gaussian, exact", "PRV printed"], rows)
+
+
+def windows() -> str:
+    """Angle windows at smaller learning rates."""
+    rows = [[f"{data}, {net}", f"{rate:g}", f"{100 * mean:.2f}"]
+            for data, net, rate, _, mean, _, _ in items.windows(False, quiet).rows]  # fmt: skip
+    return markdown(["data, network", "rate", "accuracy"], rows)
+
+
+def tailored() -> str:
+    """Table 4 of the product-noise paper."""
+    rows: Rows = []
+    for data, method, area, deviation, count, printed in items.table_4(False, quiet).rows:
+        value = area if isinstance(area, str) else f"{area:.3f} +- {deviation:.3f}"
+        rows.append([data, "Gaussian" if method == "DP" else method, value, count, f"{printed:.2f}"])
+    return markdown(["data", "noise", "tailored AUC", "repetitions", "printed"], rows)
+
+
+def attacks() -> str:
+    """Both attacks."""
+    rows: Rows = []
+    for data, method, epsilon, attack, auc, low, high, rare, few, train, test in items.membership(False, quiet).rows:
+        area = f"{auc:.3f} [{low:.3f}, {high:.3f}]"
+        trained = f"{100 * train:.1f} / {100 * test:.1f}"
+        rows.append([data, method, epsilon, attack, area, f"{100 * rare:.2f}", f"{100 * few:.2f}", trained])
+    header = ["data", "noise", "epsilon", "attack", "AUC", "TPR at 0.1%", "TPR at 1%", "accuracy, members / test"]
+    return markdown(header, rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "mnist": mnist,
+    "others": others,
+    "accounted": accounted,
+    "energies": energies,
+    "published": published,
+    "claims": claims,
+    "geodp": geodp,
+    "table-iv": table_iv,
+    "windows": windows,
+    "tailored": tailored,
+    "attacks": attacks,
+}
+
+
+def rendered(text: str) -> str:
+    """A page with its tables written anew."""
+
+    def table(found: re.Match[str]) -> str:
+        return f"<!-- table {found[1]} -->\n\n{TABLES[found[1]]()}\n\n<!-- end -->"
+
+    return re.sub(r"<!-- table ([\w-]+) -->.*?<!-- end -->", table, text, flags=re.S)
+
+
+if __name__ == "__main__":
+    for page in PAGES:
+        text = rendered(page.read_text(encoding="utf-8"))
+        temporary = page.with_name(f".{page.name}.part")
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(page)
