@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,12 +10,15 @@ from typing import Any
 
 from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.compose import adjacency_of, common_adjacency, compose, loss_from
-from shapedp.accounting.subsample import Scheme, SubsampledLoss, sampling_rate, subsample
+from shapedp.accounting.subsample import Scheme, SubsampledLoss, subsample
+from shapedp.accounting.subsample import sampling_rate as _rate
 from shapedp.mechanisms.certify import KINDS, mechanism_from_json
 from shapedp.numerics.checks import count, positive, probability
 from shapedp.privacy import Bracket, GaussianLoss, Loss
 
 SCHEMA = 1
+_COARSE = 1e-2
+_STEP = 1.4  # the most a search moves the log of a scale at once
 
 
 class PlanningError(ValueError):
@@ -31,7 +35,7 @@ class Step:
 
     def __post_init__(self) -> None:
         loss_from(self.subject)
-        object.__setattr__(self, "sampling_rate", sampling_rate(self.sampling_rate))
+        object.__setattr__(self, "sampling_rate", _rate(self.sampling_rate))
         object.__setattr__(self, "count", count("count", self.count))
 
     @property
@@ -155,7 +159,8 @@ def plan(
 ) -> Planned:
     """The least noise scale (up to `relative`) at which `steps` subsampled runs meet (epsilon, delta).
 
-    `family` maps a scale to the loss of one run, less private as the scale falls.
+    `family` maps a scale to the loss of one run, less private as the scale falls. Secant steps on log delta, from the
+    scale that a central limit theorem suggests for Gaussian noise, first with coarse brackets.
 
     Guarantee: the upper end of the composed bracket meets the claim at the scale returned. Raises PlanningError,
     naming what cannot be met, if no scale up to `largest` does, or after about `seconds`.
@@ -163,33 +168,84 @@ def plan(
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     steps, relative = count("steps", steps), positive("relative", relative)
     smallest, largest = positive("smallest", smallest), positive("largest", largest)
-    deadline = time.monotonic() + positive("seconds", seconds)
+    rate, deadline = _rate(sampling_rate), time.monotonic() + positive("seconds", seconds)
 
-    def reached(scale: float) -> Bracket:
+    def composed(scale: float, accuracy: float) -> Loss:
+        return compose([(SubsampledLoss(family(scale), rate, scheme), steps)], accuracy=accuracy)
+
+    def reached(scale: float, accuracy: float) -> Bracket:
         if time.monotonic() > deadline:
             raise PlanningError(f"no scale was settled within {seconds:g} s: allow more, or a larger `relative`")
-        loss = SubsampledLoss(family(scale), sampling_rate, scheme)
-        return compose([(loss, steps)], accuracy=min(relative, 1e-3)).delta(epsilon)
+        return composed(scale, accuracy).delta(epsilon)
 
-    low, high = smallest, min(1.0, largest)
-    best = reached(high)
-    while best.upper > delta:
-        if high >= largest:
-            raise PlanningError(
-                f"delta {delta:g} cannot be met at epsilon {epsilon:g} with {steps} steps of rate {sampling_rate:g}: "
-                f"at the largest scale {largest:g} delta is still in {best}; allow a larger scale, epsilon or delta, "
-                "or fewer steps"
-            )
-        low, high = high, min(4 * high, largest)
-        best = reached(high)
-    if low == smallest and (easy := reached(smallest)).upper <= delta:
-        high, best = smallest, easy
-    while high > low * (1 + relative):
-        middle = (low * high) ** 0.5
-        found = reached(middle)
-        if found.upper <= delta:
-            high, best = middle, found
-        else:
-            low = middle
-    loss = compose([(SubsampledLoss(family(high), sampling_rate, scheme), steps)], accuracy=min(relative, 1e-3))
-    return Planned(high, loss, best)
+    fine = min(relative, 1e-3)
+    search = _Search(delta, smallest, largest, _start(epsilon, delta, rate, steps))
+    search.run(lambda scale: reached(scale, _COARSE), 50 * relative)
+    search = _Search(delta, smallest, largest, search.scale)
+    search.run(lambda scale: reached(scale, fine), relative)
+    if search.best is None:
+        raise PlanningError(
+            f"delta {delta:g} cannot be met at epsilon {epsilon:g} with {steps} steps of rate {sampling_rate:g}: "
+            f"at the largest scale {largest:g} delta is still in {search.last}; allow a larger scale, epsilon or "
+            "delta, or fewer steps"
+        )
+    return Planned(search.high, composed(search.high, fine), search.best)
+
+
+def _start(epsilon: float, delta: float, rate: float, steps: int) -> float:
+    """The scale with rate sqrt(steps (e^(1/scale^2) - 1)) = mu of the claim: where a search begins, never an answer."""
+    if delta == 0:
+        return 1.0
+    mu = GaussianLoss.calibrate(epsilon, delta).mu
+    return math.sqrt(steps) / mu if rate == 1 else 1 / math.sqrt(math.log1p((mu / rate) ** 2 / steps))
+
+
+@dataclass
+class _Search:
+    """The least scale at which delta is met, by secant steps on log delta between a failing and a meeting scale."""
+
+    delta: float
+    smallest: float
+    largest: float
+    scale: float
+    low: float = 0.0
+    high: float = math.inf
+    best: Bracket | None = None
+    last: Bracket | None = None
+
+    def run(self, reached: Callable[[float], Bracket], relative: float) -> None:
+        """Move `scale`; afterwards high <= low (1 + relative), or one end of the range is decisive."""
+        slope, before = -10.0, (0.0, 0.0)
+        while True:
+            self.scale = min(max(self.scale, self.smallest), self.largest)
+            self.last = reached(self.scale)
+            if self.last.upper <= self.delta:
+                self.high, self.best = self.scale, self.last
+            else:
+                self.low = self.scale
+            if self.high <= self.low * (1 + relative) or self.high == self.smallest or self.low == self.largest:
+                return
+            excess = self._excess()
+            if math.isfinite(excess):
+                if before[0] and before[0] != self.scale:
+                    slope = min((excess - before[1]) / math.log(self.scale / before[0]), -0.1)
+                before = (self.scale, excess)
+                root = self.scale * math.exp(min(max(-excess / slope, -_STEP), _STEP))
+            else:
+                root = self.scale * math.exp(math.copysign(_STEP, excess))
+            self.scale = self._between(root, relative / 3)
+
+    def _excess(self) -> float:
+        """log(delta reached/delta asked for)."""
+        if self.last is None or self.last.upper == 0 or self.delta == 0:
+            return -math.inf if self.last is not None and self.last.upper <= self.delta else math.inf
+        return math.log(self.last.upper / self.delta)
+
+    def _between(self, root: float, margin: float) -> float:
+        """A little above the root, or a little below where that is known to be met; inside what is open."""
+        scale = root * (1 + margin)
+        if not scale < self.high * (1 - margin / 4):
+            scale = root * (1 - margin)
+        if self.low < scale < self.high:
+            return scale
+        return math.sqrt(self.low * self.high) if self.low > 0 and math.isfinite(self.high) else root

@@ -15,10 +15,10 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from shapedp.accounting import Plan, PlanningError, Step
+from shapedp.accounting import Plan, PlanningError, Step, plan
 from shapedp.mechanisms import Additive, certify
 from shapedp.numerics.checks import count, one_of, positive, probability
-from shapedp.privacy import loss_of
+from shapedp.privacy import LaplaceLoss, Loss, loss_of
 from shapedp.privacy.losses.base import EPSILON_LIMIT
 from shapedp.sampling import source
 from shapedp.sensitivity import Sensitivity
@@ -29,7 +29,6 @@ from shapedp.torch.hooks import OpacusRecorder
 from shapedp.torch.layout import Layout
 from shapedp.torch.loader import Part, PoissonBatches, PoissonLoader, checked_loader
 from shapedp.torch.noise import Noise, noise_from
-from shapedp.torch.planning import least_scale
 from shapedp.torch.processes import Processes
 from shapedp.torch.published import Published
 from shapedp.torch.recorder import Recorder
@@ -37,6 +36,7 @@ from shapedp.torch.training import Progress, Training, margin
 from shapedp.torch.validate import check_model
 
 Report = Callable[[Progress], None]
+_RELATIVE = 3e-4  # how much more noise than the least is accepted
 LABEL = 2.0**-30  # the delta at which a step states its own epsilon where no claim was made
 
 
@@ -155,8 +155,24 @@ def _scale(
         return positive("noise_multiplier", multiplier)
     if epsilon is None or delta is None or total is None:
         raise ValueError("give epsilon and delta together with epochs or steps, or a noise_multiplier")
+    if delta == 0:
+        raise ValueError("delta must be > 0: a composition of noisy gradients has no pure guarantee worth its noise")
     family = noise.family(sensitivity, layout)
-    return least_scale(epsilon=epsilon, delta=delta, sampling_rate=rate, steps=total, family=family)
+
+    def one_step(scale: float) -> Loss:
+        loss = family(scale)
+        return loss.discretize() if isinstance(loss, LaplaceLoss) else loss  # bounds that are cheap to sample
+
+    found = plan(
+        epsilon=epsilon,
+        delta=delta,
+        sampling_rate=rate,
+        steps=total,
+        family=one_step,
+        relative=_RELATIVE,
+        seconds=3600.0,
+    )
+    return found.scale
 
 
 def _planned_steps(epochs: int | None, steps: int | None, per_epoch: int) -> int | None:

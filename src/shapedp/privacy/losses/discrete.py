@@ -51,7 +51,7 @@ class Masses:
         slack = (2 * masses.size + 16) * 2.0**-53
         out = np.empty_like(epsilon)
         # H at a point, then linear in e^eps down to the point below it: only positive terms are added.
-        with np.errstate(under="ignore", over="ignore"):
+        with np.errstate(under="ignore", over="ignore", invalid="ignore"):  # entries past the grid are not used
             tails = np.append(np.cumsum((masses * np.exp(-np.maximum(points, -700.0)))[::-1])[::-1], 0.0)
             stable = np.exp(np.minimum(points, 700.0))
             at = np.zeros(masses.size + 1)
