@@ -20,7 +20,6 @@ from shapedp.datasets import (
     load_fashion_mnist,
     load_imdb,
     load_mnist,
-    load_movielens_1m,
 )
 
 Tensor = torch.Tensor
@@ -71,7 +70,6 @@ SETS: dict[str, tuple[Callable[[], Dataset], Callable[[Any], Tensor]]] = {
     "CIFAR-10": (load_cifar10, _colour),
     "Adult": (load_adult, _persons),
     "IMDb": (lambda: load_imdb(length=LENGTH, words=WORDS), _words),
-    "MovieLens": (load_movielens_1m, _words),
 }
 
 

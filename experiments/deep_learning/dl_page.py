@@ -61,15 +61,18 @@ def others() -> str:
     found = {row[:3]: row for row in items.equal(False, quiet).rows if row[:2] != ("MNIST", "CNN")}
     pairs = sorted({key[:2] for key in found})
     methods = [method for method in ORDER if any((*pair, method) in found for pair in pairs)]
-    rows = [[", ".join(pair), *(percent(*found[*pair, method][5:7]) for method in methods)] for pair in pairs]
+    rows: Rows = []
+    for pair in pairs:
+        cells = [found.get((*pair, method)) for method in methods]
+        rows.append([", ".join(pair), *("" if cell is None else percent(*cell[5:7]) for cell in cells)])
     return markdown(["data, network", *methods], rows)
 
 
 def accounted() -> str:
     """Laplace and radial noise."""
-    rows = [[method, f"{scale:.4f}", f"{epsilon:g}", f"{delta:.3g}"]
-            for method, scale, epsilon, delta in items.accounted(False, quiet).rows]  # fmt: skip
-    return markdown(["noise", "noise multiplier", "epsilon", "delta at most"], rows)
+    rows = [[f"{data}, {net}", method, f"{scale:.4f}", f"{epsilon:g}", f"{delta:.3g}"]
+            for data, net, method, scale, epsilon, delta in items.accounted(False, quiet).rows]  # fmt: skip
+    return markdown(["data, network", "noise", "noise multiplier", "epsilon", "delta at most"], rows)
 
 
 def energies() -> str:

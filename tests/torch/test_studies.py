@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -74,3 +75,15 @@ def test_one_short_training_of_each_kind(page):
     for method, what, accuracy in found.rows:
         assert isinstance(accuracy, float), (method, what, accuracy)
         assert 0 <= accuracy <= 1
+
+
+def test_the_examples_of_the_membership_page_run(capsys):
+    names = {}
+    for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "membership.md").read_text(encoding="utf-8"), re.S):
+        exec(compile(code, "membership.md", "exec"), names)
+    lines = capsys.readouterr().out.splitlines()
+    areas = [tuple(map(float, re.findall(r"[\d.]+(?=[,\]])", line)[:2])) for line in lines[:3]]
+    assert areas[0][0] > 0.55
+    assert areas[1][0] > 0.55
+    assert areas[2][0] <= 0.52
+    assert lines[3].startswith("no violation found")
