@@ -156,6 +156,6 @@ def test_attacks_find_nothing_on_certified_networks(attack, epsilon):
 @pytest.mark.slow
 def test_canary_at_the_delta_of_the_claim():
     training, loop = private(Flat(0.5), GaussianNoise(), 1.0)
-    found = canary(training, lambda: loop(40_000), delta=1e-5, confidence=0.99, rng=np.random.default_rng(5))
+    found = canary(training, lambda: loop(12_000), delta=1e-5, confidence=0.99, rng=np.random.default_rng(5))
     assert 0.3 * found.certified < found.epsilon_lower <= found.certified, found.explain()
     assert replace(found, epsilon_lower=found.certified + 1).violation
