@@ -1,6 +1,7 @@
 """Private deep learning: clips, noise and certified accounting for PyTorch."""
 
 from shapedp.torch.accountant import Account, BudgetError
+from shapedp.torch.attacks import CanaryResult, canary
 from shapedp.torch.clips import Adaptive, Auto, Clip, Flat, NormClip, PerLayer, PerValue
 from shapedp.torch.engine import PrivacyEngine
 from shapedp.torch.geodp import AngleWindows
@@ -17,6 +18,7 @@ __all__ = [
     "AngleWindows",
     "Auto",
     "BudgetError",
+    "CanaryResult",
     "Clip",
     "Flat",
     "GaussianNoise",
@@ -35,5 +37,6 @@ __all__ = [
     "RecordError",
     "TensorNoise",
     "Training",
+    "canary",
     "make_private",
 ]
