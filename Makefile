@@ -33,8 +33,8 @@ $(STAMP): pyproject.toml constraints.txt
 demo: setup ## release one query by every applicable mechanism; ends in a table and a picture
 	$(BIN)/shapedp demo
 
-test: setup ## run the whole test suite on two processes (PYTEST_ARGS adds options)
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
+test: setup ## run the whole test suite on two processes, one thread each (PYTEST_ARGS adds options)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
 
 slow: setup ## run the longer tests that `make test` leaves out
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
