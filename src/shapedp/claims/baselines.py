@@ -168,6 +168,18 @@ CLAIMS: tuple[Claim, ...] = (
         judge=_meets,
     ),
     Claim(
+        id=f"{PAPER}/adassp-30",
+        statement="AdaSSP is (30, 1e-5)-DP",
+        source="Wang 2018, Theorem 2, at a large epsilon",
+        parameters={"epsilon": 30.0, "delta": 1e-5},
+        printed={},
+        found={"claimed": 1e-05, "exact": 2.1125933e-05, "noise_over_needed": 0.98077384},
+        verdict="false",
+        witness="its scale is that of small epsilons; from epsilon = 27.9 on the exact delta is larger than 1e-5",
+        compute=_adassp,
+        judge=_meets,
+    ),
+    Claim(
         id="product-noise/proposition-1",
         statement="The privacy loss is at most (1/sigma)(R + 1/sigma)/sin(theta)",
         source="Proposition 1, eq. (3)",
