@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.reference.hyperspherical import worst
 
@@ -98,6 +98,7 @@ def test_a_plain_product_fails_where_this_does_not():
 
 
 @settings(max_examples=60, deadline=None)
+@example((2.225073858507e-311, [5.0, 1.75]))
 @given(
     st.integers(2, 40).flatmap(
         lambda d: st.tuples(
@@ -114,7 +115,7 @@ def test_any_angles(case):
         exact.append(radius * sine)
         radius *= 0.0 if abs(angle) == math.pi / 2 else math.cos(angle)
     exact.append(radius)
-    assert np.allclose(x, exact, rtol=1e-12, atol=1e-14 * abs(norm))
+    assert np.allclose(x, exact, rtol=1e-12, atol=1e-14 * abs(norm) + 1e-320)  # subnormal numbers have few digits
 
 
 def test_the_convention_is_the_published_one():
