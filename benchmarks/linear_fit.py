@@ -129,7 +129,8 @@ from shapedp.learn.tables import read_table
 from shapedp.scale import Partitioned
 
 def seconds(workers, records):
-    with LocalCluster(workers, threads_per_worker=1, dashboard_address=None, silence_logs=50) as c, Client(c) as client:
+    options = dict(n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50)
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
         rows = da.random.default_rng(0).normal(size=(records, 101), chunks=(131072, 101))
         frame = dd.from_dask_array(rows, columns=[*map(str, range(100)), "y"]).persist()  # the target beside its record
         wait(frame)
