@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from shapedp.claims import CLAIMS, check, inid_noise
+from shapedp.claims import CLAIMS, check, inid_figures, inid_noise
 
-INID = inid_noise.CLAIMS
+INID = (*inid_noise.CLAIMS, *inid_figures.CLAIMS)
 
 
 @pytest.mark.parametrize("claim", INID, ids=lambda claim: claim.id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ Floats = NDArray[np.float64]
 _PROFILE = np.array([0.85, 0.15, 2.0, 0.6])
 
 
-def _steps(name: str, dim: int, norm: int) -> Floats:
+def profile(name: str, dim: int, norm: int) -> Floats:
     """A profile of section V, of unit l1 or l2 norm."""
     i = np.arange(1.0, dim + 1)
     raw = {"uniform": np.ones(dim), "linear": i, "quadratic": i**2, "exponential": np.exp(i - dim)}[name]
@@ -92,7 +91,7 @@ def _spr(p: Values) -> Values:
 
 
 def _theorem_7(p: Values) -> Values:
-    bounds = _steps("quadratic", int(p["dim"]), 2)
+    bounds = profile("quadratic", int(p["dim"]), 2)
     nu, k, top = inid.disparity(bounds), bounds.size, float(bounds.max())
     gaussian = inid.inid_gaussian(profile=bounds, epsilon=1.0, delta=1e-6).expected_squared_error
     laplace = inid.inid_laplace(profile=bounds, epsilon=1.0, delta=0.0).expected_squared_error
@@ -120,77 +119,12 @@ def _majorization(p: Values) -> Values:
     }
 
 
-def _reductions(p: Values) -> Values:
-    out = {}
-    for name in ("linear", "quadratic", "exponential"):
-        claim: dict[str, Any] = {
-            "profile": _steps(name, int(p["dim"]), 2),
-            "epsilon": p["epsilon"],
-            "delta": p["delta"],
-        }
-        pure: dict[str, Any] = {"profile": _steps(name, int(p["dim"]), 1), "epsilon": p["epsilon"], "delta": 0.0}
-        gaussian = (
-            inid.iid_gaussian(**claim).expected_squared_error / inid.inid_gaussian(**claim).expected_squared_error
-        )
-        laplace = inid.iid_laplace(**pure).expected_squared_error / inid.inid_laplace(**pure).expected_squared_error
-        out[f"gaussian_{name}_db"], out[f"laplace_{name}_db"] = 10 * math.log10(gaussian), 10 * math.log10(laplace)
-    level = inid.inid_gaussian(profile=_steps("exponential", 200, 2), epsilon=p["epsilon"], delta=p["delta"])
-    return {**out, "gaussian_saturation_db": 10 * math.log10(level.expected_squared_error)}
-
-
-def _laplace_saturation(p: Values) -> Values:
-    made = inid.inid_laplace(profile=_steps("exponential", int(p["dim"]), 1), epsilon=p["epsilon"], delta=0.0)
-    return {"claimed_db": 14.243, "level_db": 10 * math.log10(made.expected_squared_error)}
-
-
-def _crossing(p: Values) -> Values:
-    def above(name: str, dim: int) -> bool:
-        bounds = _steps(name, dim, 2)
-        pure = inid.inid_laplace(profile=bounds, epsilon=p["epsilon"], delta=0.0).expected_squared_error
-        mixed = inid.inid_gaussian(profile=bounds, epsilon=p["epsilon"], delta=p["delta"]).expected_squared_error
-        return pure > mixed
-
-    dims = range(1, int(p["last"]) + 1)
-    uniform = [dim for dim in dims if above("uniform", dim)]
-    return {
-        "first": float(uniform[0]),
-        "count": float(len(uniform)),
-        "exponential": float(sum(above("exponential", dim) for dim in dims)),
-    }
-
-
-def _table_2(p: Values) -> Values:
-    out = {}
-    for epsilon in (0.5, 1.0, 1.5, 2.0, 2.5, 3.0):
-        bounds = np.array([0.85, 0.15])
-        pure = calibrate("laplace", Box(bounds), epsilon=epsilon, delta=p["delta"], error="absolute")
-        out[f"staircase_{epsilon:g}"] = inid.staircase(
-            dim=2, sensitivity=1.0, epsilon=epsilon, delta=0.0
-        ).expected_error("absolute")
-        out[f"iid_{epsilon:g}"] = inid.iid_laplace(profile=bounds, epsilon=epsilon, delta=0.0).expected_error(
-            "absolute"
-        )
-        out[f"inid_{epsilon:g}"] = pure.expected_error("absolute")
-    return out
-
-
-_TABLE_2 = {
-    f"{row}_{epsilon:g}": (value, 1e-4 if row != "staircase" else 1e-3)
-    for row, values in (
-        ("staircase", (3.9962, 1.9862, 1.3050, 0.9546, 0.7366, 0.5856)),
-        ("iid", (4.0, 2.0, 1.3333, 1.0, 0.8, 0.6667)),
-        ("inid", (3.4283, 1.7141, 1.1428, 0.8571, 0.6857, 0.5714)),
-    )
-    for epsilon, value in zip((0.5, 1.0, 1.5, 2.0, 2.5, 3.0), values, strict=True)
-}
-
-
 def _appendix_b(p: Values) -> Values:
     low, high = inid.bisection_bracket(p["epsilon"], p["delta"])
     return {"low": low, "mu": inid.bisection_mu(p["epsilon"], p["delta"]), "high": high}
 
 
-_CLAIM = {"epsilon": 0.5, "delta": 1e-6}
+CLAIM = {"epsilon": 0.5, "delta": 1e-6}
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
@@ -209,7 +143,7 @@ CLAIMS: tuple[Claim, ...] = (
         id=f"{PAPER}/theorem-4",
         statement="sigma_i^2 = l_i |l|_1/mu_0^2 meets (epsilon, delta) with the least squared error",
         source="Theorem 4",
-        parameters=_CLAIM,
+        parameters=CLAIM,
         printed={},
         found={"delta": 1e-06, "over_formula": 1.0, "over_best": 1.0},
         verdict="holds",
@@ -233,7 +167,7 @@ CLAIMS: tuple[Claim, ...] = (
         id=f"{PAPER}/corollary-6",
         statement="Theorem 5's scales at epsilon - log(1 - delta) meet (epsilon, delta)",
         source="Corollary 6",
-        parameters={"dim": 20.0, **_CLAIM},
+        parameters={"dim": 20.0, **CLAIM},
         printed={},
         found={"claimed": 1e-06, "delta": 9.536834e-13},
         verdict="holds",
@@ -258,7 +192,7 @@ CLAIMS: tuple[Claim, ...] = (
         id=f"{PAPER}/remark-4",
         statement="For weights alpha the scales are those of Theorem 4 for the profile alpha l",
         source="Remark 4",
-        parameters={"alpha": 0.1, **_CLAIM},
+        parameters={"alpha": 0.1, **CLAIM},
         printed={},
         found={"claimed": 1e-06, "exact": 0.3338013},
         verdict="false",
@@ -270,7 +204,7 @@ CLAIMS: tuple[Claim, ...] = (
         id=f"{PAPER}/definition-5",
         statement="Scale, perturb, rescale is no better than one scale for all coordinates",
         source="Definition 5 and Table I",
-        parameters=_CLAIM,
+        parameters=CLAIM,
         printed={},
         found={"gaussian": 1.0, "laplace": 1.575617},
         verdict="holds",
@@ -306,97 +240,10 @@ CLAIMS: tuple[Claim, ...] = (
         about="other",
     ),
     Claim(
-        id=f"{PAPER}/figures-1-3",
-        statement="Shaping saves the printed dB at K = 20; the exponential profile saturates at 21.477 dB (Gaussian)",
-        source="section V.A and V.B, figures 1 and 3a",
-        parameters={"dim": 20.0, **_CLAIM},
-        printed={
-            "gaussian_linear_db": (1.145, 5e-4),
-            "gaussian_quadratic_db": (2.442, 5e-4),
-            "gaussian_exponential_db": (9.658, 5e-4),
-            "laplace_linear_db": (0.546, 1e-3),
-            "laplace_quadratic_db": (1.39, 1e-3),
-            "laplace_exponential_db": (7.609, 5e-4),
-            "gaussian_saturation_db": (21.477, 5e-5),
-        },
-        found={
-            "gaussian_linear_db": 1.144733,
-            "laplace_linear_db": 0.5458588,
-            "gaussian_quadratic_db": 2.442038,
-            "laplace_quadratic_db": 1.38955,
-            "gaussian_exponential_db": 9.657821,
-            "laplace_exponential_db": 7.609027,
-            "gaussian_saturation_db": 21.47661,
-        },
-        verdict="holds",
-        witness="all seven to the digits printed",
-        compute=_reductions,
-        judge=lambda values: min(values.values()) > 0,
-        about="other",
-    ),
-    Claim(
-        id=f"{PAPER}/figure-3-saturation",
-        statement="The Laplace error of the exponential profile saturates at 14.243 dB",
-        source="section V.B, figure 3b",
-        parameters={"dim": 200.0, "epsilon": 0.5},
-        printed={},
-        found={"claimed_db": 14.243, "level_db": 14.43219},
-        verdict="false",
-        witness="it saturates at 14.432 dB: two digits are exchanged",
-        compute=_laplace_saturation,
-        judge=lambda values: abs(values["level_db"] - values["claimed_db"]) < 1e-2,
-        about="other",
-    ),
-    Claim(
-        id=f"{PAPER}/figure-4",
-        statement="Pure Laplace noise costs more than Gaussian from K = 9 on (uniform), at no K (exponential)",
-        source="section V.C, figure 4",
-        parameters={"last": 60.0, **_CLAIM},
-        printed={"first": (9.0, 0.0)},
-        found={"first": 9.0, "count": 52.0, "exponential": 0.0},
-        verdict="holds",
-        witness="every dimension up to 60",
-        compute=_crossing,
-        judge=lambda values: values["first"] == 9 and values["count"] == 52 and values["exponential"] == 0,
-        about="other",
-    ),
-    Claim(
-        id=f"{PAPER}/table-2",
-        statement="l1 errors of staircase, i.i.d. and i.n.i.d. Laplace noise at six values of epsilon",
-        source="Table II",
-        parameters={"delta": 0.0},
-        printed=_TABLE_2,
-        found={
-            "staircase_0.5": 3.996247,
-            "iid_0.5": 4.0,
-            "inid_0.5": 3.428292,
-            "staircase_1": 1.986153,
-            "iid_1": 2.0,
-            "inid_1": 1.714147,
-            "staircase_1.5": 1.304963,
-            "iid_1.5": 1.333333,
-            "inid_1.5": 1.142763,
-            "staircase_2": 0.9545582,
-            "iid_2": 1.0,
-            "inid_2": 0.8570726,
-            "staircase_2.5": 0.736576,
-            "iid_2.5": 0.8,
-            "inid_2.5": 0.6856576,
-            "staircase_3": 0.5856339,
-            "iid_3": 0.6666667,
-            "inid_3": 0.5713813,
-        },
-        verdict="holds",
-        witness="all 18 cells; the staircase is optimal among laws that know the l1 sensitivity only",
-        compute=_table_2,
-        judge=lambda values: values["inid_1"] < values["staircase_1"] < values["iid_1"],
-        about="other",
-    ),
-    Claim(
         id=f"{PAPER}/appendix-b",
         statement="R(delta) and R(delta + e^epsilon Q(sqrt(2 epsilon))) bracket the root mu_0",
         source="Appendix B, Algorithm 1",
-        parameters=_CLAIM,
+        parameters=CLAIM,
         printed={},
         found={"low": 0.1040486, "mu": 0.1241061, "high": 0.5479652},
         verdict="holds",

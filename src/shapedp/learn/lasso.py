@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ def feature_bounds(given: ArrayLike, columns: int) -> Floats:
     return bounds
 
 
-class CoordinateDescentRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+class CoordinateDescentRegressor(RegressorMixin, PrivateEstimator, ABC):  # type: ignore[misc]
     """What `Lasso` and `Ridge` share."""
 
     alpha: float
@@ -52,8 +53,9 @@ class CoordinateDescentRegressor(RegressorMixin, PrivateEstimator):  # type: ign
     fit_intercept: bool
     progress: bool
 
+    @abstractmethod
     def _penalty(self, records: int) -> Penalty:
-        raise NotImplementedError
+        """The regulariser of each coordinate."""
 
     def fit(self, X: Any, y: Any, **unsupported: Any) -> CoordinateDescentRegressor:
         """Fit to features X (n, d), dense or sparse, and a target y (n,)."""

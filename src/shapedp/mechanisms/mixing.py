@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -51,7 +52,7 @@ class Sketch:
         return len(self.value)
 
 
-class Sketching:
+class Sketching(ABC):
     """What the mixing mechanisms share: sizes, certificate, release and description. A subclass has the fields."""
 
     kind: ClassVar[str]
@@ -63,10 +64,10 @@ class Sketching:
     records: int | None
     dim: int | None
 
-    @cached_property
+    @property
+    @abstractmethod
     def loss(self) -> Loss:
         """The privacy loss of one release."""
-        raise NotImplementedError
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -116,9 +117,9 @@ class Sketching:
             raise ValueError(f"x must have at most {self.records} rows and {self.dim} columns, got {(records, dim)}")
         return self
 
+    @abstractmethod
     def _draw(self, moments: Floats, randomness: Source) -> tuple[Floats, float]:
         """The sketch and the noise variance in it."""
-        raise NotImplementedError
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `from_json` restores an equal mechanism."""

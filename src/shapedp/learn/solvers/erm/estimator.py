@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -30,7 +31,7 @@ from shapedp.numerics.checks import count, one_of, positive
 Floats = NDArray[np.float64]
 
 
-class LinearClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+class LinearClassifier(ClassifierMixin, PrivateEstimator, ABC):  # type: ignore[misc]
     """A linear classifier; a subclass has the parameters, `solvers` and `_loss`."""
 
     solvers: ClassVar[tuple[str, ...]]
@@ -44,8 +45,9 @@ class LinearClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     batch_size: int
     progress: bool
 
+    @abstractmethod
     def _loss(self) -> MarginLoss:
-        raise NotImplementedError
+        """The loss of a margin."""
 
     def _choose(self, problems: int) -> str:
         """The solver that "auto" stands for; from public quantities."""
