@@ -1,13 +1,13 @@
 """The data sets of the studies as tensors, whole on one device; nothing here is computed from the records.
 
 To keep the studies short, Fashion-MNIST is its first 20,000 training and 5,000 test images, and the test reviews of
-IMDb are every fifth.
+IMDb are every fifth. The test ratings of MovieLens are a fifth, drawn once with a fixed seed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from shapedp.datasets import (
     load_fashion_mnist,
     load_imdb,
     load_mnist,
+    load_movielens_1m,
 )
 
 Tensor = torch.Tensor
@@ -64,12 +65,26 @@ def _words(x: Any) -> Tensor:
     return torch.from_numpy(np.asarray(x, dtype=np.int64))
 
 
+def _pairs(x: Any) -> Tensor:
+    return torch.from_numpy(np.asarray(x, dtype=np.int64)) - 1
+
+
+def movielens() -> Dataset:
+    """MovieLens 1M in two parts, 80% and 20%; the labels are the classes 0 to 4 for one to five stars."""
+    whole = load_movielens_1m()
+    order = np.random.default_rng(0).permutation(len(whole.y))
+    held = -(-len(order) // 5)
+    splits = {"train": slice(0, len(order) - held), "test": slice(len(order) - held, len(order))}
+    return replace(whole, x=whole.x[order], y=whole.y[order] - 1, splits=splits)
+
+
 SETS: dict[str, tuple[Callable[[], Dataset], Callable[[Any], Tensor]]] = {
     "MNIST": (load_mnist, _grey),
     "Fashion-MNIST": (load_fashion_mnist, _grey),
     "CIFAR-10": (load_cifar10, _colour),
     "Adult": (load_adult, _persons),
     "IMDb": (lambda: load_imdb(length=LENGTH, words=WORDS), _words),
+    "MovieLens": (movielens, _pairs),
 }
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,14 @@ from dl_nets import build
 from torch.nn import functional as F
 from torch.utils.data import DataLoader
 
+from shapedp.accounting import amplify
 from shapedp.mechanisms.angles import polar
 from shapedp.mechanisms.watch import watching
+from shapedp.noise import Laplace
 from shapedp.numerics.hyperspherical import from_angles
 from shapedp.recipes.geodp import geodp, noise_multiplier
 from shapedp.sampling import source
+from shapedp.sensitivity import L1, Box, Sensitivity
 from shapedp.torch import (
     AngleWindows,
     Auto,
@@ -37,6 +41,37 @@ from shapedp.torch import (
 )
 
 Tensor = torch.Tensor
+
+
+@dataclass(frozen=True)
+class FlatL1(Clip):
+    """The whole gradient scaled down to |g|_1 <= radius: the i.n.i.d. paper's global clip for Laplace noise."""
+
+    radius: float
+
+    def sensitivity(self, layout: Layout) -> L1:
+        return L1(self.radius, layout.dim, adjacency="add-remove")
+
+    def rows(self, gradients: Tensor, layout: Layout) -> Tensor:
+        norms = torch.linalg.vector_norm(gradients, ord=1, dim=1, keepdim=True)
+        return gradients * (self.radius / norms.clamp(min=self.radius))
+
+
+@dataclass(frozen=True)
+class PureLaplace(Noise):
+    """Laplace noise with b_i ~ l_i^exponent and a pure epsilon of 1/scale for one step on all the data.
+
+    0 is i.i.d. noise, 1 is SPR, 1/3 has the least energy (i.n.i.d. noise paper, Theorem 5).
+    """
+
+    exponent: float
+
+    def law(self, sensitivity: Sensitivity, layout: Layout, scale: float) -> Laplace:
+        bounds = sensitivity.profile if isinstance(sensitivity, Box) else np.ones(sensitivity.dim)
+        shape = (bounds / bounds.max()) ** self.exponent
+        return Laplace(shape * (sensitivity.l1_reach(shape)[1] * scale))
+
+
 METHODS: dict[str, tuple[Callable[[float], Clip], Noise]] = {
     "flat Gaussian": (Flat, GaussianNoise()),
     "SPR per layer": (PerLayer, GaussianNoise("spr")),
@@ -45,10 +80,15 @@ METHODS: dict[str, tuple[Callable[[float], Clip], Noise]] = {
     "optimal per value": (PerValue, GaussianNoise("optimal")),
     "Laplace": (PerValue, LaplaceNoise(0.5)),
     "SPR Laplace": (PerValue, LaplaceNoise(1.0)),
+    "pure Laplace, i.i.d.": (FlatL1, PureLaplace(0.0)),
+    "pure Laplace, SPR": (partial(PerValue, p=1.0), PureLaplace(1.0)),
+    "pure Laplace, i.n.i.d.": (partial(PerValue, p=1.0), PureLaplace(1 / 3)),
     "radial": (Flat, RadialNoise(b=1.0)),
     "angle windows": (AngleWindows, GaussianNoise()),
 }
+MEASURES = {"MovieLens": "rmse"}  # of a test; accuracy otherwise
 NONE, PRODUCT, GEODP, GEODP_AUTO = "no noise", "product noise", "GeoDP", "GeoDP + AUTO-S"
+PURE = tuple(name for name in METHODS if name.startswith("pure"))
 DP, DP_AUTO = "DP", "DP + AUTO-S"  # flat Gaussian noise of a given multiplier
 
 
@@ -112,6 +152,8 @@ def train(
         options, window = _options(run, data, model)
         model, optimizer, batches = make_private(model, optimizer, loader, rng=rng, **options)
         row["dim"] = Layout.of(model).dim
+    measure = MEASURES.get(run.data, "accuracy")
+    score = rmse if measure == "rmse" else accuracy
     curve: list[dict[str, float]] = []
     seen = {round(run.epochs * (k + 1) / checkpoints) for k in range(checkpoints)}
     ready = time.perf_counter()
@@ -123,10 +165,10 @@ def train(
                 F.cross_entropy(model(x), y).backward()
                 optimizer.step()
             if epoch + 1 in seen:
-                curve.append({"epoch": epoch + 1, "test": accuracy(model, data.test_x, data.test_y),
-                              "train": accuracy(model, data.x[:10_000], data.y[:10_000])})  # fmt: skip
+                curve.append({"epoch": epoch + 1, "test": score(model, data.test_x, data.test_y),
+                              "train": score(model, data.x[:10_000], data.y[:10_000])})  # fmt: skip
     done = time.perf_counter()
-    row |= {"accuracy": curve[-1]["test"], "train_accuracy": curve[-1]["train"], "curve": curve,
+    row |= {measure: curve[-1]["test"], f"train_{measure}": curve[-1]["train"], "curve": curve,
             "prepared_s": ready - start, "trained_s": done - ready, "device": str(data.x.device)}  # fmt: skip
     if run.method != NONE:
         row |= {"secure": optimizer.privacy_.account.secure, "scale": optimizer.privacy_.scale}
@@ -135,6 +177,9 @@ def train(
             found = optimizer.privacy_.certificate
             row |= {"claimed": (found.epsilon, found.delta), "verdict": found.verdict}
             row |= {"delta_at_least": found.bracket.lower}
+        elif account and run.method in PURE:
+            step = optimizer.privacy_.account.step
+            row["pure"] = optimizer.privacy_.steps * amplify(step.subject.loss.pure, 0.0, step.sampling_rate)[0]
         elif account and run.method not in (GEODP, GEODP_AUTO):
             row["certified"] = optimizer.privacy_.epsilon(run.delta).upper
     return model, row
@@ -181,6 +226,18 @@ def accuracy(model: torch.nn.Module, x: Tensor, y: Tensor, at_once: int = 5_000)
     with torch.no_grad():
         right = [(model(x[k : k + at_once]).argmax(1) == y[k : k + at_once]).sum() for k in range(0, len(y), at_once)]
     return float(torch.stack(right).sum()) / len(y)
+
+
+def rmse(model: torch.nn.Module, x: Tensor, y: Tensor, at_once: int = 50_000) -> float:
+    """The root of the mean squared error of the expected class, as of a rating in stars."""
+    model.eval()
+    total = 0.0
+    with torch.no_grad():
+        for k in range(0, len(y), at_once):
+            odds = F.softmax(model(x[k : k + at_once]), 1)
+            expected = odds @ torch.arange(odds.shape[1], device=odds.device, dtype=odds.dtype)
+            total += float(((expected - y[k : k + at_once]) ** 2).sum())
+    return float(np.sqrt(total / len(y)))
 
 
 def log_probabilities(model: torch.nn.Module, x: Tensor, at_once: int = 5_000) -> np.ndarray[Any, Any]:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 
 @contextmanager
 def bar(total: int | None, unit: str, shown: bool) -> Iterator[Callable[[int], object]]:
     """What advances the bar; without a bar it does nothing."""
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        shown = False
-    if not shown:
+    if not shown or find_spec("tqdm") is None:
         yield lambda n: None
         return
+    from tqdm import tqdm
+
     with tqdm(total=total, unit=unit) as drawn:
         yield drawn.update

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +33,7 @@ class Additive:
     epsilon: float
     delta: float
     recipe: str | None = None
+    reason: ClassVar[str] = ""  # which step of a published argument fails where the claim is refuted
 
     def __post_init__(self) -> None:
         if self.law.dim != self.sensitivity.dim:
@@ -54,7 +55,12 @@ class Additive:
     def certificate(self) -> Certificate:
         """The mechanism's own claim, computed."""
         return certificate_of(
-            self.loss, self.epsilon, self.delta, adjacency=self.sensitivity.adjacency, subject=Deferred(self.to_json)
+            self.loss,
+            self.epsilon,
+            self.delta,
+            adjacency=self.sensitivity.adjacency,
+            subject=Deferred(self.to_json),
+            reason=self.reason,
         )
 
     @property

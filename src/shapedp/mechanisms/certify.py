@@ -8,6 +8,7 @@ from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
 from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.mixing import Mixing
 from shapedp.mechanisms.objective import ObjectivePerturbation
+from shapedp.numerics.checks import positive, probability
 from shapedp.privacy import Certificate, Deferred, Loss, certificate_of
 
 KINDS: dict[str, Any] = {
@@ -32,10 +33,15 @@ def certify(subject: Any, *, epsilon: float, delta: float) -> Certificate:
         return certificate_of(subject, epsilon, delta)
     if not isinstance(getattr(subject, "loss", None), Loss):
         raise TypeError(f"certify takes a mechanism or a loss, got {type(subject).__name__}")
+    epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
+    own = getattr(subject, "certificate", None)
+    if isinstance(own, Certificate) and (own.epsilon, own.delta) == (epsilon, delta):
+        return own
     sensitivity = getattr(subject, "sensitivity", None)
     description = Deferred(subject.to_json) if hasattr(subject, "to_json") else None
     adjacency = getattr(sensitivity, "adjacency", None) or getattr(subject, "adjacency", None)
-    return certificate_of(subject.loss, epsilon, delta, adjacency=adjacency, subject=description)
+    reason = getattr(subject, "reason", "")
+    return certificate_of(subject.loss, epsilon, delta, adjacency=adjacency, subject=description, reason=reason)
 
 
 def verify(certificate: Certificate) -> Certificate:

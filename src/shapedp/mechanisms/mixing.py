@@ -65,6 +65,11 @@ class Sketching(ABC):
     dim: int | None
 
     @property
+    def reason(self) -> str:
+        """Which step of a published argument fails where the claim is refuted; empty for our own."""
+        return ""
+
+    @property
     @abstractmethod
     def loss(self) -> Loss:
         """The privacy loss of one release."""
@@ -73,7 +78,12 @@ class Sketching(ABC):
     def certificate(self) -> Certificate:
         """The mechanism's own claim, computed."""
         return certificate_of(
-            self.loss, self.epsilon, self.delta, adjacency=self.adjacency, subject=Deferred(self.to_json)
+            self.loss,
+            self.epsilon,
+            self.delta,
+            adjacency=self.adjacency,
+            subject=Deferred(self.to_json),
+            reason=self.reason,
         )
 
     def release(self, x: Any, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Sketch:
@@ -204,13 +214,14 @@ class Mixing(Sketching):
         epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
         one_of("adjacency", adjacency, NEIGHBOURS)
         aim = delta * (1 - ROOM) if records is None or dim is None else delta * (1 - 2.0**-40)
-        near = 1e-14 if records is None or dim is None else 1e-6
-        gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, tolerance=near).gamma
+        tolerance = 1e-14 if records is None or dim is None else 1e-6
+        near = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, tolerance=tolerance)
+        gamma = near.gamma
         if records is not None and dim is not None:
             aim -= (1 + math.exp(epsilon)) * rounding(rows, gamma, count("records", records), count("dim", dim)) * UP
             if not aim > 0:
                 raise ValueError(too_large(rows, records, dim, delta))
-            gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency).gamma
+            gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, near=near).gamma
             gamma *= 1 + 2 * gram_error(records, dim) / (gamma - 1)
         made = cls(rows, row_bound, gamma * (1 + 2.0**-40), epsilon, delta, adjacency, records, dim)
         made.certificate.require()

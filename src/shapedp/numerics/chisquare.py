@@ -35,10 +35,8 @@ def upper_excess(k: int, t: float, epsilon: Floats) -> tuple[Floats, Floats]:
     m, log_kept = k / 2, math.log1p(-t)
     x = (epsilon - m * log_kept) * ((1 - t) / t)
     slack = 8 * _U
-    return (
-        _downward(x * (1 + slack), m, log_kept)[0],
-        _downward(x * (1 - slack), m, log_kept)[1],
-    )
+    lower, upper = _downward(np.concatenate([x * (1 + slack), x * (1 - slack)]), m, log_kept)
+    return lower[: x.size], upper[x.size :]
 
 
 def lower_excess(k: int, t: float, epsilon: Floats) -> tuple[Floats, Floats]:
@@ -49,7 +47,8 @@ def lower_excess(k: int, t: float, epsilon: Floats) -> tuple[Floats, Floats]:
     m, log_kept = k / 2, math.log1p(-t)
     x = (-epsilon - m * log_kept) / t
     error = 8 * _U * (epsilon - m * log_kept) / t
-    return _upward(x - error, m, log_kept)[0], _upward(x + error, m, log_kept)[1]
+    lower, upper = _upward(np.concatenate([x - error, x + error]), m, log_kept)
+    return lower[: x.size], upper[x.size :]
 
 
 def _log_weight(x: Floats, j: Floats) -> tuple[Floats, Floats]:

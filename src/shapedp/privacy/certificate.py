@@ -58,7 +58,8 @@ class Certificate:
     """A claim (epsilon, delta) under a neighbour relation, and the bracket of the true delta at that epsilon.
 
     Guarantee: "certified" if even the upper end meets the claim, "refuted" if even the lower end breaks it.
-    `secure` says whether the release drew secure randomness; None before anything was released.
+    `secure` says whether the release drew secure randomness; None before anything was released. `reason` says of a
+    published mechanism which step of its argument fails where the claim is refuted.
     """
 
     epsilon: float
@@ -69,6 +70,7 @@ class Certificate:
     secure: bool | None = None
     version: str = __version__
     subject: Mapping[str, Any] | None = None
+    reason: str = ""
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
@@ -97,6 +99,7 @@ class Certificate:
             return (
                 f"refuted: {claim}, the exact delta is at least {self.bracket.lower:.6g} (in {self.bracket}). "
                 "Calibrate with shapedp.calibrate, or pass unsafe=True to reproduce a published experiment"
+                + (f". Reason: {self.reason}" if self.reason else "")
             )
         return (
             f"undecided: {claim}, the exact delta lies in {self.bracket}. "
@@ -130,7 +133,7 @@ class Certificate:
             }
         except (KeyError, TypeError) as missing:
             raise ValueError(f"certificate lacks or mistypes the field {missing}") from None
-        return cls(bracket=bracket, **fields)
+        return cls(bracket=bracket, **fields, reason=str(data.get("reason", "")))
 
 
 def certificate_of(
@@ -140,7 +143,10 @@ def certificate_of(
     *,
     adjacency: Adjacency | None = None,
     subject: Mapping[str, Any] | None = None,
+    reason: str = "",
 ) -> Certificate:
     """The certificate of a claim about a loss."""
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
-    return Certificate(epsilon, delta, adjacency, loss.delta(epsilon), type(loss).__name__, subject=subject)
+    return Certificate(
+        epsilon, delta, adjacency, loss.delta(epsilon), type(loss).__name__, subject=subject, reason=reason
+    )

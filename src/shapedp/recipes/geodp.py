@@ -24,7 +24,6 @@ from shapedp.noise import Gaussian
 from shapedp.numerics.checks import count, finite, positive, probability
 from shapedp.numerics.hyperspherical import from_angles
 from shapedp.privacy import Certificate, Deferred, Loss, certificate_of, loss_of
-from shapedp.recipes.mixing import MixingCertificate
 from shapedp.sampling import source
 from shapedp.sensitivity import L2, Adjacency
 
@@ -136,10 +135,14 @@ class GeoDP:
     @cached_property
     def certificate(self) -> Certificate:
         """The claim, computed."""
-        plain = certificate_of(
-            self.loss, self.epsilon, self.delta, adjacency=self.adjacency, subject=Deferred(self.to_json)
+        return certificate_of(
+            self.loss,
+            self.epsilon,
+            self.delta,
+            adjacency=self.adjacency,
+            subject=Deferred(self.to_json),
+            reason=REASON,
         )
-        return MixingCertificate(**{part.name: getattr(plain, part.name) for part in fields(plain)}, reason=REASON)
 
     def clipped(self, gradients: ArrayLike) -> Floats:
         """The gradients, one per row, as Algorithm 1 or AUTO-S clips them."""

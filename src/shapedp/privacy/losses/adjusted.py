@@ -29,10 +29,10 @@ class AdjustedLoss(Loss):
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         epsilon = np.asarray(epsilon, dtype=np.float64)
-        lower, _ = self._moved(epsilon, reverse)
+        lower, known = self._moved(epsilon, reverse)
 
         def failed(points: Floats) -> Floats:
-            upper = self._moved(points, reverse)[1]
+            upper = known if points is epsilon else self._moved(points, reverse)[1]
             return np.minimum((upper + self.failure) * (1 + 2.0**-50), 1.0) if self.failure else upper
 
         missed = self.total_variation

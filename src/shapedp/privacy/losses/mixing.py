@@ -137,11 +137,12 @@ class MixingLoss(Loss):
         neighbours: Neighbours = "zero-out",
         mu: float = 0.0,
         tolerance: float = 1e-14,
+        near: MixingLoss | None = None,
     ) -> MixingLoss:
         """The largest t that meets (epsilon, delta), on the private side: the least gamma.
 
         Guarantee: `calibrate(...).delta(epsilon).upper <= delta`. delta grows with t (data processing).
-        `tolerance` is how far below the largest t the answer may lie, relatively.
+        `tolerance` is how far below the largest t the answer may lie, relatively; `near` answers a claim close by.
         """
         epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
         if delta == 0:
@@ -157,19 +158,24 @@ class MixingLoss(Loss):
             upper = cls(rows, math.exp(log_t), neighbours, mu).delta(epsilon).upper
             return math.log(max(upper, 1e-300)) - math.log(delta)
 
-        left = max(GaussianLoss.calibrate(epsilon, delta).mu ** 2 - mu**2, 1e-12 * mu**2)
-        guess = min(math.sqrt(left * 2 / rows), 0.5)
         try:
-            root = math.exp(_root(excess, math.log(guess), tolerance))
+            start, step = (_guess(rows, epsilon, delta, mu), 0.02) if near is None else (near.t, 1e-4)
+            root = math.exp(_root(excess, math.log(start), step, tolerance))
             return cls(rows, last_true_near(holds, root, relative=max(tolerance, 2.0**-48)), neighbours, mu)
         except (SearchError, ValueError, OverflowError):
             return cls(rows, last_true(holds, 1e-90, 1 - 2.0**-30), neighbours, mu)
 
 
-def _root(excess: Callable[[float], float], start: float, tolerance: float) -> float:
+def _guess(rows: int, epsilon: float, delta: float, mu: float) -> float:
+    """The t at which many rows would look like the Gaussian release that is left beside mu."""
+    left = max(GaussianLoss.calibrate(epsilon, delta).mu ** 2 - mu**2, 1e-12 * mu**2)
+    return min(math.sqrt(left * 2 / rows), 0.5)
+
+
+def _root(excess: Callable[[float], float], start: float, step: float, tolerance: float) -> float:
     """A root of an increasing function of log t < 0: by secant steps from the start, by a bracket where they fail."""
     last, last_value = start, excess(start)
-    point = last - math.copysign(0.02, last_value)
+    point = last - math.copysign(step, last_value)
     for _ in range(10):
         value = excess(point)
         if value == last_value:
