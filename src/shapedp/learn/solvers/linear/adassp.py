@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ def _bounds(problem: Problem) -> tuple[float, float, float]:
     return eigen, design * (math.sqrt(2) * UP + slip), cross * (2 + slip)
 
 
+@lru_cache(maxsize=8)  # no data enter
 def _published(problem: Problem) -> tuple[Any, ...]:
     """Three releases, each with sqrt(log(6/delta))/(epsilon/3) times what a record moves, as printed."""
     if not problem.delta > 0:
@@ -51,6 +53,7 @@ def _published(problem: Problem) -> tuple[Any, ...]:
     )
 
 
+@lru_cache(maxsize=8)  # no data enter
 def _joint(problem: Problem) -> tuple[Any, ...]:
     """The same three releases, isometric for X^T X, accounted together and split by JOINT_SHARES."""
     mu = GaussianLoss.calibrate(problem.epsilon, problem.delta).mu * (1 - 2.0**-40)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from shapedp.learn.moments import Moments
@@ -16,6 +17,7 @@ def published_rows(problem: Problem) -> int:
     return 4 * (problem.order + 1)
 
 
+@lru_cache(maxsize=8)  # no data enter
 def mechanisms(problem: Problem) -> tuple[Any, ...]:
     """Algorithm 1 with the gamma, eta and tau of Algorithm 2."""
     rows = problem.sketch_rows or published_rows(problem)

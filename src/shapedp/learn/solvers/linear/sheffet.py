@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from shapedp.learn.solvers.linear.mixing_paper import published_rows, solve
@@ -10,6 +11,7 @@ from shapedp.learn.solvers.linear.problem import Problem, Solver
 from shapedp.recipes.sheffet import sheffet
 
 
+@lru_cache(maxsize=8)  # no data enter
 def _mechanisms(problem: Problem, analysis: str) -> tuple[Any, ...]:
     rows, bound = problem.sketch_rows or published_rows(problem), problem.bounds.row
     made = sheffet(rows=rows, row_bound=bound, epsilon=problem.epsilon, delta=problem.delta, analysis=analysis)

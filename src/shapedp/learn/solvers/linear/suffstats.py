@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ def shape(problem: Problem) -> L2:
     return L2(radius, axes.size, scales=axes, adjacency=problem.adjacency)
 
 
+@lru_cache(maxsize=8)  # no data enter
 def mechanisms(problem: Problem) -> tuple[Any, ...]:
     """One Gaussian release."""
     return (calibrate("gaussian", shape(problem), epsilon=problem.epsilon, delta=problem.delta),)
