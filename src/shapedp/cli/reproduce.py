@@ -65,9 +65,18 @@ def _list(entries: list[Published], as_json: bool) -> int:
     if as_json:
         print_json([asdict(entry) for entry in entries])
     else:
-        rows = [(e.paper, e.name, e.state, e.item or "-", e.why or e.title) for e in entries]
+        rows = [(e.paper, e.name, e.state, e.item or "-", _brief(e)) for e in entries]
         print(table(("paper", "published", "state", "item", "title, or why it differs"), rows))
+        print("every difference: shapedp reproduce --list --json, or docs/reproductions.md")
     return DONE
+
+
+def _brief(entry: Published) -> str:
+    """The title, or the first of several differences and how many more there are."""
+    if entry.state != "differs":
+        return entry.why or entry.title
+    first, *others = entry.why.split("; ")
+    return f"{first}; {len(others)} more" if others else first
 
 
 def _all(folder: Path, options: argparse.Namespace) -> int:
