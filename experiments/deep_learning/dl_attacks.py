@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from dl_data import Data
-from dl_runs import Run, log_probabilities, train
+from dl_runs import MEASURES, Run, log_probabilities, train
 
 from shapedp.audit.membership import MembershipResult, likelihood_ratio_attack, shadow_attack
 
@@ -23,20 +23,21 @@ def attacked(run: Run, data: Data, kind: str, pool: int) -> dict[str, Any]:
     rng = np.random.default_rng(run.seed)
     chosen = torch.from_numpy(rng.permutation(len(data.y))[:pool]).to(data.y.device)
     x, y = data.x[chosen], data.y[chosen]
-    accuracies: list[dict[str, float]] = []
+    measure = MEASURES.get(run.data, "accuracy")
+    scores: list[tuple[float, float]] = []
 
     def outputs(indices: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         at = torch.from_numpy(indices).to(y.device)
         fresh = replace(run, seed=int(rng.integers(2**31)))
         model, row = train(fresh, Data(x[at], y[at], data.test_x, data.test_y))
-        accuracies.append({"train": row["train_accuracy"], "test": row["accuracy"]})
+        scores.append((row[measure], row[f"train_{measure}"]))
         return log_probabilities(model, x)
 
     found: MembershipResult = ATTACKS[kind](outputs, y.cpu().numpy(), rng)
     return asdict(run) | {
         "attack": kind,
         "pool": pool,
-        "accuracy": accuracies[-1]["test"],
-        "train_accuracy": accuracies[-1]["train"],
+        measure: scores[-1][0],
+        f"train_{measure}": scores[-1][1],
         **{name: value for name, value in found.to_json().items() if name not in ("kind", "attack")},
     }
