@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,7 @@ class RepeatedLoss(Loss):
         if not LEAST_GAMMA <= real("gamma", self.gamma) < 1:
             raise ValueError(f"gamma must lie in [{LEAST_GAMMA:g}, 1), got {self.gamma!r}")
 
-    @property
+    @cached_property
     def _extra(self) -> float:
         """The least (1 - 1/h) R(h) + log(1/gamma)/h over a grid of orders h; h = 1 costs log(1/gamma)."""
         whole = math.log(1 / self.gamma)
@@ -88,13 +89,16 @@ class RepeatedLoss(Loss):
         runs = max(math.log(expected_runs(self.gamma)), 0.0)
         return Bracket(0.0, (self.run.renyi(order).upper + self._extra + runs / (order - 1)) * _UP)
 
+    @cached_property
+    def _curve(self) -> list[tuple[float, float]]:
+        """(order, Renyi divergence from above)."""
+        return [(a, self.renyi(a).upper) for a in ORDERS]
+
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         at = np.asarray(epsilon, dtype=np.float64)
-        extra, runs = self._extra, max(math.log(expected_runs(self.gamma)), 0.0)
-        curve = [(a, (self.run.renyi(a).upper + extra + runs / (a - 1)) * _UP) for a in ORDERS]
 
         def bound(points: Floats) -> Floats:
-            found = [min(rdp_to_delta(a, value, float(e)) for a, value in curve) for e in points.reshape(-1)]
+            found = [min(rdp_to_delta(a, value, float(e)) for a, value in self._curve) for e in points.reshape(-1)]
             return np.array(found).reshape(points.shape)
 
         return np.zeros(at.shape), with_sampler_error(bound, at, SAMPLER)
@@ -111,7 +115,7 @@ class Repetition:
     gamma: float
     adjacency: str | None = None
 
-    @property
+    @cached_property
     def loss(self) -> Loss:
         """The loss of all runs together."""
         return RepeatedLoss(loss_from(self.subject), self.gamma)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -82,12 +83,12 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
         epsilon, delta, adjacency = self._claim()
         candidates = self._candidates()
         gamma = gamma_for(self.repeats)
-        run = gaussian_run(gamma, epsilon, delta)
-        run_epsilon, run_delta = _claim_within(run, delta)
+        whole, run_epsilon, run_delta = _budget(gamma, epsilon, delta, adjacency)
+        run = whole.subject
         rng = self._rng()
         randomness = source(rng)
         parts = self._parts(X, y, randomness)
-        self.privacy_ = self._certify([Repetition(run, gamma, adjacency)])
+        self.privacy_ = self._certify([whole])
         score = Additive(Gaussian(_UP / run.mu, 1), Box([1.0], adjacency=adjacency), epsilon, delta)
         best = None
         for _ in range(draw_runs(gamma, randomness)):
@@ -182,6 +183,13 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
         tags.estimator_type, tags.classifier_tags = inner.estimator_type, inner.classifier_tags
         tags.regressor_tags, tags.target_tags = inner.regressor_tags, inner.target_tags
         return tags
+
+
+@lru_cache(maxsize=64)  # no data enter
+def _budget(gamma: float, epsilon: float, delta: float, adjacency: Adjacency) -> tuple[Repetition, float, float]:
+    """All runs together, and the claim of each."""
+    run = gaussian_run(gamma, epsilon, delta)
+    return Repetition(run, gamma, adjacency), *_claim_within(run, delta)
 
 
 def _claim_within(run: GaussianLoss, delta: float) -> tuple[float, float]:
