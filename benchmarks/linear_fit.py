@@ -14,9 +14,10 @@ import numpy as np
 
 from _harness import Result, Timing, measure
 from shapedp.learn import LinearRegression
-from shapedp.learn.moments import Bounds, cores, moments, one_blas_thread
+from shapedp.learn.moments import Bounds, moments, one_blas_thread
 from shapedp.learn.solvers.linear.mixing import mechanisms
 from shapedp.learn.tables import CHUNK, InMemory
+from shapedp.numerics.threads import cores
 
 FIRST, FIT, PASS = "fit", "fit, calibration kept", "one pass: clip and Gram"
 BLAS, THREADS, SKETCH = "threaded Gram, BLAS threads", "threaded Gram, a thread per core", "explicit sketch"

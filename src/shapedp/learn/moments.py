@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property, reduce
-from threading import Event, Lock
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ from shapedp.learn.progress import bar
 from shapedp.learn.tables import CHUNK, Table
 from shapedp.numerics.checks import count
 from shapedp.numerics.gram import BLOCK, GramSum, gram_error
+from shapedp.numerics.threads import cores, each
 from shapedp.sensitivity import L2
 
 Floats = NDArray[np.float64]
@@ -127,29 +126,21 @@ def moments(table: Table, bounds: Bounds, *, progress: bool = False, threads: in
         return found
     share = -(-table.records // CHUNK) if table.records else cores()
     workers = min(cores() if threads is None else count("threads", threads), share)
+    parts: list[Partial] = []
     with one_blas_thread(), bar(table.records, " records", progress) as advance:
-        blocks, lock, stop = table.blocks(), Lock(), Event()
 
-        def work() -> Partial:
+        def worker() -> Callable[[tuple[Any, Floats]], None]:
             part = Partial(table.columns, bounds)
-            while not stop.is_set():
-                with lock:
-                    block = next(blocks, None)
-                if block is None:
-                    break
+            parts.append(part)
+
+            def work(block: tuple[Any, Floats]) -> None:
                 part.add(*block)
                 advance(len(block[1]))
-            return part
 
-        if workers == 1:
-            return work().moments()
-        with ThreadPoolExecutor(workers) as pool:
-            tasks = [pool.submit(work) for _ in range(workers)]
-            try:
-                wait(tasks, return_when=FIRST_EXCEPTION)
-            finally:
-                stop.set()
-        return reduce(Partial.merge, [task.result() for task in tasks]).moments()
+            return work
+
+        each(table.blocks(), worker, workers)
+    return reduce(Partial.merge, parts).moments()
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,14 +212,6 @@ def _pull(rows: Floats, features: Floats, square: Floats, radius: float, slack: 
 def most_groups(records: int) -> int:
     """The number of groups that `gram_error` allows for."""
     return records // 64 + 64
-
-
-def cores() -> int:
-    """The cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on this platform
-        return os.cpu_count() or 1
 
 
 @cache

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from shapedp.numerics.threads import cores, each
 
 from .exact import nearest
 from .quantile import QUANTILES, Floats, Quantile
@@ -82,24 +81,12 @@ class _Job:
 
     def _each(self, worker: Callable[[], Callable[[Block], None]], parallel: bool = True) -> None:
         """Run worker() on all blocks, in threads when there are many; a simulation stays in order."""
-        threads = min(_cores(), self.x.size // (8 * _BLOCK)) if parallel else 1
-        blocks, lock = self._blocks(), Lock()
+        threads = min(cores(), self.x.size // (8 * _BLOCK)) if parallel else 1
 
-        def drain() -> None:
-            work = worker()
-            with np.errstate(all="ignore"):
-                while True:
-                    with lock:
-                        block = next(blocks, None)
-                    if block is None:
-                        return
-                    work(block)
+        def quiet() -> Callable[[Block], None]:
+            return np.errstate(all="ignore")(worker())
 
-        if threads < 2:
-            return drain()
-        with ThreadPoolExecutor(threads) as pool:
-            for done in [pool.submit(drain) for _ in range(threads)]:
-                done.result()
+        each(self._blocks(), quiet, threads)
 
     def _blocks(self) -> Iterator[Block]:
         """Cut x into blocks of about _BLOCK elements."""
@@ -267,10 +254,3 @@ def _ratio(scales: Floats, grids: Floats) -> float:
     if ratios.size and not (ratios.min() >= _COARSEST and ratios.max() <= _FINEST):
         raise ValueError("grid must lie between scale / 2^30 and scale * 2^20; grid_for(scale) is the default")
     return float(ratios.max()) if ratios.size else 0.0
-
-
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on this platform
-        return os.cpu_count() or 1
