@@ -138,7 +138,8 @@ def test_folders_and_lists_of_files_are_read_in_order(table, expected, tmp_path)
 
 
 def test_polars(frame, table, expected):
-    polars = pytest.importorskip("polars")
+    import polars
+
     estimator = BaseEstimator()
     found = moments(read_table(estimator, polars.from_arrow(table), "y"), BOUNDS)
     np.testing.assert_array_equal(found.gram, expected)
