@@ -163,10 +163,12 @@ class Risk:
         total = np.zeros((self.order, self.order))
         for x, signs in self._blocks():
             bend = loss.curvature(signs[:, column] * (x @ w))
-            product = (
-                (x.T * bend) @ x if isinstance(x, np.ndarray) else (x.T @ (sparse.diags_array(bend) @ x)).toarray()
-            )
-            total += product
+            if isinstance(x, np.ndarray):
+                bent = bend > 0  # few records, where the loss is flat on both sides of its bend
+                root = x[bent] * np.sqrt(bend[bent])[:, None]
+                total += root.T @ root
+            else:
+                total += (x.T @ (sparse.diags_array(bend) @ x)).toarray()
         total /= self.problem.records
         total[np.diag_indices(self.order)] += self.modulus
         return total
