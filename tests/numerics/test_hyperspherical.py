@@ -10,11 +10,19 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.reference.hyperspherical import worst
 
-from shapedp.numerics.hyperspherical import PIECE, from_angles, published_angles, to_angles
+from shapedp.numerics import hyperspherical
+from shapedp.numerics.hyperspherical import PIECE, SPAN, from_angles, published_angles, to_angles
 
 
 def _there_and_back(x):
     return from_angles(*to_angles(x))
+
+
+@pytest.fixture(params=[None, 30_000], ids=["whole", "in spans"])
+def cut(request, monkeypatch):
+    """Vectors in one go, and cut into spans."""
+    if request.param:
+        monkeypatch.setattr(hyperspherical, "SPAN", request.param)
 
 
 @pytest.mark.parametrize("d", [2, 3, 63, 64, 65, 1023, 4096, PIECE, PIECE + 1, PIECE + 2, 3 * PIECE + 17, 10**6])
@@ -32,7 +40,7 @@ def test_round_trip_in_ten_million_dimensions():
 
 
 @pytest.mark.parametrize("kind", ["heavy", "sparse", "graded", "growing", "huge", "tiny", "tail of zeros", "ones"])
-def test_round_trip_of_odd_vectors(kind):
+def test_round_trip_of_odd_vectors(kind, cut):
     rng, d = np.random.default_rng(1), 200_000
     x = {
         "heavy": lambda: rng.standard_t(2, size=d),
@@ -54,7 +62,7 @@ def test_round_trip_of_odd_vectors(kind):
 
 @pytest.mark.parametrize("sd", [0.1, 1.0])
 @pytest.mark.parametrize("norm", [1.0, 1e300, 1e-200, -3.0])
-def test_noisy_angles_in_a_million_dimensions(sd, norm):
+def test_noisy_angles_in_a_million_dimensions(sd, norm, cut):
     rng = np.random.default_rng(7)
     _, angles = to_angles(rng.normal(size=10**6))
     angles += rng.normal(size=angles.size) * sd
@@ -64,7 +72,7 @@ def test_noisy_angles_in_a_million_dimensions(sd, norm):
     assert 100 < seen < 10**6  # a plain product is zero, or a subnormal, long before the end
 
 
-def test_small_angle_noise_in_a_million_dimensions():
+def test_small_angle_noise_in_a_million_dimensions(cut):
     rng = np.random.default_rng(8)
     norm, angles = to_angles(rng.normal(size=10**6))
     angles += rng.normal(size=angles.size) * 0.01
@@ -73,6 +81,36 @@ def test_small_angle_noise_in_a_million_dimensions():
     radius = np.multiply.accumulate(np.concatenate([[norm], np.cos(wide)]))
     exact = radius * np.append(np.sin(wide), np.longdouble(1))
     assert float(np.abs(x / exact - 1).max()) < 1e-12
+
+
+def test_the_same_bits_whatever_the_number_of_cores(monkeypatch):
+    x = np.random.default_rng(3).normal(size=3 * SPAN + 5)
+    found = []
+    for n in (1, 3):
+        monkeypatch.setattr(hyperspherical, "cores", lambda n=n: n)
+        norm, angles = to_angles(x)
+        found.append((norm, angles, from_angles(norm, angles)))
+    for one, three in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, three)
+
+
+@pytest.mark.parametrize("norm", [0.0, -2.5, 1e308, 5e-324])
+def test_norms_of_any_size_in_spans(norm, monkeypatch):
+    angles = np.random.default_rng(4).normal(size=5000) * 0.3
+    whole = from_angles(norm, angles)
+    monkeypatch.setattr(hyperspherical, "SPAN", 700)
+    np.testing.assert_allclose(from_angles(norm, angles), whole, rtol=1e-12, atol=1e-322)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("place", [0, 1500, 4999])
+def test_a_number_that_is_none_is_refused_in_any_span(bad, place, monkeypatch):
+    monkeypatch.setattr(hyperspherical, "SPAN", 700)
+    values = np.ones(5000)
+    values[place] = bad
+    for call in (lambda: to_angles(values), lambda: from_angles(1.0, values)):
+        with pytest.raises(ValueError, match="finite"):
+            call()
 
 
 @pytest.mark.slow

@@ -7,28 +7,29 @@ A vector x of length d is its norm r and d - 1 angles theta_z; what is stored is
     x_z = r cos(a_1) ... cos(a_(z-1)) sin(a_z), x_d = r cos(a_1) ... cos(a_(d-1))
 
 Angles of long vectors lie near pi/2, where theta_z loses digits that a_z keeps. A zero vector has all a_z = 0.
-Each way is one pass in pieces that stay in cache. Forward, tails are sums of squares from the end. Backward,
-x_z = tan(a_z) R_(z+1) where log |R| is a running sum of -log(1 + tan^2)/2, its exponent carried apart.
+Each way works in pieces that stay in cache. Forward, tails are sums of squares from the end. Backward,
+x_z = tan(a_z) R_(z+1) where log |R| is a running sum of -log(1 + tan^2)/2, its exponent carried apart. Long vectors
+are cut into spans for the cores: forward, the tail of a span comes from the squares alone; backward, a span starts
+from a power of two and is scaled to where the one before it ended. The cuts do not depend on the number of cores.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.numerics.checks import finite, numeric
+from shapedp.numerics.running import later_sums, padded, sums_up_to
+from shapedp.numerics.threads import cores, each
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 PIECE = 2**16  # numbers at a time
-_GROUP = 8
-_PRODUCT = 2**12  # rows of a matrix product: BLAS keeps one of this size on one thread
-_LATER = np.tril(np.ones((_GROUP, _GROUP)), -1)
-_UP_TO = np.triu(np.ones((_GROUP, _GROUP)))
+SPAN = 16 * PIECE  # numbers of one vector for one thread
 _LN2_HIGH = float.fromhex("0x1.62e42fefa3800p-1")  # 42 bits, so that its product with an exponent is exact
 _LN2_LOW = float.fromhex("0x1.ef35793c76730p-45")
 _SMALL, _LARGE = 1e-140, 1e145  # tails between these have squares that neither vanish nor overflow
@@ -47,9 +48,18 @@ def to_angles(x: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
     rows = array.reshape(-1, d)
     angles = np.empty((len(rows), d - 1), dtype=array.dtype)
     norm = np.empty(len(rows))
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        for some in _panels(len(rows), d - 1):
-            norm[some] = _forward(rows[some], angles[some])
+    with _quiet():
+        if d - 1 > SPAN:
+            for i in range(len(rows)):
+                norm[i] = _forward_spans(rows[i : i + 1], angles[i : i + 1])
+        else:
+
+            def convert(some: slice) -> None:
+                ends = np.abs(rows[some, -1].astype(np.float64))
+                norm[some] = _forward(rows[some, :-1], angles[some], ends)
+
+            _each(_panels(len(rows), d - 1), convert, rows.size)
+        np.arctan2(rows[:, -2] + 0.0, rows[:, -1] + 0.0, out=angles[:, -1])
         lengths = norm.astype(array.dtype)  # infinite where a float32 does not hold it
     if not np.isfinite(norm).all():
         finite("x", array)
@@ -68,9 +78,16 @@ def from_angles(norm: ArrayLike, angles: ArrayLike) -> NDArray[Any]:
     m = array.shape[-1]
     rows = array.reshape(-1, m)
     x = np.empty((len(rows), m + 1), dtype=array.dtype)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        for some in _panels(len(rows), m):
-            _backward(lengths[some], rows[some], x[some])
+    with _quiet():
+        if m > SPAN:
+            for i in range(len(rows)):
+                _backward_spans(float(lengths[i]), rows[i : i + 1], x[i : i + 1])
+        else:
+
+            def convert(some: slice) -> None:
+                x[some, -1] = np.ldexp(*_backward(*np.frexp(lengths[some]), rows[some], x[some, :-1]))
+
+            _each(_panels(len(rows), m), convert, rows.size)
     if not np.isfinite(x[:, -1]).all():
         finite("angles", array)
     return x.reshape(*array.shape[:-1], m + 1)
@@ -91,73 +108,74 @@ def _table(name: str, values: ArrayLike, least: int) -> NDArray[Any]:
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
+def _quiet() -> np.errstate:
+    return np.errstate(over="ignore", under="ignore", invalid="ignore")
+
+
+def _each(items: Iterable[Any], work: Callable[[Any], None], size: int) -> None:
+    """Work on every item, in threads where there is much to do."""
+    each(items, lambda: _quiet()(work), min(cores(), size // (4 * PIECE)))
+
+
+def _spans(width: int) -> list[slice]:
+    return [slice(start, min(start + SPAN, width)) for start in range(0, width, SPAN)]
+
+
 def _panels(n: int, width: int) -> Iterator[slice]:
     """Some rows at a time: short vectors share a piece."""
-    step = max(1, PIECE // _padded(min(width, PIECE)))
+    step = max(1, PIECE // padded(min(width, PIECE)))
     return (slice(i, i + step) for i in range(0, n, step))
-
-
-def _padded(width: int) -> int:
-    """Widths from 64 on are padded to a multiple of 64, so that sums run by groups of groups."""
-    return width if width < _GROUP**2 else -(-width // _GROUP**2) * _GROUP**2
 
 
 def _pieces(width: int) -> list[tuple[int, int]]:
     return [(start, min(start + PIECE, width)) for start in range(0, width, PIECE)]
 
 
-def _by_groups(width: int) -> bool:
-    """Whether sums of a row this long run by matrix products over groups: a plain running sum waits for each add."""
-    return width >= 1024 and width % _GROUP == 0
+def _forward_spans(x: NDArray[Any], angles: NDArray[Any]) -> float:
+    """The same for one long row, span by span; the norm is returned."""
+    spans = _spans(angles.shape[1])
+    norms = np.empty(len(spans) + 1)
+    norms[-1] = abs(float(x[0, -1]))
+
+    def measure(i: int) -> None:
+        norms[i] = _norm(x[0, spans[i]])
+
+    def convert(i: int) -> None:
+        _forward(x[:, spans[i]], angles[:, spans[i]], tails[i + 1 : i + 2])
+
+    _each(range(len(spans)), measure, x.size)
+    if ((norms > _SMALL) & (norms < _LARGE)).all():
+        tails = np.sqrt(np.add.accumulate(np.square(norms[::-1])))[::-1]
+    else:
+        tails = np.hypot.accumulate(norms[::-1])[::-1]
+    _each(range(len(spans)), convert, x.size)
+    return float(tails[0])
 
 
-def _in_groups(values: Floats, matrix: Floats, out: Floats) -> tuple[Floats, Floats]:
-    """Each group of 8 times a matrix into out; values and out as groups. Products small enough for one thread."""
-    groups, inner = values.reshape(-1, _GROUP), out.reshape(-1, _GROUP)
-    for i in range(0, len(groups), _PRODUCT):
-        np.matmul(groups[i : i + _PRODUCT], matrix, out=inner[i : i + _PRODUCT])
-    return groups, inner
+def _norm(x: NDArray[Any]) -> float:
+    """The norm of one span."""
+    pieces = [x[start:end].astype(np.float64, copy=False) for start, end in _pieces(len(x))]
+    squares = sum(float(np.square(piece).sum()) for piece in pieces)
+    if _SMALL**2 < squares < _LARGE**2:
+        return math.sqrt(squares)
+    largest = max(float(np.abs(piece).max()) for piece in pieces)
+    if not 0 < largest < math.inf:
+        return largest  # nothing, or no number
+    return largest * math.sqrt(sum(float(np.square(piece / largest).sum()) for piece in pieces))
 
 
-def _later_sums(values: Floats, start: Floats, out: Floats) -> Floats:
-    """out_i = start + the sum of values after i, row by row; start + the sums of whole rows are returned."""
-    if not _by_groups(values.shape[1]):
-        out[:, -1] = start
-        np.add.accumulate(values[:, :0:-1], axis=1, out=out[:, -2::-1])
-        out[:, :-1] += start[:, None]
-        return np.asarray(out[:, 0] + values[:, 0])
-    groups, inner = _in_groups(values, _LATER, out)
-    totals = (inner[:, 0] + groups[:, 0]).reshape(len(values), -1)
-    after = np.empty_like(totals)
-    whole = _later_sums(totals, start, after)
-    np.add(out, np.repeat(after, _GROUP, axis=1), out=out)
-    return whole
+def _forward(x: NDArray[Any], angles: NDArray[Any], tail: Floats) -> Floats:
+    """Fill the angles of some rows from the last piece to the first, given the norms of what follows them.
 
-
-def _sums_up_to(values: Floats, factor: float, out: Floats) -> None:
-    """out_i = factor times the sum of values up to and with i, row by row."""
-    if not _by_groups(values.shape[1]):
-        np.add.accumulate(values, axis=1, out=out)
-        out *= factor
-        return
-    _, inner = _in_groups(values, _UP_TO * factor, out)
-    totals = inner[:, -1].reshape(len(values), -1)
-    before = np.empty_like(totals)
-    _sums_up_to(totals, 1.0, before)
-    np.subtract(before, totals, out=before)
-    np.add(out, np.repeat(before, _GROUP, axis=1), out=out)
-
-
-def _forward(x: NDArray[Any], angles: NDArray[Any]) -> Floats:
-    """Fill the angles of some rows from the last piece to the first; the norms are returned."""
+    The norms of the rows with what follows are returned.
+    """
     n, m = angles.shape
-    size = _padded(min(m, PIECE))
+    size = padded(min(m, PIECE))
     squares, tails = np.zeros((2, n, size))
-    tail = np.abs(x[:, -1].astype(np.float64))
     for start, end in reversed(_pieces(m)):
         width = end - start
         piece, out = x[:, start:end], angles[:, start:end]
-        used = _padded(width)
+        used = padded(width)
         square, after = (_part(scratch, used) for scratch in (squares, tails))
         square[:, width:] = 0.0
         np.multiply(piece, piece, out=square[:, :width], dtype=np.float64)
@@ -168,7 +186,6 @@ def _forward(x: NDArray[Any], angles: NDArray[Any]) -> Floats:
         else:
             np.arctan2(piece, lengths, out=out, casting="same_kind")
         tail = total
-    np.arctan2(x[:, -2] + 0.0, x[:, -1] + 0.0, out=angles[:, -1])
     return tail
 
 
@@ -181,7 +198,7 @@ def _tails(piece: NDArray[Any], square: Floats, after: Floats, tail: Floats) -> 
     """The norm of everything after each element of a piece, and that of the piece with all after it."""
     width = piece.shape[1]
     if _summable(piece, square, tail):
-        whole = _later_sums(square, tail * tail, after)
+        whole = later_sums(square, tail * tail, after)
         if whole.max() < _LARGE**2:
             lengths = after[:, :width]
             return np.sqrt(lengths, out=lengths), np.sqrt(whole)
@@ -201,23 +218,53 @@ def _summable(piece: NDArray[Any], square: Floats, tail: Floats) -> bool:
     return not ((square[:, : piece.shape[1]] < _SMALL**2) & (piece != 0)).any()
 
 
-def _backward(norm: Floats, angles: NDArray[Any], x: NDArray[Any]) -> None:
-    """Fill some rows from the first piece to the last."""
+def _backward_spans(norm: float, angles: NDArray[Any], x: NDArray[Any]) -> None:
+    """The same for one long row, span by span, each from a power of two not below the norm, then scaled."""
+    spans = _spans(angles.shape[1])
+    mantissa, exponent = math.frexp(norm)
+    start = min(exponent + 1, 1023)
+    factors, shifts = np.empty(len(spans)), np.empty(len(spans), dtype=np.int64)
+
+    def convert(i: int) -> None:
+        end = _backward(np.array([0.5]), np.array([start]), angles[:, spans[i]], x[:, spans[i]])
+        factors[i], shifts[i] = 2 * end[0][0], end[1][0] - start
+
+    def scale(i: int) -> None:
+        part = x[:, spans[i]]
+        np.multiply(part, 2 * mantissas[i], out=part)
+        np.ldexp(part, max(exponents[i] - start, -(2**30)), out=part)
+
+    _each(range(len(spans)), convert, x.size)
+    mantissas, exponents = [mantissa], [exponent]
+    for factor, shift in zip(factors.tolist(), shifts.tolist(), strict=True):
+        mantissa, more = math.frexp(mantissas[-1] * factor)
+        mantissas.append(mantissa)
+        exponents.append(exponents[-1] + more + shift)
+    _each(range(len(spans)), scale, x.size)
+    x[:, -1] = np.ldexp(mantissas[-1], max(exponents[-1], -(2**30)))
+
+
+def _backward(
+    mantissa: Floats, exponent: NDArray[Any], angles: NDArray[Any], x: NDArray[Any]
+) -> tuple[Floats, NDArray[Any]]:
+    """Fill some rows from the first piece to the last, given the tails before them, r = mantissa 2^exponent.
+
+    The tails after them are returned.
+    """
     n, m = angles.shape
-    size = _padded(min(m, PIECE))
+    size = padded(min(m, PIECE))
     slopes, squares, logs = np.zeros((3, n, size))
-    mantissa, exponent = np.frexp(norm)
     for start, end in _pieces(m):
         width = end - start
         piece, out = angles[:, start:end], x[:, start:end]
-        used = _padded(width)
+        used = padded(width)
         slope, square, log = (_part(scratch, used) for scratch in (slopes, squares, logs))
         slope[:, width:] = 0.0
         np.tan(piece, out=slope[:, :width], dtype=np.float64)
         turned = _turns(piece, slope)
         np.multiply(slope, slope, out=square)
         np.log1p(square, out=square)
-        _sums_up_to(square, -0.5, log)
+        sums_up_to(square, -0.5, log)
         factor, shift = _split(log[:, width - 1])
         _multiply(slope[:, :width], log[:, :width], mantissa, exponent, out)
         if turned is not None:
@@ -227,12 +274,11 @@ def _backward(norm: Floats, angles: NDArray[Any], x: NDArray[Any]) -> None:
         mantissa, more = np.frexp(mantissa * factor)
         exponent = exponent + more + shift
         if not np.isfinite(mantissa).all():
-            x[:, -1] = np.nan
-            return
+            return np.full_like(mantissa, np.nan), exponent
         if not mantissa.any() or exponent[mantissa != 0].max() < -1200:
             x[:, end:] = 0.0
-            return
-    x[:, -1] = np.ldexp(mantissa, exponent)
+            return mantissa, exponent
+    return mantissa, exponent
 
 
 def _split(log: Floats) -> tuple[Floats, NDArray[np.int64]]:
