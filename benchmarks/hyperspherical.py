@@ -41,7 +41,7 @@ def run(quick: bool) -> Result:
         NOISY: lambda: from_angles(norm, noisy),
         PLAIN: _plain(x),
     }
-    result = Result("hyperspherical", what=f"hyperspherical coordinates of {d:g} numbers, one thread")
+    result = Result("hyperspherical", what=f"hyperspherical coordinates of {d:g} numbers")
     result.timings = measure(cases, rounds=5 if quick else 15)
     there = ratio(result.timings, FORTH, COPY)
     back = ratio(result.timings, BACK, COPY)
@@ -54,5 +54,5 @@ def run(quick: bool) -> Result:
     result.notes.append(
         "Both conversions allocate what they return, as x.copy() does; the other copy writes into memory at hand."
     )
-    result.notes.append("Nothing compiled: numpy on pieces of 65536 numbers, running sums as small matrix products.")
+    result.notes.append("Nothing compiled: numpy on pieces of 65536 numbers, running sums as small matrix products, a thread per core.")
     return result
