@@ -54,5 +54,7 @@ def run(quick: bool) -> Result:
     result.notes.append(
         "Both conversions allocate what they return, as x.copy() does; the other copy writes into memory at hand."
     )
-    result.notes.append("Nothing compiled: numpy on pieces of 65536 numbers, running sums as small matrix products, a thread per core.")
+    result.notes.append(
+        "Nothing compiled: numpy on pieces of 65536 numbers, running sums as small matrix products, a thread per core."
+    )
     return result
