@@ -1,6 +1,6 @@
 """Features of two classes of images for the mixing study: fixed random ones, and those of a network trained with DP.
 
-    python experiments/erm/erm_features.py Fashion-MNIST MNIST     (trains the networks; a GPU is used where there is one)
+    python experiments/erm/erm_features.py Fashion-MNIST MNIST     (trains the networks, on a GPU if there is one)
 
 The network is the mixing paper's (appendix J.2): two convolutions with pooling down to 64 maps, a layer of 128 units,
 the logits; clip 4, 20 epochs, batches of 500, Adam at 0.001 (as in Guo et al. 2020, whose setting the paper takes).
