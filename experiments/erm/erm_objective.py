@@ -2,39 +2,41 @@
 
 The published variants follow the hyper-parameter-free settings of Iyengar et al. 2019, which the paper adopts:
 epsilon_1 = 0.99 epsilon, epsilon_3 = max(epsilon_1/2, epsilon_1 - 0.99), Lambda = r beta/(epsilon_1 - epsilon_3) with
-r = 2, gamma = 1/n^2, delta split alike (setting ours where the paper differs from itself). "exact Gaussian" is
-`objective.mechanism` at the Lambda it chooses. The l2 error is the distance to the minimum of the same objective
-without noise (setting ours).
+r = 2, gamma = 1/n^2, delta split alike (setting ours where the paper differs from itself). "exact Gaussian" and
+"exact radial" are `objective.mechanism` at the Lambda it chooses. The l2 error is the distance to the minimum of the
+same objective without noise (setting ours). All linear terms of one Lambda are minimised together.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from erm_output import LOSSES, QUICK, Row, _margins, problem_of
+from erm_output import LOSSES, QUICK, REPEATS, Row, Tally, margins, problem_of
 
-from shapedp.learn.losses import MarginLoss
 from shapedp.learn.solvers.erm import objective
 from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
-from shapedp.learn.solvers.linear.problem import Draws
+from shapedp.mechanisms.objective import farthest, fine_draw
 from shapedp.noise import Gaussian
 from shapedp.noise.radial import chi
 from shapedp.numerics.convex import least_tolerance, minimum
 from shapedp.privacy import GaussianLoss
+from shapedp.privacy.losses.radial import RadialLoss
 from shapedp.recipes.product_noise import calibrated
 from shapedp.sampling import source
 
 EPSILONS = (1e-2, 1e-1, 1.0, 10.0)
-VARIANTS = ("classic", "analytic", "product", "exact Gaussian")
+PUBLISHED = ("classic", "analytic", "product")
+VARIANTS = (*PUBLISHED, "exact Gaussian", "exact radial")
 LABELS = {
     "classic": "AMP, classic Gaussian",
     "analytic": "AMP, analytic Gaussian",
     "product": "AMP, product noise, REFUTED",
     "exact Gaussian": "exact accounting, Gaussian",
+    "exact radial": "exact accounting, best radial",
 }
 
 
@@ -66,30 +68,63 @@ def published(problem: Problem, variant: str) -> tuple[Problem, Any, Any]:
     )
 
 
-def weights(problem: Problem, records: Records, variant: str, rng: np.random.Generator) -> tuple[Problem, np.ndarray]:
-    """The problem that was solved and one private model."""
-    if variant == "exact Gaussian":
-        fixed = replace(problem, regularization=objective.default_regularization(problem))
-        made = objective.mechanism(fixed, "gaussian")
-        return fixed, objective.solve(fixed, records, made, Draws(rng))
-    fixed, one, two = published(problem, variant)
-    randomness, shape, n = source(rng), (problem.order, problem.problems), problem.records
-    b = one.add_to(np.zeros(one.dim), randomness).reshape(shape)
-    risk = Risk(fixed, records, b / n, float(np.linalg.norm(b)) / n)
-    near = max(n**-2.0 / fixed.regularization, 2 * least_tolerance(risk))
-    return fixed, two.add_to(minimum(risk, near).reshape(-1), randomness).reshape(shape)
+Draw = tuple[Problem, dict[str, tuple[np.ndarray, Any]], float, float]
+
+
+def drawn(problem: Problem, rng: np.random.Generator) -> tuple[Draw, Draw]:
+    """The two objectives, as published and exactly accounted, with the linear term and second law of each variant.
+
+    The last two numbers bound the linear terms and the distance to the minimum.
+    """
+    randomness, n = source(rng), problem.records
+    terms = {}
+    for variant in PUBLISHED:
+        fixed, one, two = published(problem, variant)
+        terms[variant] = (one.add_to(np.zeros(one.dim), randomness) / n, two)
+    tilt = max(float(np.linalg.norm(b)) for b, _ in terms.values())
+    near = max(n**-2.0 / fixed.regularization, 2 * least_tolerance(Risk(fixed, tilt=tilt)))
+    exact, made = accounted(problem)
+    both = {variant: (fine_draw(one.law, randomness) / n, one.output_law) for variant, one in made.items()}
+    laws = [one.law for one in made.values()]
+    return (
+        (fixed, terms, tilt, near),
+        (exact, both, max(map(farthest, laws)) / n, max(objective.tolerance(exact, law) for law in laws)),
+    )
+
+
+def accounted(problem: Problem) -> tuple[Problem, dict[str, objective.ObjectivePerturbation]]:
+    """The problem with the Lambda of the exact accounting; Gaussian noise, and the best radial law (it may be that)."""
+    fixed = replace(problem, regularization=objective.default_regularization(problem))
+    gaussian = objective.mechanism(fixed, "gaussian")
+    radial = objective.mechanism(fixed, "radial")
+    best = min(radial, gaussian, key=lambda made: made.law.second_moment)
+    return fixed, {"exact Gaussian": gaussian, "exact radial": best}
+
+
+def solved(draw: Draw, records: Records, rng: np.random.Generator) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """The minimum without noise and the private model of each variant, all minimised in one run."""
+    problem, terms, tilt, near = draw
+    count = problem.problems * (1 + len(terms))
+    blocks = [b.reshape(problem.order, problem.problems) for b, _ in terms.values()]
+    linear = np.concatenate([np.zeros((problem.order, problem.problems)), *blocks], axis=1)
+    together = Records(records.x, np.tile(records.signs, 1 + len(terms)))
+    found = minimum(Risk(replace(problem, problems=count), together, linear, tilt), near)
+    plain, *rest = np.split(found, 1 + len(terms), axis=1)
+    randomness = source(rng)
+    noisy = {
+        variant: np.asarray(law.add_to(best.reshape(-1), randomness)).reshape(plain.shape)
+        for best, (variant, (_, law)) in zip(rest, terms.items(), strict=True)
+    }
+    return plain, noisy
 
 
 def verdict(problem: Problem, variant: str) -> tuple[str, float]:
     """What the exact loss of the variant says; product noise by that of its n_1 as additive noise (Lemma 8)."""
-    if variant == "exact Gaussian":
-        fixed = replace(problem, regularization=objective.default_regularization(problem))
-        certificate = objective.mechanism(fixed, "gaussian").certificate
+    if variant not in PUBLISHED:
+        certificate = accounted(problem)[1][variant].certificate
         return certificate.verdict, certificate.bracket.upper
     fixed, one, _ = published(problem, variant)
     if variant == "product":
-        from shapedp.privacy.losses.radial import RadialLoss
-
         radius = 2 * math.sqrt(problem.problems)
         shown = RadialLoss(one.dim, one.a, one.b, radius / one.scale).delta(problem.epsilon).lower
         return ("refuted" if shown > problem.delta else "undecided"), shown
@@ -97,63 +132,35 @@ def verdict(problem: Problem, variant: str) -> tuple[str, float]:
     return certificate.verdict, certificate.bracket.upper
 
 
-def study(data: Any, loss: MarginLoss, *, epsilons: tuple[float, ...], repeats: int, draws: int) -> Iterator[Row]:
-    """Rows for one data set."""
-    from erm_sets import scores
-
-    found: dict[tuple[float, str], list[tuple[float, float, float]]] = {}
-    verdicts: dict[tuple[float, str], tuple[str, float]] = {}
+def study(data: Any, losses: tuple[str, ...], *, epsilons: tuple[float, ...], repeats: int) -> Iterator[list[Row]]:
+    """Rows of one data set after each split, one draw of every noise per split."""
+    tally = Tally(data.name)
     for seed, (records, test, y) in enumerate(data.splits(repeats)):
-        rng = np.random.default_rng(2000 + seed)
-        for epsilon in epsilons:
-            problem = problem_of(data, records, loss, epsilon)
-            for variant in VARIANTS:
-                best = None
-                for _ in range(draws):
-                    fixed, noisy = weights(problem, records, variant, rng)
-                    if best is None:
-                        plain = Risk(fixed, records)
-                        best = minimum(plain, max(1e-6, 2 * least_tolerance(plain)))
-                        verdicts.setdefault((epsilon, variant), verdict(problem, variant))
-                    away = float(np.linalg.norm(noisy - best))
-                    found.setdefault((epsilon, variant), []).append((*scores(_margins(test, noisy), y), away))
-    for (epsilon, variant), values in found.items():
-        accuracy, wrong, error = np.array(values).T
-        yield Row(
-            data.name,
-            epsilon,
-            variant,
-            float(accuracy.mean()),
-            float(accuracy.std(ddof=1)) if len(accuracy) > 1 else 0.0,
-            float(error.mean()),
-            math.nan,
-            float(wrong.mean()),
-            float(wrong.std(ddof=1)) if len(wrong) > 1 else 0.0,
-            *verdicts[epsilon, variant],
-            len(values),
-        )
+        for loss in losses:
+            rng = np.random.default_rng(2000 + seed)
+            for epsilon in epsilons:
+                problem = problem_of(data, records, LOSSES[loss], epsilon)
+                for draw in drawn(problem, rng):
+                    plain, models = solved(draw, records, rng)
+                    for (variant, one), scored in zip(
+                        models.items(), margins(test, list(models.values())), strict=True
+                    ):
+                        key = (loss, epsilon, variant)
+                        if key not in tally.facts:
+                            tally.facts[key] = (math.nan, *verdict(problem, variant))
+                        tally.add(key, scored, y, float(np.linalg.norm(one - plain)))
+        tally.splits += 1
+        yield tally.rows()
 
 
-# Every draw is a fit of its own: MNIST and Synthetic-H have 10,000 rows and one split (setting ours).
-MOST = 10_000
-SIZES = {"MNIST": (1, 3), "Synthetic-H": (1, 2)}
-SIZE = (3, 3)
+MOST = 10_000  # rows of MNIST and Synthetic-H: every draw is a fit of its own (setting ours)
 
 
-def run(
-    loss: str, names: tuple[str, ...], full: bool, advance: Callable[[int, int, str], None]
-) -> tuple[list[Row], list[str]]:
-    """Rows of all sets, and the names of those whose data are not at hand."""
+def run(losses: tuple[str, ...], name: str, full: bool, repeats: int = REPEATS) -> Iterator[list[Row]]:
+    """Rows of a set after each split; none where its data are not at hand."""
     from erm_sets import load
 
-    rows: list[Row] = []
-    absent: list[str] = []
-    for done, name in enumerate(names):
-        data = load(name, MOST if full else QUICK)
-        if data is None:
-            absent.append(name)
-            continue
-        repeats, draws = SIZES.get(name, SIZE) if full else (1, 2)
-        rows += study(data, LOSSES[loss], epsilons=EPSILONS if full else (0.1, 1.0), repeats=repeats, draws=draws)
-        advance(done + 1, len(names), name)
-    return rows, absent
+    data = load(name, MOST if full else QUICK)
+    if data is None:
+        return
+    yield from study(data, losses, epsilons=EPSILONS if full else (0.1, 1.0), repeats=repeats if full else 2)

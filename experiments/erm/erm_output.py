@@ -1,14 +1,12 @@
 """Output perturbation on every data set: one exact minimum per split, many draws of each noise.
 
-    SHAPEDP_DATA=... python experiments/erm/erm_output.py [--full] [--loss huber] [--sets Adult,MNIST]
-
 Neighbours replace a record; one-vs-rest problems are accounted jointly. delta = 1e-5, as the tables need it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,6 +35,7 @@ LOSSES: dict[str, MarginLoss] = {"logistic": Logistic(), "huber": HuberHinge(0.1
 class Row:
     """One noise at one epsilon: means over splits and draws, standard deviations, and what the certificate says."""
 
+    loss: str
     dataset: str
     epsilon: float
     noise: str
@@ -48,7 +47,38 @@ class Row:
     false_positives_sd: float
     verdict: str
     exact_delta: float
+    splits: int
     runs: int
+
+
+class Tally:
+    """(accuracy, false positives, l2 error) of every run, by loss, epsilon and noise."""
+
+    def __init__(self, dataset: str) -> None:
+        self.dataset, self.splits = dataset, 0
+        self.values: dict[tuple[str, float, str], list[tuple[float, float, float]]] = {}
+        self.facts: dict[tuple[str, float, str], tuple[float, str, float]] = {}
+
+    def add(self, key: tuple[str, float, str], margins: np.ndarray, y: np.ndarray, error: float) -> None:
+        """One run."""
+        from erm_sets import scores
+
+        self.values.setdefault(key, []).append((*scores(margins, y), error))
+
+    def rows(self) -> list[Row]:
+        """What all runs so far say; `facts` holds the expected error, the verdict and delta."""
+        found = []
+        for key, values in self.values.items():
+            loss, epsilon, noise = key
+            accuracy, wrong, error = np.array(values).T
+            spread = [float(part.std(ddof=1)) if len(values) > 1 else 0.0 for part in (accuracy, wrong)]
+            means = [float(part.mean()) for part in (accuracy, wrong, error)]
+            expected, verdict, delta = self.facts[key]
+            found.append(
+                Row(loss, self.dataset, epsilon, noise, means[0], spread[0], means[2], expected, means[1], spread[1],
+                    verdict, delta, self.splits, len(values))
+            )  # fmt: skip
+        return found
 
 
 def problem_of(data: Any, records: Records, loss: MarginLoss, epsilon: float) -> Problem:
@@ -59,75 +89,63 @@ def problem_of(data: Any, records: Records, loss: MarginLoss, epsilon: float) ->
 
 
 def study(
-    data: Any, loss: MarginLoss, *, epsilons: tuple[float, ...], noises: tuple[str, ...], repeats: int, draws: int
-) -> Iterator[Row]:
-    """Rows for one data set; the row of epsilon = infinity is the model without noise."""
-    from erm_sets import scores
+    data: Any,
+    losses: tuple[str, ...],
+    *,
+    epsilons: tuple[float, ...],
+    noises: tuple[str, ...],
+    repeats: int,
+    draws: int,
+) -> Iterator[list[Row]]:
+    """Rows of one data set after each split; those of epsilon = infinity are without noise.
 
-    found: dict[tuple[float, str], list[tuple[float, float, float]]] = {}
-    mechanisms: dict[tuple[float, str], Any] = {}
+    A split is drawn once for all losses, its minimum found once for all noises, and all draws of one noise are
+    scored in one product.
+    """
+    tally = Tally(data.name)
     for seed, (records, test, y) in enumerate(data.splits(repeats)):
-        problem = problem_of(data, records, loss, 1.0)
-        best = output.optimum(problem, records)
-        found.setdefault((math.inf, "none"), []).append((*scores(_margins(test, best), y), 0.0))
-        rng = np.random.default_rng(1000 + seed)
-        for epsilon in epsilons:
-            for noise in noises:
-                if noise == "radial" and not any(math.isclose(epsilon, at) for at in DECADES):
-                    continue
-                asked = replace(problem, epsilon=epsilon)
-                key = (epsilon, noise)
-                mechanisms[key] = additive(noise, output.sensitivity(asked), asked.dim, epsilon, DELTA, "replace")
-                for _ in range(draws):
-                    value = np.asarray(mechanisms[key].release(best.reshape(-1), rng=rng, unsafe=True).value)
-                    noisy = value.reshape(best.shape)
-                    away = float(np.linalg.norm(noisy - best))
-                    found.setdefault(key, []).append((*scores(_margins(test, noisy), y), away))
-    for (epsilon, noise), values in found.items():
-        accuracy, wrong, error = np.array(values).T
-        made = mechanisms.get((epsilon, noise))
-        yield Row(
-            data.name,
-            epsilon,
-            noise,
-            float(accuracy.mean()),
-            float(accuracy.std(ddof=1)) if len(accuracy) > 1 else 0.0,
-            float(error.mean()),
-            0.0 if made is None else math.sqrt(made.expected_squared_error),
-            float(wrong.mean()),
-            float(wrong.std(ddof=1)) if len(wrong) > 1 else 0.0,
-            "none" if made is None else made.certificate.verdict,
-            0.0 if made is None else made.certificate.bracket.lower,
-            len(values),
-        )
+        for loss in losses:
+            problem = problem_of(data, records, LOSSES[loss], 1.0)
+            best = output.optimum(problem, records)
+            tally.add((loss, math.inf, "none"), margins(test, [best])[0], y, 0.0)
+            tally.facts[loss, math.inf, "none"] = (0.0, "none", 0.0)
+            rng = np.random.default_rng(1000 + seed)
+            for epsilon in epsilons:
+                for noise in noises:
+                    if noise == "radial" and not any(math.isclose(epsilon, at) for at in DECADES):
+                        continue
+                    asked = replace(problem, epsilon=epsilon)
+                    made = additive(noise, output.sensitivity(asked), asked.dim, epsilon, DELTA, "replace")
+                    released = [made.release(best.reshape(-1), rng=rng, unsafe=True).value for _ in range(draws)]
+                    noisy = [np.asarray(value).reshape(best.shape) for value in released]
+                    key, certificate = (loss, epsilon, noise), made.certificate
+                    expected = math.sqrt(made.expected_squared_error)
+                    tally.facts[key] = (expected, certificate.verdict, certificate.bracket.lower)
+                    for one, scored in zip(noisy, margins(test, noisy), strict=True):
+                        tally.add(key, scored, y, float(np.linalg.norm(one - best)))
+        tally.splits += 1
+        yield tally.rows()
 
 
-def _margins(x: Any, w: np.ndarray) -> np.ndarray:
-    return np.asarray(x @ (w if not isinstance(x, np.ndarray) else w.astype(x.dtype)))
+def margins(x: Any, models: list[np.ndarray]) -> list[np.ndarray]:
+    """x @ w of several models in one product, in the precision of x."""
+    together = np.concatenate(models, axis=1)
+    found = np.asarray(x @ (together.astype(x.dtype) if isinstance(x, np.ndarray) else together))
+    return np.split(found, len(models), axis=1)
 
 
-# Sizes of a run: (splits, draws per split). MNIST and Synthetic-H have fewer splits than the paper's 10 (setting ours).
-SIZES = {"MNIST": (2, 5), "Synthetic-H": (1, 10)}
-SIZE = (10, 10)
+REPEATS = DRAWS = 10  # splits, as in the paper, and draws of each noise per split
 QUICK = 2_000
 
 
-def run(
-    loss: str, names: tuple[str, ...], full: bool, advance: Callable[[int, int, str], None]
-) -> tuple[list[Row], list[str]]:
-    """Rows of all sets, and the names of those whose data are not at hand."""
+def run(losses: tuple[str, ...], name: str, full: bool, repeats: int = REPEATS) -> Iterator[list[Row]]:
+    """Rows of a set after each split; none where its data are not at hand."""
     from erm_sets import load
 
-    rows: list[Row] = []
-    absent: list[str] = []
-    for done, name in enumerate(names):
-        data = load(name, None if full else QUICK)
-        if data is None:
-            absent.append(name)
-            continue
-        repeats, draws = SIZES.get(name, SIZE) if full else (2, 3)
-        epsilons = EPSILONS if full else (1e-2, 1e-1)
-        noises = NOISES if full else tuple(n for n in NOISES if n != "radial")
-        rows += study(data, LOSSES[loss], epsilons=epsilons, noises=noises, repeats=repeats, draws=draws)
-        advance(done + 1, len(names), name)
-    return rows, absent
+    data = load(name, None if full else QUICK)
+    if data is None:
+        return
+    epsilons = EPSILONS if full else (1e-2, 1e-1)
+    noises = NOISES if full else tuple(n for n in NOISES if n != "radial")
+    sizes = {"repeats": repeats, "draws": DRAWS} if full else {"repeats": 2, "draws": 3}
+    yield from study(data, losses, epsilons=epsilons, noises=noises, **sizes)

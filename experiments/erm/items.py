@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -117,24 +118,25 @@ def _table(rows: list[Any], absent: list[str], labels: dict[str, str]) -> Table:
     return Table(HEADERS, cells, tuple(curves), ("epsilon", "test accuracy"), (True, False), note)
 
 
-def _output(loss: str) -> Callable[[bool, Progress], Table]:
+SETS = ("Adult", "KDDCup99", "MNIST", "Synthetic-H", "Real-sim", "RCV1 sample")
+QUICK = {
+    "erm_output": ("Adult", "RCV1 sample", "Real-sim"),
+    "erm_objective": ("Synthetic-H", "RCV1 sample", "Real-sim"),
+}
+
+
+def _study(module: str, loss: str) -> Callable[[bool, Progress], Table]:
     def run(full: bool, progress: Progress) -> Table:
-        import erm_output
-
-        names = ("Adult", "KDDCup99", "MNIST", "Synthetic-H", "Real-sim", "RCV1 sample")
-        names = names if full else ("Adult", "RCV1 sample", "Real-sim")
-        return _table(*erm_output.run(loss, names, full, progress), erm_output.LABELS)
-
-    return run
-
-
-def _objective(loss: str) -> Callable[[bool, Progress], Table]:
-    def run(full: bool, progress: Progress) -> Table:
-        import erm_objective
-
-        names = ("Adult", "KDDCup99", "MNIST", "Synthetic-H", "Real-sim", "RCV1 sample")
-        names = names if full else ("Synthetic-H", "RCV1 sample", "Real-sim")
-        return _table(*erm_objective.run(loss, names, full, progress), erm_objective.LABELS)
+        study = importlib.import_module(module)
+        rows: list[Any] = []
+        absent = []
+        names = SETS if full else QUICK[module]
+        for done, name in enumerate(names):
+            by_split = list(study.run((loss,), name, full))
+            rows += by_split[-1] if by_split else []
+            absent += [] if by_split else [name]
+            progress(done + 1, len(names), name)
+        return _table(rows, absent, study.LABELS)
 
     return run
 
@@ -166,8 +168,20 @@ def mixing(full: bool, progress: Progress) -> Table:
 ITEMS = (
     Item("figure-3", "Mixing against objective perturbation (mixing paper, Figures 3 and 5)", mixing),
     Item("output-errors", "l2 errors of output perturbation by formula (Tables 6 and 8)", errors),
-    Item("output-logistic", "Output perturbation, logistic (Figures 5, 10, 12; Tables 6, 7)", _output("logistic")),
-    Item("output-huber", "Output perturbation, Huber SVM (Figures 11, 13; Tables 8, 9)", _output("huber")),
-    Item("objective-logistic", "Objective perturbation, logistic (Figure 6; Tables 2, 3)", _objective("logistic")),
-    Item("objective-huber", "Objective perturbation, Huber SVM (Figure 14; Tables 10, 11)", _objective("huber")),
+    Item(
+        "output-logistic",
+        "Output perturbation, logistic (Figures 5, 10, 12; Tables 6, 7)",
+        _study("erm_output", "logistic"),
+    ),
+    Item("output-huber", "Output perturbation, Huber SVM (Figures 11, 13; Tables 8, 9)", _study("erm_output", "huber")),
+    Item(
+        "objective-logistic",
+        "Objective perturbation, logistic (Figure 6; Tables 2, 3)",
+        _study("erm_objective", "logistic"),
+    ),
+    Item(
+        "objective-huber",
+        "Objective perturbation, Huber SVM (Figure 14; Tables 10, 11)",
+        _study("erm_objective", "huber"),
+    ),
 )

@@ -1,16 +1,17 @@
 """Run the studies piece by piece, keep their rows, and write the tables of docs/classification.md from them.
 
-python experiments/erm/page.py run output logistic,huber Adult KDDCup99     # rows into results.json
+python experiments/erm/page.py run output logistic,huber Adult KDDCup99 --repeats 10     # rows into results.json
 python experiments/erm/page.py write                                        # results.json into the page
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import os
 import sys
-from collections.abc import Iterable
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,11 @@ sys.path.insert(0, str(HERE))
 RESULTS, PAGE = HERE / "results.json", HERE.parents[1] / "docs" / "classification.md"
 BEGIN, END = "<!-- {}: written by experiments/erm/page.py -->", "<!-- end of {} -->"
 ORDER = ("Adult", "KDDCup99", "MNIST", "Synthetic-H", "Real-sim", "RCV1 sample")
+AGAINST = (
+    ("noise", "radial", "gaussian"),
+    ("noise", "exact radial", "exact Gaussian"),
+    ("accounting", "exact radial", "analytic"),
+)
 SHOWN = {"output": (1e-2, 1e-1, 1.0), "objective": (1e-1, 1.0, 10.0)}
 
 
@@ -34,18 +40,25 @@ def stored() -> list[dict[str, Any]]:
     return json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else []
 
 
-def run(study: str, loss: str, names: Iterable[str]) -> None:
-    """Rows of one study for some data sets, in place of those stored."""
+def run(study: str, losses: tuple[str, ...], name: str, repeats: int) -> None:
+    """Rows of one study for a data set, in place of those stored, saved after every split."""
     import erm_objective
     import erm_output
 
     module = {"output": erm_output, "objective": erm_objective}[study]
-    for name in names:
-        rows, absent = module.run(loss, (name,), True, lambda done, total, what: print(what, flush=True))
-        fresh = [{"study": study, "loss": loss, **asdict(row)} for row in rows]
-        fresh += [{"study": study, "loss": loss, "dataset": gone, "absent": True} for gone in absent]
-        kept = [r for r in stored() if (r["study"], r["loss"], r["dataset"]) != (study, loss, name)]
-        save(RESULTS, json.dumps(kept + fresh, indent=1) + "\n")
+    started, splits = time.monotonic(), 0
+    for rows in module.run(losses, name, True, repeats):
+        splits = rows[0].splits
+        keep(study, losses, name, [{"study": study, **asdict(row)} for row in rows])
+        print(f"{study} {'+'.join(losses)} {name}: {splits} splits, {time.monotonic() - started:.0f} s", flush=True)
+    if not splits:
+        keep(study, losses, name, [{"study": study, "loss": loss, "dataset": name, "absent": True} for loss in losses])
+
+
+def keep(study: str, losses: tuple[str, ...], name: str, fresh: list[dict[str, Any]]) -> None:
+    """Put rows in place of the stored ones."""
+    kept = [r for r in stored() if r["study"] != study or r["loss"] not in losses or r["dataset"] != name]
+    save(RESULTS, json.dumps(kept + fresh, indent=1) + "\n")
 
 
 def interval(row: dict[str, Any]) -> float:
@@ -72,6 +85,10 @@ def accuracy(row: dict[str, Any] | None) -> str:
     return "" if row is None else f"{100 * row['accuracy']:.1f} ± {100 * row['accuracy_sd']:.1f}"
 
 
+def runs(row: dict[str, Any]) -> str:
+    return f"{row['splits']} x {row['runs'] // row['splits']}"
+
+
 def table(headers: list[str], rows: list[list[str]]) -> str:
     lines = [headers, ["---"] * len(headers), *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
@@ -86,11 +103,13 @@ def output_table(loss: str) -> str:
         "product noise, REFUTED (exact delta)",
         "l2 error, radial / analytic",
         "product / analytic",
+        "of that saving, certified",
+        "splits x draws",
     ]
     lines = []
     for dataset in ORDER:
         if (reason := missing(rows, dataset)) is not None:
-            lines.append([dataset, "", reason, *[""] * 7])
+            lines.append([dataset, "", reason, *[""] * 9])
         for epsilon in SHOWN["output"]:
             found = {n: at(rows, dataset, n, epsilon) for n in ("classic-gaussian", "multivariate-laplace", "gaussian")}
             radial, product = at(rows, dataset, "radial", epsilon), at(rows, dataset, "product-noise", epsilon)
@@ -98,6 +117,7 @@ def output_table(loss: str) -> str:
             if radial is None or product is None or found["gaussian"] is None:
                 continue
             base = found["gaussian"]["expected_error"]
+            kept, lost = radial["expected_error"] / base, product["expected_error"] / base
             lines.append(
                 [
                     dataset,
@@ -108,8 +128,10 @@ def output_table(loss: str) -> str:
                     accuracy(found["gaussian"]),
                     accuracy(radial),
                     f"{accuracy(product)} ({product['exact_delta']:.2g})",
-                    f"{radial['expected_error'] / base:.3f}",
-                    f"{product['expected_error'] / base:.3f}",
+                    f"{kept:.3f}",
+                    f"{lost:.3f}",
+                    f"{max(100 * (1 - kept) / (1 - lost), 0.0):.1f}%",
+                    runs(radial),
                 ]
             )
     return table(headers, lines)
@@ -120,16 +142,16 @@ def objective_table(loss: str) -> str:
     import erm_objective
 
     rows = [r for r in stored() if (r["study"], r["loss"]) == ("objective", loss)]
-    headers = ["data set", "epsilon", *erm_objective.LABELS.values(), "delta of the refuted noise"]
+    headers = ["data set", "epsilon", *erm_objective.LABELS.values(), "delta of the refuted noise", "splits x draws"]
     lines = []
     for dataset in ORDER:
         if (reason := missing(rows, dataset)) is not None:
-            lines.append([dataset, "", reason, *[""] * 4])
+            lines.append([dataset, "", reason, *[""] * 6])
         for epsilon in SHOWN["objective"]:
             cells = [at(rows, dataset, variant, epsilon) for variant in erm_objective.VARIANTS]
             if all(cell is not None for cell in cells):
                 shown = cells[2]["exact_delta"]
-                lines.append([dataset, f"{epsilon:g}", *map(accuracy, cells), f"{shown:.2g}"])
+                lines.append([dataset, f"{epsilon:g}", *map(accuracy, cells), f"{shown:.2g}", runs(cells[0])])
     return table(headers, lines)
 
 
@@ -153,51 +175,84 @@ def errors_table() -> str:
     return table(["table", "data set", "noise", "epsilon", "printed", "closed form", "mean of the draws"], lines)
 
 
-def worse() -> list[str]:
-    """Where the best radial law lies below the analytic Gaussian by more than both 99% intervals."""
+def comparisons() -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """(kind, row, its counterpart) at equal claims, for every stored cell of certified radial noise.
+
+    "noise": against the analytic Gaussian in the same objective. "accounting": exact accounting, with the Lambda it
+    chooses, against Algorithm 3 with analytic Gaussian noise.
+    """
     found = []
-    for row in stored():
-        if row.get("noise") != "radial":
-            continue
-        rows = [r for r in stored() if (r["study"], r["loss"]) == (row["study"], row["loss"])]
-        other = at(rows, row["dataset"], "gaussian", row["epsilon"])
-        if other is not None and row["accuracy"] + interval(row) < other["accuracy"] - interval(other):
-            found.append(f"{row['loss']} {row['dataset']} {row['epsilon']:g}")
+    rows = stored()
+    for row in rows:
+        for kind, noise, other in AGAINST:
+            if row.get("noise") == noise:
+                same = [r for r in rows if (r["study"], r["loss"]) == (row["study"], row["loss"])]
+                counterpart = at(same, row["dataset"], other, row["epsilon"])
+                if counterpart is not None:
+                    found.append((kind, row, counterpart))
     return found
 
 
-def write() -> None:
-    """Put the tables between their marks."""
-    text = PAGE.read_text(encoding="utf-8")
-    compared = sum(row.get("noise") == "radial" for row in stored())
-    bad = worse()
-    verdict = (
-        f"In {compared} comparisons the best radial law is below the analytic Gaussian, beyond both 99% intervals, "
-    )
-    verdict += f"in {len(bad)}" + (f": {', '.join(bad)}." if bad else ".")
-    parts = {
+def apart(row: dict[str, Any], other: dict[str, Any]) -> int:
+    """-1 or 1 where a row's accuracy lies below or above another's by more than both 99% intervals, else 0."""
+    gap = row["accuracy"] - other["accuracy"]
+    return int(math.copysign(abs(gap) > interval(row) + interval(other), gap))
+
+
+def comparison() -> str:
+    """In how many cells certified radial noise is below or above, and which are below."""
+    lines = []
+    for kind, what in (
+        ("noise", "the best radial law against the analytic Gaussian, same objective"),
+        ("accounting", "exact accounting with the best radial law against Algorithm 3 with the analytic Gaussian"),
+    ):
+        mine = [(row, apart(row, other)) for this, row, other in comparisons() if this == kind]
+        below = [f"{r['loss']}, {r['dataset']}, epsilon {r['epsilon']:g}" for r, sign in mine if sign < 0]
+        above = sum(sign > 0 for _, sign in mine)
+        lines.append([what, str(len(mine)), str(above), str(len(below)), "; ".join(below)])
+    return table(["beyond both 99% intervals", "cells", "above", "below", "which are below"], lines)
+
+
+def parts() -> dict[str, str]:
+    """Every table of the page."""
+    return {
         "output logistic": output_table("logistic"),
         "output huber": output_table("huber"),
         "objective logistic": objective_table("logistic"),
         "objective huber": objective_table("huber"),
         "errors": errors_table(),
-        "comparison": verdict,
+        "comparison": comparison(),
     }
-    for name, part in parts.items():
+
+
+def filled(text: str) -> str:
+    """The text of the page with the stored rows between its marks."""
+    for name, part in parts().items():
         begin, end = BEGIN.format(name), END.format(name)
         head, _, rest = text.partition(begin)
         if not rest:
             raise ValueError(f"{PAGE.name} lacks the mark {begin}")
         text = f"{head}{begin}\n\n{part}\n\n{end}{rest.partition(end)[2]}"
-    save(PAGE, text)
+    return text
+
+
+def main() -> None:
+    """Run or write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("write", help="the tables of the page, from the stored rows")
+    one = commands.add_parser("run", help="rows of a study, stored after every split")
+    one.add_argument("study", choices=("output", "objective"))
+    one.add_argument("losses", help="logistic, huber, or both with a comma between")
+    one.add_argument("sets", nargs="+", choices=ORDER)
+    one.add_argument("--repeats", type=int, default=10, help="random 80/20 splits")
+    given = parser.parse_args()
+    if given.command == "write":
+        save(PAGE, filled(PAGE.read_text(encoding="utf-8")))
+        return
+    for name in given.sets:
+        run(given.study, tuple(given.losses.split(",")), name, given.repeats)
 
 
 if __name__ == "__main__":
-    command, *given = sys.argv[1:] or [""]
-    if command == "run" and len(given) >= 3:
-        for loss in given[1].split(","):
-            run(given[0], loss, given[2:])
-    elif command == "write" and not given:
-        write()
-    else:
-        sys.exit(__doc__)
+    main()
