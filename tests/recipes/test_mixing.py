@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from shapedp.recipes.mixing import (
 from shapedp.recipes.sheffet import sheffet
 
 CLAIM = {"epsilon": 1.0, "delta": 1e-6}
+sheffet_module = importlib.import_module("shapedp.recipes.sheffet")
 
 
 @pytest.mark.parametrize(
@@ -51,9 +54,9 @@ def test_algorithm_1_is_refuted_for_a_large_row_bound():
     assert "units" in m.certificate.explain()
     with pytest.raises(RefutedError):
         m.release(np.eye(3))
-    assert m.loss.no_noise(69.35) == pytest.approx(0.977, abs=5e-4)
+    assert m.ideal.no_noise(69.35) == pytest.approx(0.977, abs=5e-4)
     assert MixingLoss(1000, 1 / 69.35).delta(1.0).lower == pytest.approx(2.5e-4, rel=0.02)
-    least, shown = m.loss.witness(1.0)
+    least, shown = m.ideal.witness(1.0)
     assert shown > 1e-3
     assert least == pytest.approx(47, abs=3)
 
@@ -146,3 +149,43 @@ def test_theorem_1_gamma_meets_its_epsilon():
 def test_bad_calls(call, word):
     with pytest.raises(ValueError, match=word):
         call()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda delta: sheffet(rows=50, row_bound=1.0, epsilon=1.0, delta=delta),
+        lambda delta: sheffet(rows=50, row_bound=1.0, epsilon=1.0, delta=delta, analysis="renyi"),
+        lambda delta: modified_gauss_mix(rows=50, row_bound=1.0, epsilon=1.0, delta=delta),
+    ],
+    ids=["sheffet", "sheffet-renyi", "modified-gauss-mix"],
+)
+def test_rounding_is_accounted_once_the_sizes_are_known(made):
+    """A delta that float64 cannot keep is certified in real arithmetic only; the release is refused."""
+    x = np.random.default_rng(0).normal(size=(3000, 5)) / 10
+    assert replace(made(1e-6), records=3000, dim=5).certificate.verdict == "certified"
+    tiny = made(1e-15)
+    assert tiny.certificate.verdict == "certified"
+    assert replace(tiny, records=3000, dim=5).certificate.verdict == "undecided"
+    with pytest.raises(ValueError, match="rounding of float64"):
+        tiny.release(x)
+
+
+@pytest.mark.parametrize("scale", [0.01, 100.0], ids=["poor data: noise", "rich data: none"])
+def test_half_of_what_hides_a_record_is_added_last(scale, monkeypatch):
+    """Whatever branch is taken, the exact sampler adds as much as the rounding bound counts on."""
+    m = sheffet(rows=20, row_bound=1.0, epsilon=3.0, delta=1e-6)
+    seen = []
+    real = sheffet_module.draw_sketch
+
+    def spy(moments, rows, variance, last, randomness):
+        seen.append((variance, last))
+        return real(moments, rows, variance, last, randomness)
+
+    monkeypatch.setattr(sheffet_module, "draw_sketch", spy)
+    gram = scale * m.threshold * np.eye(3)
+    m.release_gram(gram, 10**6, 3, rng=np.random.default_rng(1))
+    ((variance, last),) = seen
+    assert (variance == 0) == (scale > 1)
+    assert last == pytest.approx((min(1 + m.variance, m.threshold) - 1) / 2)
+    assert variance == 0 or last <= variance

@@ -48,12 +48,12 @@ def _corollary_1(p: Values) -> Values:
 
 def _algorithm_1(p: Values) -> Values:
     made = modified_gauss_mix(rows=int(p["rows"]), row_bound=p["row_bound"], epsilon=p["epsilon"], delta=p["delta"])
-    least, shown = made.loss.witness(p["epsilon"])
+    least, shown = made.ideal.witness(p["epsilon"])
     at = p["eigenvalue"]
     return {
         "claimed": p["delta"],
         "exact_at_least": shown,
-        "no_noise": made.loss.no_noise(at),
+        "no_noise": made.ideal.no_noise(at),
         "delta_without_noise": MixingLoss(made.rows, 1 / at).delta(p["epsilon"]).lower,
         "worst_eigenvalue": least,
     }

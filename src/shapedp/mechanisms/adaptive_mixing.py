@@ -18,12 +18,13 @@ from shapedp.mechanisms.mixing import (
     check_claim,
     check_sizes,
     draw_sketch,
+    eigenvalue_slip,
     float_share,
     rounding,
     too_large,
 )
 from shapedp.numerics.checks import count, one_of, positive, probability
-from shapedp.numerics.gram import eigenvalue_error, gram_error, least_eigenvalue
+from shapedp.numerics.gram import gram_error, least_eigenvalue
 from shapedp.privacy import Loss
 from shapedp.privacy.losses.gaussian import GaussianLoss
 from shapedp.privacy.losses.mixing import NEIGHBOURS, MixingLoss, Neighbours
@@ -73,7 +74,7 @@ class AdaptiveMixing(Sketching):
         """How far the computed eigenvalue may be off, in units of C^2."""
         if self.records is None or self.dim is None:
             return 0.0
-        return gram_error(self.records, self.dim) + eigenvalue_error(self.dim) * self.records
+        return eigenvalue_slip(self.records, self.dim)
 
     @cached_property
     def loss(self) -> Loss:

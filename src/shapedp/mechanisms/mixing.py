@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 
 from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.numerics.checks import count, numeric, one_of, positive, probability
-from shapedp.numerics.gram import BLOCK, GROUP, block_error, factor, factor_error, gram_error, gram_sum
+from shapedp.numerics.gram import (
+    BLOCK,
+    GROUP,
+    block_error,
+    eigenvalue_error,
+    factor,
+    factor_error,
+    gram_error,
+    gram_sum,
+)
 from shapedp.privacy import Certificate, Deferred, Loss, certificate_of
 from shapedp.privacy.losses.mixing import NEIGHBOURS, MixingLoss, Neighbours
 from shapedp.sampling import GAUSSIAN, Source, rounded_sum, source
@@ -300,6 +309,11 @@ def normals(n: int, randomness: Source) -> Floats:
 def float_share(gamma: float, records: int, dim: int) -> float:
     """t = 1/gamma, and more by what rounding may take from the eigenvalues of the other records' covariance."""
     return min(UP / gamma * (1 + 2 * gram_error(records, dim) / (gamma - 1)), 1 - 2.0**-53)
+
+
+def eigenvalue_slip(records: int, dim: int) -> float:
+    """How far the computed least eigenvalue of X^T X may be off, in units of the squared row bound."""
+    return gram_error(records, dim) + eigenvalue_error(dim) * records
 
 
 def rounding(rows: int, gamma: float, records: int, dim: int) -> float:

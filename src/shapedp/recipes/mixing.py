@@ -8,14 +8,24 @@ sqrt(2 log(3.75/delta))/eta, a bound proved only where that is at most 1.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 from scipy import special
 
 from shapedp.mechanisms.certify import KINDS
-from shapedp.mechanisms.mixing import Mixing, Sketching, check_claim, check_sizes, draw_sketch
+from shapedp.mechanisms.mixing import (
+    Mixing,
+    Sketching,
+    check_claim,
+    check_sizes,
+    draw_sketch,
+    eigenvalue_slip,
+    float_share,
+    rounding,
+)
 from shapedp.numerics import first_true
 from shapedp.numerics.checks import count, positive, probability
 from shapedp.numerics.gram import least_eigenvalue
@@ -106,7 +116,8 @@ class PublishedMixingLoss(Loss):
     Witnesses, for wide data whose other columns show the noise level: X^T X = l C^2 I against the same less one row.
     (i) With probability p(l) no noise is added, and then the mixing loss is that of t = 1/l: delta >= p(l) delta_1.
     (ii) The noise level tells the released eigenvalue unless it is cut off: delta >= the Gaussian delta of mu = 1/eta
-    less the probability of the cuts.
+    less the probability of the cuts. `slip` is how far the computed eigenvalue may be off, `wider` by how much rounding
+    may raise t.
     """
 
     rows: int
@@ -114,18 +125,27 @@ class PublishedMixingLoss(Loss):
     gamma: float
     eta: float
     tau: float
+    slip: float = 0.0
+    wider: float = 1.0
 
     symmetric = False
 
+    @property
+    def kept(self) -> float:
+        """The least eigenvalue of the covariance, the record included, in units of C^2, unless z > tau."""
+        if self.gamma <= self.tau:
+            return 1 + self.gamma**2
+        return self.gamma / max(self.row_bound, 1.0) ** 2
+
     @cached_property
     def _above(self) -> Loss | None:
-        if self.gamma <= self.tau:
-            return MixingLoss(self.rows, 1 / (1 + self.gamma**2) * (1 + 2.0**-44))
-        t = max(self.row_bound, 1.0) ** 2 / self.gamma * (1 + 2.0**-44)
+        t = self.wider / self.kept * (1 + 2.0**-44)
         if not t < 1:
             return None
-        failure = float(special.ndtr(-self.tau)) * (1 + 2.0**-40)
-        mu = (1 + 2.0**-44) / self.eta
+        if self.gamma <= self.tau:
+            return MixingLoss(self.rows, t)
+        failure = float(special.ndtr(self.slip / self.eta - self.tau)) * (1 + 2.0**-40)
+        mu = (1 + 2 * self.slip) * (1 + 2.0**-44) / self.eta
         return MixingLoss(self.rows, t, "zero-out", mu).with_failure(failure)
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
@@ -149,12 +169,23 @@ class PublishedMixingLoss(Loss):
 
     def eigenvalue_witness(self, epsilon: float) -> float:
         """The delta that witness (ii) shows at least."""
-        cut = 2 * float(special.ndtr(-self.gamma / (2 * self.eta * self.row_bound**2)))
+        cut = 2 * float(special.ndtr(self.slip / self.eta - self.gamma / (2 * self.eta * self.row_bound**2)))
         return max(GaussianLoss(1 / self.eta * (1 - 2.0**-50)).delta(epsilon).lower - cut * (1 + 1e-12), 0.0)
 
     def no_noise(self, least: float) -> float:
         """The probability that no noise at all is added where lambda_min = least C^2."""
-        return float(special.ndtr((least - self.gamma / self.row_bound**2) / self.eta - self.tau))
+        return float(special.ndtr((least - self.slip - self.gamma / self.row_bound**2) / self.eta - self.tau))
+
+
+def with_rounding(ideal: Any, gamma: float, rows: int, records: int | None, dim: int | None) -> Loss:
+    """The loss of the floats released, for these sizes, where half of the covariance that hides a record is added last.
+
+    `gamma` is the least eigenvalue of that covariance, the record included, in units of C^2.
+    """
+    if records is None or dim is None or not gamma > 1:
+        return cast("Loss", ideal)
+    real = replace(ideal, slip=eigenvalue_slip(records, dim), wider=float_share(gamma, records, dim) * gamma)
+    return cast("Loss", real.with_failure(0.0, total_variation=rounding(rows, gamma, records, dim)))
 
 
 @dataclass(frozen=True)
@@ -180,9 +211,14 @@ class ModifiedGaussMix(Sketching):
         check_sizes(self)
 
     @cached_property
-    def loss(self) -> PublishedMixingLoss:
-        """Its privacy loss, in real arithmetic."""
+    def ideal(self) -> PublishedMixingLoss:
+        """Its privacy loss in real arithmetic."""
         return PublishedMixingLoss(self.rows, self.row_bound, self.gamma, self.eta, self.tau)
+
+    @cached_property
+    def loss(self) -> Loss:
+        """Its privacy loss: in real arithmetic without the sizes, with them that of the floats released."""
+        return with_rounding(self.ideal, self.ideal.kept, self.rows, self.records, self.dim)
 
     @property
     def reason(self) -> str:
@@ -202,10 +238,10 @@ class ModifiedGaussMix(Sketching):
         return max(self.gamma - released, 0.0) * square
 
     def _draw(self, moments: Floats, randomness: Source) -> tuple[Floats, float]:
-        """The sketch as printed, in plain floats: for reproduction only."""
+        """The sketch as printed: for reproduction only."""
         z = float(rounded_sum(np.zeros(1), "gaussian", 1.0, None, randomness)[0])
         variance = self.noise_variance(least_eigenvalue(moments), z)
-        last = variance / 2 if variance > 0 else 2.0**-40 * self.row_bound**2
+        last = max((self.ideal.kept - 1) / 2, 2.0**-40) * self.row_bound**2
         return draw_sketch(moments, self.rows, variance, last, randomness), variance
 
 

@@ -19,7 +19,7 @@ from shapedp.numerics.gram import least_eigenvalue
 from shapedp.privacy import Loss
 from shapedp.privacy.losses.base import Floats
 from shapedp.privacy.losses.mixing import MixingLoss, Neighbours
-from shapedp.recipes.mixing import positive_delta, rdp_gamma
+from shapedp.recipes.mixing import positive_delta, rdp_gamma, with_rounding
 from shapedp.sampling import Source, rounded_sum
 
 ANALYSES = ("sheffet", "renyi")
@@ -32,6 +32,7 @@ class ThresholdLoss(Loss):
 
     Guarantee: delta(e) <= delta_mixing(e - 1/scale; t) + P(z < -slack), t the larger of the two branches: the
     comparison is (1/scale)-DP. From below, with X^T X = l I and wide data, delta >= P(no noise at l) delta_1(1/l).
+    `slip` is how far the computed eigenvalue may be off, `wider` by how much rounding may raise t.
     """
 
     rows: int
@@ -39,20 +40,28 @@ class ThresholdLoss(Loss):
     slack: float
     scale: float
     variance: float
+    slip: float = 0.0
+    wider: float = 1.0
 
     symmetric = False
 
     @property
+    def gamma(self) -> float:
+        """The least eigenvalue of the covariance, the record included, with noise or without."""
+        return min(1 + self.variance, self.least)
+
+    @property
     def t(self) -> float:
-        """The larger of the shares of a record in the covariance, with noise and without."""
-        return max(1 / (1 + self.variance), min(1 / self.least, 1.0)) * UP
+        """The largest share of a record in the covariance."""
+        return min(1 / self.gamma, 1.0) * UP * self.wider
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         epsilon = np.asarray(epsilon, dtype=np.float64)
         upper = np.ones_like(epsilon)
         if self.t < 1:
-            failure = 0.5 * math.exp(-self.slack / self.scale) * (1 + 2.0**-40)
-            worse = MixingLoss(self.rows, self.t).shift(UP / self.scale).with_failure(min(failure, 0.5))
+            failure = 0.5 * math.exp(-max(self.slack - self.slip, 0.0) / self.scale) * (1 + 2.0**-40)
+            comparison = UP * (1 + 2 * self.slip) / self.scale
+            worse = MixingLoss(self.rows, self.t).shift(comparison).with_failure(min(failure, 0.5))
             upper = worse.profile(epsilon, reverse=reverse)[1]
         if reverse:
             return np.zeros_like(epsilon), upper
@@ -66,7 +75,7 @@ class ThresholdLoss(Loss):
 
     def no_noise(self, eigenvalue: float) -> float:
         """The probability that no noise is added at this least eigenvalue."""
-        gap = (eigenvalue - self.least - self.slack) / self.scale
+        gap = (eigenvalue - self.slip - self.least - self.slack) / self.scale
         return 1 - 0.5 * math.exp(-gap) if gap > 0 else 0.5 * math.exp(gap)
 
 
@@ -98,21 +107,27 @@ class ThresholdMixing(Sketching):
         check_sizes(self)
 
     @cached_property
-    def loss(self) -> ThresholdLoss:
-        """Its privacy loss, in real arithmetic."""
-        return ThresholdLoss(self.rows, self.threshold, self.slack, self.scale, self.variance)
+    def loss(self) -> Loss:
+        """Its privacy loss: in real arithmetic without the sizes, with them that of the floats released."""
+        ideal = ThresholdLoss(self.rows, self.threshold, self.slack, self.scale, self.variance)
+        return with_rounding(ideal, ideal.gamma, self.rows, self.records, self.dim)
+
+    @property
+    def _last(self) -> float:
+        """The part of the covariance that is added last, exactly: half of what a record can count on."""
+        return max((min(1 + self.variance, self.threshold) - 1) / 2, 2.0**-40) * self.row_bound**2
 
     @property
     def reason(self) -> str:
         return REASON
 
     def _draw(self, moments: Floats, randomness: Source) -> tuple[Floats, float]:
-        """The sketch, in plain floats: for reproduction and as a baseline."""
+        """The sketch: for reproduction and as a baseline."""
         square = self.row_bound**2
         start = np.array([least_eigenvalue(moments) / square - self.threshold - self.slack])
         rich = float(rounded_sum(start, "laplace", self.scale, None, randomness)[0]) > 0
         variance = 0.0 if rich else self.variance * square
-        return draw_sketch(moments, self.rows, variance, variance / 2 or 2.0**-40 * square, randomness), variance
+        return draw_sketch(moments, self.rows, variance, self._last, randomness), variance
 
 
 KINDS["threshold-mixing"] = ThresholdMixing  # its certificates can be recomputed
