@@ -142,27 +142,10 @@ def _study(module: str, loss: str) -> Callable[[bool, Progress], Table]:
 
 
 def mixing(full: bool, progress: Progress) -> Table:
-    """Accuracy of mixing and of objective perturbation, and how long they take."""
+    """Accuracy of mixing and of objective perturbation on random and on trained features, and how long they take."""
     import erm_mixing
 
-    rows: list[tuple[object, ...]] = []
-    names = tuple(erm_mixing.SETS) if full else ("CIFAR-100",)
-    for done, name in enumerate(names):
-        rows += erm_mixing.study(name, epsilons=erm_mixing.EPSILONS if full else (1.0,), repeats=20 if full else 2)
-        progress(done + 1, len(names), name)
-    curves = tuple(
-        (f"{name}, {solver}", *zip(*[(r[1], r[3]) for r in rows if (r[0], r[2]) == (name, solver)], strict=True))
-        for name in dict.fromkeys(row[0] for row in rows)
-        for solver in erm_mixing.SOLVERS
-    )
-    top = max(erm_mixing.EPSILONS) if full else 1.0
-    seconds = {(r[0], r[2]): r[5] for r in rows if r[1] == top}
-    note = "; ".join(
-        f"{name}: kifer takes {seconds[name, 'kifer'] / seconds[name, 'mixing']:.2f} times as long as mixing"
-        for name in dict.fromkeys(key[0] for key in seconds)
-    )
-    headers = ("data set", "epsilon", "solver", "accuracy", "sd", "seconds")
-    return Table(headers, tuple(rows), curves, ("epsilon", "test accuracy"), (True, False), note)
+    return erm_mixing.table(full, progress)
 
 
 ITEMS = (
