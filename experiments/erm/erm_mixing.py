@@ -49,7 +49,7 @@ def fit(solver: str, epsilon: float, x: np.ndarray, y: np.ndarray, seed: int) ->
 
 
 def together(plan: Plan, epsilon: float) -> float:
-    """The epsilon, at twice DELTA, of a network's training and of any (epsilon, DELTA)-DP regression on its features."""
+    """The epsilon, at twice DELTA, of a network's training and any (epsilon, DELTA)-DP regression on its features."""
     steps = [(step.loss, step.count) for step in plan.steps]
     return compose([*steps, (BareLoss(epsilon, DELTA), 1)]).epsilon(2 * DELTA).upper
 

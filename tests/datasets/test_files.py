@@ -3,8 +3,10 @@
 import bz2
 import gzip
 import hashlib
+import io
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -122,12 +124,26 @@ def test_pickled_npz_is_refused_by_the_loader(tmp_path: Path, monkeypatch: pytes
         ds.load_cifar100(tmp_path)
 
 
-@pytest.mark.parametrize("place", ["movielens_1m/ratings.dat", "ml-1m/ratings.dat"])
+RATINGS = "1::1193::5::978300760\n1::661::3::978302109\n".encode("latin-1")
+
+
+def md5(content: bytes) -> str:
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()
+
+
+@pytest.mark.parametrize("place", ["movielens_1m/ratings.dat", "ml-1m/ratings.dat", "ml-1m.zip"])
 def test_movielens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    put(tmp_path, place, "1::1193::5::978300760\n1::661::3::978302109\n".encode("latin-1"))
-    with pytest.raises(ds.DataFormatError, match="must hold 1000209 ratings, got 2"):
+    content = RATINGS
+    if place.endswith(".zip"):
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as archive:
+            archive.writestr("ml-1m/ratings.dat", RATINGS)
+        content = packed.getvalue()
+    put(tmp_path, place, content)
+    with pytest.raises(ds.ChecksumError, match=r"md5 .* expected .*grouplens"):
         ds.load_movielens_1m(tmp_path)
-    monkeypatch.setattr(texts, "MOVIELENS_RATINGS", 2)
+    monkeypatch.setitem(texts.MOVIELENS_MD5, Path(place).name, md5(content))
+    monkeypatch.setitem(texts.MOVIELENS_MD5, "ratings.dat", md5(RATINGS))
     data = ds.load_movielens_1m(tmp_path)
     np.testing.assert_array_equal(data.x, [[1, 1193], [1, 661]])
     np.testing.assert_array_equal(data.y, [5, 3])

@@ -50,6 +50,17 @@ def read_unlisted(card: Card, names: tuple[str, ...], folder: Folder) -> tuple[b
     return (bunzip(raw, path) if path.suffix == ".bz2" else raw), path
 
 
+def check_md5(card: Card, path: Path, content: bytes, expected: str) -> bytes:
+    """The content, if it has the md5 sum under which it was published; ChecksumError otherwise."""
+    found = hashlib.md5(content, usedforsecurity=False).hexdigest()
+    if found != expected:
+        raise ChecksumError(
+            f"{card.title}: {path} is not the expected file: md5 {found}, expected {expected}. "
+            f"Fetch it again from its official source: {card.source}"
+        )
+    return content
+
+
 def locate(card: Card, names: tuple[str, ...], folder: Folder) -> Path:
     """The first of the relative paths that is a file."""
     root = os.environ.get(VARIABLE) if folder is None else os.fspath(folder)

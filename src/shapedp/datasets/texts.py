@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+
 import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.datasets.base import DataFormatError, Dataset, build, limits
 from shapedp.datasets.cards import CARDS
-from shapedp.datasets.files import Folder, read, read_unlisted
+from shapedp.datasets.files import Folder, check_md5, read, read_unlisted
 from shapedp.datasets.formats import read_npz, read_ratings, read_svmlight
 from shapedp.numerics.checks import count
 
 RCV1_FEATURES, RCV1_ROWS = 47_236, 20_242
 REAL_SIM_FEATURES, REAL_SIM_ROWS = 20_958, 72_309
-MOVIELENS_RATINGS = 1_000_209
+MOVIELENS_MD5 = {  # of the archive as GroupLens publishes it, and of the file in it
+    "ml-1m.zip": "c4d9eecfca2ab87c1945afe126590906",
+    "ratings.dat": "a89aa3591bc97d6d4e0c89459ff39362",
+}
 UNIT = limits(0, 1)
 
 
@@ -109,15 +115,18 @@ def _load_libsvm(name: str, places: tuple[str, ...], shape: tuple[int, int], fol
 
 
 def load_movielens_1m(folder: Folder = None) -> Dataset:
-    """MovieLens 1M from ratings.dat in movielens_1m/ or ml-1m/: x (1000209, 2) user and movie, y stars from 1 to 5.
+    """MovieLens 1M: x (1000209, 2) user and movie, y stars from 1 to 5; extra["time"] in seconds since 1970.
 
-    extra["time"] is in seconds since 1970.
+    Read from ratings.dat in movielens_1m/ or ml-1m/, or from the official archive ml-1m.zip.
     """
     card = CARDS["movielens_1m"]
-    content, path = read_unlisted(card, ("movielens_1m/ratings.dat", "ml-1m/ratings.dat"), folder)
-    table = read_ratings(content)
-    if len(table) != MOVIELENS_RATINGS:
-        raise DataFormatError(f"{path} must hold {MOVIELENS_RATINGS} ratings, got {len(table)}")
+    places = ("movielens_1m/ratings.dat", "ml-1m/ratings.dat", "movielens_1m/ml-1m.zip", "ml-1m.zip")
+    content, path = read_unlisted(card, places, folder)
+    if path.suffix == ".zip":
+        check_md5(card, path, content, MOVIELENS_MD5["ml-1m.zip"])
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            content = archive.read("ml-1m/ratings.dat")
+    table = read_ratings(check_md5(card, path, content, MOVIELENS_MD5["ratings.dat"]))
     return build(
         card,
         table[:, :2].astype(np.int32),
