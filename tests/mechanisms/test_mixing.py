@@ -9,6 +9,7 @@ from fractions import Fraction
 import mpmath as mp
 import numpy as np
 import pytest
+import scipy.linalg
 from scipy import sparse, special, stats
 
 import shapedp as sdp
@@ -374,3 +375,13 @@ def test_bad_gamma(gamma):
 def test_seeds_are_refused():
     with pytest.raises(TypeError, match="rng"):
         Mixing.calibrate(**CLAIM).release(np.ones((2, 2)), rng=3)
+
+
+@pytest.mark.parametrize("off", [0.0, 1e-3, -1e-3, 0.5], ids=["right", "too large", "too small", "far off"])
+def test_a_wrong_eigenvalue_is_noticed_and_found_by_bisection(off, monkeypatch):
+    rng = np.random.default_rng(5)
+    basis = np.linalg.qr(rng.normal(size=(30, 30)))[0]
+    matrix = basis @ np.diag(np.linspace(0.25, 3.0, 30)) @ basis.T
+    real = scipy.linalg.eigvalsh
+    monkeypatch.setattr(scipy.linalg, "eigvalsh", lambda *a, **k: real(*a, **k) + off)
+    assert abs(least_eigenvalue(matrix) - 0.25) <= eigenvalue_error(30) * np.trace(matrix)
