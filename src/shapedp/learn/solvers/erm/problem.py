@@ -15,7 +15,7 @@ from shapedp.learn.moments import Bounds, clipped
 from shapedp.sensitivity import L2, Adjacency
 
 Floats = NDArray[np.float64]
-BLOCK = 1 << 23  # entries of one matrix product: what is summed in working precision
+BLOCK = 1 << 16  # entries of one matrix product, about what a cache holds: what is summed in working precision
 CLIP = 1 << 12
 PRECONDITIONED = 3000  # variables up to which a Gram matrix is factored to speed up the search
 _U = 2.0**-53
@@ -71,7 +71,7 @@ class Records:
         return int(self.x.shape[0])
 
     def blocks(self) -> Iterator[tuple[Any, Floats]]:
-        """Rows and signs, some thousand records at a time (sparse rows all at once); float32 rows as float64."""
+        """Rows and signs, a block of records at a time (sparse rows all at once); float32 rows as float64."""
         if sparse.issparse(self.x):
             yield self.x, self.signs
             return
@@ -83,7 +83,7 @@ class Records:
 
 def block_rows(order: int) -> int:
     """How many records make a block."""
-    return min(max(BLOCK // order, 256), 8192)
+    return min(max(BLOCK // order, 32), 8192)
 
 
 def read_records(x: Any, signs: Floats, bounds: Bounds) -> Records:
