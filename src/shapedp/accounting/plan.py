@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from shapedp.accounting.bare import BareLoss
@@ -96,7 +97,7 @@ class Plan:
         """The neighbour relation of all steps."""
         return common_adjacency(self.steps)
 
-    @property
+    @cached_property
     def loss(self) -> Loss:
         """The loss of the whole plan."""
         return compose([(step.loss, step.count) for step in self.steps])

@@ -63,7 +63,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         unless `unsafe`."""
         steps = tuple(one if isinstance(one, Step) else Step(one) for one in mechanisms)
         subject = steps[0].subject if len(steps) == 1 and steps[0].count == 1 else Plan(steps)
-        certificate = certify(subject, epsilon=self.epsilon, delta=self.delta)
+        return self._required(certify(subject, epsilon=self.epsilon, delta=self.delta))
+
+    def _required(self, certificate: Certificate) -> Certificate:
+        """A certificate for this fit's randomness; required, unless `unsafe`."""
         certificate = certificate.with_randomness(self.random_state is None and not is_watched())
         return certificate if self.unsafe else certificate.require()
 
@@ -77,6 +80,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
 def checked_rows(estimator: Any, x: Any, *, reset: bool = True, **options: Any) -> Any:
     """x as scikit-learn checks it, NaN and infinity allowed: dense float64 or float32, or CSR."""
+    if reset and not options and type(x) is np.ndarray and x.dtype == np.float64 and x.ndim == 2 and x.size:
+        estimator.n_features_in_ = x.shape[1]  # nothing is left to check
+        estimator.__dict__.pop("feature_names_in_", None)
+        return x
     return validate_data(
         estimator,
         x,

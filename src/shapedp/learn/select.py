@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from shapedp.accounting.repeat import HATS, Repetition, draw_runs, gamma_for, gaussian_run
 from shapedp.learn.base import PrivateEstimator, checked_rows
 from shapedp.learn.solvers.erm.estimator import refuse
-from shapedp.mechanisms import Additive, mechanism_from_json
+from shapedp.mechanisms import Additive, certify, mechanism_from_json
 from shapedp.noise import Gaussian
 from shapedp.numerics.checks import positive
-from shapedp.privacy import GaussianLoss
+from shapedp.privacy import Certificate, GaussianLoss
 from shapedp.privacy.conversions import ORDERS
 from shapedp.sampling import Source, source
 from shapedp.sensitivity import Adjacency, Box
@@ -83,12 +83,11 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
         epsilon, delta, adjacency = self._claim()
         candidates = self._candidates()
         gamma = gamma_for(self.repeats)
-        whole, run_epsilon, run_delta = _budget(gamma, epsilon, delta, adjacency)
-        run = whole.subject
+        run, run_epsilon, run_delta, certificate = _budget(gamma, epsilon, delta, adjacency)
         rng = self._rng()
         randomness = source(rng)
         parts = self._parts(X, y, randomness)
-        self.privacy_ = self._certify([whole])
+        self.privacy_ = self._required(certificate)
         score = Additive(Gaussian(_UP / run.mu, 1), Box([1.0], adjacency=adjacency), epsilon, delta)
         best = None
         for _ in range(draw_runs(gamma, randomness)):
@@ -186,10 +185,13 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
 
 
 @lru_cache(maxsize=64)  # no data enter
-def _budget(gamma: float, epsilon: float, delta: float, adjacency: Adjacency) -> tuple[Repetition, float, float]:
-    """All runs together, and the claim of each."""
+def _budget(
+    gamma: float, epsilon: float, delta: float, adjacency: Adjacency
+) -> tuple[GaussianLoss, float, float, Certificate]:
+    """What one run may spend, its claim, and the certificate of all runs together."""
     run = gaussian_run(gamma, epsilon, delta)
-    return Repetition(run, gamma, adjacency), *_claim_within(run, delta)
+    certificate = certify(Repetition(run, gamma, adjacency), epsilon=epsilon, delta=delta)
+    return run, *_claim_within(run, delta), certificate
 
 
 def _claim_within(run: GaussianLoss, delta: float) -> tuple[float, float]:

@@ -25,7 +25,6 @@ from shapedp.learn.solvers.erm.labels import class_list, sign_columns
 from shapedp.learn.solvers.erm.noise import NOISES
 from shapedp.learn.solvers.erm.problem import Problem, Records, read_records
 from shapedp.learn.solvers.linear.problem import Draws
-from shapedp.mechanisms.watch import is_watched
 from shapedp.numerics.checks import count, one_of, positive
 
 Floats = NDArray[np.float64]
@@ -113,8 +112,7 @@ class LinearClassifier(ClassifierMixin, PrivateEstimator, ABC):  # type: ignore[
 
     def _record(self, mechanism: Any, name: str) -> None:
         """The certificate of one release, the mechanism's own: computed once, however often it is fitted."""
-        certificate = mechanism.certificate if self.unsafe else mechanism.certificate.require()
-        self.privacy_ = certificate.with_randomness(self.random_state is None and not is_watched())
+        self.privacy_ = self._required(mechanism.certificate)
         self.solver_ = name
 
     def _problem(self, name: str, signs: Floats, bounds: Bounds, is_sparse: bool) -> Problem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,7 @@ def solve(problem: Problem, records: Records, mechanism: Any, draws: Draws, prog
     return np.asarray(noisy.value).reshape(weights.shape)
 
 
+@lru_cache(maxsize=256)
 def default_regularization(problem: Problem, margin: float = 6.0) -> float:
     """Lambda from public quantities: bias (Lambda/2) |w|^2 against the noise's second-order risk.
 
