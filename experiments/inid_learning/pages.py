@@ -18,6 +18,7 @@ import descent
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs"
+STORED = [descent.RESULTS, components.RESULTS, HERE / "trainer_audits.json"]
 
 
 def rows_of(header: list[str], rows: list[list[Any]]) -> str:
@@ -39,6 +40,16 @@ def figures(results: dict[str, Any]) -> str:
             rows.append([name, arm, *(percent(one) for one in part), descent.PUBLISHED[name][arm][0]])
     passes = [f"{count} passes" for count in descent.PASSES]
     return rows_of(["data", "method", *passes, "published, 50"], rows)
+
+
+def readings(results: dict[str, Any]) -> str:
+    """After 50 passes, by reading, with the published errors."""
+    rows = []
+    for reading in descent.READINGS:
+        rows.append([reading, *(percent(found["readings"][reading]) for found in results.values())])
+    for arm in descent.ARMS:
+        rows.append([f"published, {arm}", *(descent.PUBLISHED[name][arm][0] for name in results)])
+    return rows_of(["reading", *results], rows)
 
 
 def budgets(results: dict[str, Any]) -> str:
@@ -82,33 +93,45 @@ def audits(rows: list[dict[str, Any]]) -> str:
     return rows_of(["trainer", "noise", "fits", "epsilon at least", "delta at least", "verdict"], cells)
 
 
-def fill(page: Path, parts: dict[str, str]) -> None:
-    """Put each part between its marks."""
-    text = page.read_text(encoding="utf-8")
+def filled(text: str, parts: dict[str, str]) -> str:
+    """A page's text with each part between its marks."""
     for name, part in parts.items():
         pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         if not pattern.search(text):
-            raise ValueError(f"{page.name} has no place for {name}")
+            raise ValueError(f"the page has no place for {name}")
         text = pattern.sub(lambda found, part=part: found[1] + part + "\n" + found[2], text)
+    return text
+
+
+def fill(page: Path, parts: dict[str, str]) -> None:
+    """Put each part between its marks."""
     temporary = page.with_suffix(".part")
-    temporary.write_text(text, encoding="utf-8")
+    temporary.write_text(filled(page.read_text(encoding="utf-8"), parts), encoding="utf-8")
     temporary.rename(page)
+
+
+def pages() -> dict[str, dict[str, str]]:
+    """Every table of both pages, from the stored results."""
+    descents, subspaces, found = (json.loads(path.read_text(encoding="utf-8")) for path in STORED)
+    split = {
+        name: [row for row in found if row["trainer"].startswith("PCA") == (name == "pca")] for name in ("pca", "cd")
+    }
+    return {
+        "coordinate-descent.md": {
+            "figures": figures(descents),
+            "readings": readings(descents),
+            "budgets": budgets(descents),
+            "estimated": estimated(descents),
+            "audits": audits(split["cd"]),
+        },
+        "pca.md": {"recovery": recovery(subspaces), "audits": audits(split["pca"])},
+    }
 
 
 def main() -> None:
     """Fill both pages."""
-    descents = json.loads(descent.RESULTS.read_text(encoding="utf-8"))
-    subspaces = json.loads(components.RESULTS.read_text(encoding="utf-8"))
-    found = json.loads((HERE / "trainer_audits.json").read_text(encoding="utf-8"))
-    split = {
-        name: [row for row in found if row["trainer"].startswith("PCA") == (name == "pca")] for name in ("pca", "cd")
-    }
-    fill(
-        DOCS / "coordinate-descent.md",
-        {"figures": figures(descents), "budgets": budgets(descents), "estimated": estimated(descents),
-         "audits": audits(split["cd"])},
-    )  # fmt: skip
-    fill(DOCS / "pca.md", {"recovery": recovery(subspaces), "audits": audits(split["pca"])})
+    for name, parts in pages().items():
+        fill(DOCS / name, parts)
 
 
 if __name__ == "__main__":
