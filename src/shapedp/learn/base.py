@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import validate_data
 
 from shapedp.accounting import Plan
 from shapedp.accounting.plan import Step
+from shapedp.learn.cells import each_number, entries
 from shapedp.mechanisms import certify
 from shapedp.mechanisms.watch import is_watched
 from shapedp.numerics.checks import numeric, one_of, positive, probability
@@ -99,18 +98,10 @@ def checked_target(y: Any, records: int) -> Floats:
     """A numeric target, one entry per record; NaN and infinity allowed."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    given = column_or_1d(y, warn=True)
+    given = entries(y)
     if given.dtype.kind in "iuO":  # no error on one entry: integers are rounded, what is no number is NaN
-        given = np.array([_number(one) for one in given]) if given.dtype.kind == "O" else given.astype(np.float64)
+        given = each_number(given) if given.dtype.kind == "O" else given.astype(np.float64)
     target = numeric("y", given).astype(np.float64, copy=False)
     if len(target) != records:
         raise ValueError(f"x and y must have as many rows as each other, got {records} and {len(target)}")
     return target
-
-
-def _number(value: Any) -> float:
-    """A float, NaN where the value is no real number or none that floats hold."""
-    try:
-        return float(value) if isinstance(value, Real) else math.nan
-    except OverflowError:
-        return math.nan

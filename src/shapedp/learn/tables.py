@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.validation import column_or_1d
 
 from shapedp.learn.base import checked_rows, checked_target
+from shapedp.learn.cells import distinct, entries, equal
 from shapedp.numerics.gram import BLOCK, GROUP
 
 Floats = NDArray[np.float64]
@@ -99,7 +99,7 @@ def labels_of(x: Any, y: Any) -> NDArray[Any]:
     Which labels occur is then treated as public; a stream that can be read once only is refused.
     """
     if not isinstance(y, str):
-        return np.unique(column_or_1d(y))
+        return distinct(entries(y))
     from shapedp.learn.streams import source_of
 
     source = source_of(x)
@@ -107,10 +107,8 @@ def labels_of(x: Any, y: Any) -> NDArray[Any]:
         raise ValueError(f"x has no column {y!r}")
     if source.once:
         raise ValueError("the labels of a stream that can be read only once are not known: name the classes")
-    seen: set[Any] = set()
-    for _, (values,) in source.parts((), y):
-        seen.update(value for value in set(values.tolist()) if value is not None and value == value)
-    return np.array(sorted(seen))
+    seen = [distinct(values).astype(object) for _, (values,) in source.parts((), y)]
+    return distinct(np.concatenate([np.empty(0, dtype=object), *seen]))
 
 
 def in_memory_target(y: Any, records: int | None, classes: Sequence[Any] | None) -> Floats:
@@ -119,7 +117,7 @@ def in_memory_target(y: Any, records: int | None, classes: Sequence[Any] | None)
         return np.zeros(records or 0)
     if classes is None:
         return checked_target(y, len(y) if records is None else records)
-    labels = column_or_1d(y, warn=True)
+    labels = entries(y)
     if records is not None and len(labels) != records:
         raise ValueError(f"x and y must have as many rows as each other, got {records} and {len(labels)}")
     return signs(labels, classes)
@@ -129,8 +127,7 @@ def signs(labels: NDArray[Any], classes: Sequence[Any]) -> Floats:
     """-1 for the first class, +1 for the second, NaN for anything else."""
     if len(classes) != 2:
         raise ValueError(f"classes must name two labels, got {list(classes)!r}")
-    values = np.asarray(labels, dtype=object)
-    return np.where(values == classes[1], 1.0, np.where(values == classes[0], -1.0, np.nan))
+    return np.where(equal(labels, classes[1]), 1.0, np.where(equal(labels, classes[0]), -1.0, np.nan))
 
 
 def _describe(estimator: Any, names: tuple[str, ...] | None, columns: int) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.learn.cells import entries
 from shapedp.learn.moments import Bounds, Moments, Partial, one_blas_thread
 from shapedp.learn.streams import PandasFrame, Streamed
 from shapedp.learn.tables import NO_TARGET, InMemory, Table, in_memory_target, odd_columns
@@ -147,7 +148,7 @@ def _targets(y: Any, pieces: int, sizes: tuple[Any, ...] | None) -> list[Any]:
     if not hasattr(y, "to_delayed"):
         if not known:
             raise ValueError("the sizes of x's partitions are not known: y must be a Dask array or a column's name")
-        y = _array().from_array(np.asarray(y), chunks=-1)
+        y = _array().from_array(entries(y), chunks=-1)
     if hasattr(y, "chunks"):
         if y.ndim != 1:
             raise ValueError(f"y must have one dimension, got {y.ndim}")

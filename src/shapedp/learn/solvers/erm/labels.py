@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
 from shapedp.learn.base import PublicLabelsWarning
+from shapedp.learn.cells import distinct, entries, equal
 from shapedp.learn.tables import labels_of
 
 Floats = NDArray[np.float64]
@@ -21,18 +20,19 @@ def class_list(name: str, x: Any, y: Any, given: Any) -> NDArray[Any]:
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None")
     if given is None:
-        if not isinstance(y, str):
-            check_classification_targets(column_or_1d(y))
         found = labels_of(x, y)
+        if found.dtype.kind == "f" and (found != np.trunc(found)).any():
+            raise ValueError("Unknown label type: continuous. A classifier needs labels; name them by classes=[...]")
         warnings.warn(
             "classes was not given: which labels occur in y is treated as public. Pass classes=[...]",
             PublicLabelsWarning,
             stacklevel=3,
         )
     else:
-        found = np.unique(np.asarray(given))
-        if found.size != np.size(given):
-            raise ValueError(f"classes must be distinct, got {given!r}")
+        named = entries(given)
+        found = distinct(named)
+        if found.size != named.size:
+            raise ValueError(f"classes must be distinct and none of them missing, got {given!r}")
     if found.size < 2:
         raise ValueError(f"{name} needs two classes or more, got one class: {found.tolist()!r}")
     return found
@@ -40,9 +40,9 @@ def class_list(name: str, x: Any, y: Any, given: Any) -> NDArray[Any]:
 
 def sign_columns(y: Any, classes: NDArray[Any], records: int) -> Floats:
     """+1 and -1: one column for two classes (+1 for the second), one per class for more; zeros for other labels."""
-    labels = column_or_1d(y, warn=True)
+    labels = entries(y)
     if len(labels) != records:
         raise ValueError(f"X and y must have as many rows as each other, got {records} and {len(labels)}")
-    hits = np.stack([np.asarray(labels == label) for label in classes.tolist()], axis=1)
+    hits = np.stack([equal(labels, label) for label in classes.tolist()], axis=1)
     known = hits.any(axis=1, keepdims=True)
     return np.where(known, np.where(hits[:, 1:] if classes.size == 2 else hits, 1.0, -1.0), 0.0)

@@ -1,0 +1,143 @@
+"""What one record holds changes no other record, raises no error, and is quoted by none.
+
+A record that is no record of numbers (or whose label is none of the classes) counts as zeros: every test compares the
+first query of a fit with that of the same data where the record is NaN in a plain array, the definition of zeros.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from shapedp import scale
+from shapedp.learn import PCA, Lasso, LinearRegression, LogisticRegression, PublicLabelsWarning, Ridge
+from shapedp.learn.cells import distinct, entries, equal
+from shapedp.mechanisms.watch import watching
+
+N, AT = 60, 7
+CLAIM = {"epsilon": 1.0, "delta": 1e-6, "random_state": 0}
+ONE = {"feature_bound": 1.0, "classes": [0, 1], "noise": "gaussian", "passes": 2}
+X = np.random.default_rng(0).normal(size=(N, 2)) * 0.3
+Y = (X[:, 0] > 0).astype(int)
+REGRESSORS = {
+    "linear": LinearRegression(**CLAIM, feature_bound=1.0, target_bound=1.0),
+    "lasso": Lasso(**CLAIM, feature_bounds=1.0, target_bound=1.0, passes=2),
+    "ridge": Ridge(**CLAIM, feature_bounds=1.0, target_bound=1.0, passes=2),
+}
+CLASSIFIERS = {solver: LogisticRegression(**CLAIM, **ONE, solver=solver) for solver in LogisticRegression.solvers}
+ALL = {**REGRESSORS, **CLASSIFIERS, "pca": PCA(**CLAIM, feature_bound=1.0)}
+SECRET = "HIV+"
+ODD_LABELS = {
+    "text": SECRET,
+    "none": None,
+    "nan": float("nan"),
+    "missing": pd.NA,
+    "no time": pd.NaT,
+    "large": 10**400,
+    "complex": 1j,
+    "array": np.array([1, 2]),
+    "list": [1, 2],
+    "dict": {"a": 1},
+}
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def query(estimator, x, y, fit=None):
+    """The first query of a fit."""
+    seen = []
+
+    def note(mechanism, asked, draw):
+        seen.append(np.array(asked, dtype=float))
+        return draw()
+
+    with watching(note):
+        estimator.fit(x, y) if fit is None else fit(estimator, x, y)
+    return seen[0]
+
+
+def without_label():
+    """Labels as numbers, one of them missing."""
+    found = Y.astype(float)
+    found[AT] = np.nan
+    return found
+
+
+def with_label(one):
+    """Labels as a list, one of them odd."""
+    return [one if i == AT else label for i, label in enumerate(Y.tolist())]
+
+
+def as_objects(values):
+    found = np.empty(len(values), dtype=object)
+    for i, one in enumerate(values):
+        found[i] = one
+    return found
+
+
+@pytest.mark.parametrize("odd", ODD_LABELS)
+@pytest.mark.parametrize("name", [*CLASSIFIERS, *REGRESSORS])
+def test_one_odd_label_changes_no_other(name, odd):
+    """In a list and in an array of objects: the record is zeros, the others stay what they were."""
+    labels = with_label(ODD_LABELS[odd])
+    expected = query(ALL[name], X, without_label())
+    np.testing.assert_array_equal(query(ALL[name], X, labels), expected)
+    np.testing.assert_array_equal(query(ALL[name], X, tuple(labels)), expected)
+    np.testing.assert_array_equal(query(ALL[name], X, as_objects(labels)), expected)
+
+
+@pytest.mark.parametrize("name", [*CLASSIFIERS, *REGRESSORS])
+def test_lists_and_columns_of_labels_are_read_as_arrays_are(name):
+    expected = query(ALL[name], X, Y)
+    for given in (Y.tolist(), [[label] for label in Y.tolist()], Y.astype(object), pd.Series(Y, dtype="Int64")):
+        np.testing.assert_array_equal(query(ALL[name], X, given), expected)
+
+
+@pytest.mark.parametrize("kind", ["mixing", "linear"])
+def test_one_odd_label_on_workers(kind):
+    da = pytest.importorskip("dask.array")
+    chunked = da.from_array(X, chunks=(20, 2))
+    # chunks of 20 rows: the rounding of the sums is not that of one block
+    expected = query(ALL[kind], chunked, without_label(), fit=scale.fit)
+    np.testing.assert_array_equal(query(ALL[kind], chunked, with_label(SECRET), fit=scale.fit), expected)
+
+
+def test_labels_read_from_the_data_leave_out_what_is_missing():
+    """One missing label neither raises nor becomes a class; labels of several types are sorted, numbers first."""
+    for labels in (without_label(), as_objects(with_label(None)), with_label(pd.NA), with_label([1, 2])):
+        model = LogisticRegression(**CLAIM, **(ONE | {"classes": None}), solver="output")
+        with pytest.warns(PublicLabelsWarning):
+            model.fit(X, labels)
+        assert model.classes_.tolist() == [0, 1]
+    assert distinct(entries(["b", 2, None, "a", 1.5, float("nan"), (1, 2), [3, 4]])).tolist() == [
+        1.5,
+        2,
+        (1, 2),
+        "a",
+        "b",
+    ]
+    with pytest.raises(ValueError, match="Unknown label type: continuous") as caught, warnings.catch_warnings():
+        LogisticRegression(**CLAIM, **(ONE | {"classes": None})).fit(X, np.where(np.arange(N) == AT, 0.125, Y))
+    assert "0.125" not in str(caught.value)
+
+
+def test_classes_of_two_types():
+    """Numbers and text together: each label is compared with each class."""
+    labels = ["yes" if one else 0 for one in Y]
+    model = LogisticRegression(**CLAIM, **(ONE | {"classes": [0, "yes"]}), solver="mixing")
+    np.testing.assert_array_equal(query(model, X, labels), query(ALL["mixing"], X, Y))
+    assert model.classes_.tolist() == [0, "yes"]
+    for classes in ([0, float("nan")], [1, 1]):
+        with pytest.raises(ValueError, match="distinct"):
+            model.set_params(classes=classes).fit(X, labels)
+
+
+def test_what_cannot_be_compared_is_not_equal():
+    values = as_objects([1, pd.NA, np.array([1, 2]), [1], None, "1", 1.0, True])
+    assert equal(values, 1).tolist() == [True, False, False, False, False, False, True, True]
+    assert equal(values[:1], 1).tolist() == [True]
+    assert equal(np.array(["1", "2"]), 1).tolist() == [False, False]
+    assert equal(as_objects([(1, 2), 3]), (1, 2)).tolist() == [True, False]
