@@ -7,6 +7,7 @@ A page holds `<!-- table NAME -->` before and `<!-- end -->` after each table; w
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import sys
@@ -111,11 +112,13 @@ def geodp() -> str:
 def table_iv() -> str:
     """Table IV of the i.n.i.d. paper."""
     rows: Rows = []
-    for method, epsilon, delta, rate, holds, mean, half, seeds, printed in items.table_iv(False, quiet).rows:
+    for method, epsilon, delta, *how, holds, mean, half, seeds, printed in items.table_iv(False, quiet).rows:
         certified = "" if holds is None else f"{holds:.4f}"
         score = f"{mean:.2f}" if math.isnan(half) else f"{mean:.2f} +- {half:.2f}"
-        rows.append([method, f"{epsilon:g}", f"{delta:g}", f"{rate:g}", certified, score, seeds, printed])
-    return markdown(["noise", "epsilon", "delta", "rate", "certified", "accuracy", "seeds", "printed"], rows)
+        settings = [f"{value:g}" for value in (epsilon, delta, *how)]
+        rows.append([method, *settings, certified, score, seeds, printed])
+    header = ["noise", "epsilon", "delta", "epochs", "rate", "certified", "accuracy", "seeds", "printed"]
+    return markdown(header, rows)
 
 
 def claims() -> str:
@@ -129,6 +132,27 @@ def windows() -> str:
     rows = [[f"{data}, {net}", f"{rate:g}", f"{100 * mean:.2f}"]
             for data, net, rate, _, mean, _, _ in items.windows(False, quiet).rows]  # fmt: skip
     return markdown(["data, network", "rate", "accuracy"], rows)
+
+
+def mixing() -> str:
+    """Figures 3 and 5 of the mixing paper, from the stored result of their item."""
+    path = DOCS.parent / "experiments" / "results" / "erm-figure-3.json"
+    found = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    cells = {tuple(row[1:5]): row for row in found}
+    epsilons = sorted({row[3] for row in found if math.isfinite(row[3])})
+    rows: Rows = []
+    for figure, name, kind in dict.fromkeys(tuple(row[:3]) for row in found):
+        plain = f"{100 * cells[name, kind, math.inf, 'scikit-learn'][5]:.1f}"
+        solvers = dict.fromkeys(row[4] for row in found if math.isfinite(row[3]))
+        mine = {solver: [cells[name, kind, epsilon, solver] for epsilon in epsilons] for solver in solvers}
+        for solver, line in mine.items():
+            scores = [f"{100 * cell[5]:.1f} +- {100 * cell[6]:.1f}" for cell in line]
+            ratio = line[-1][7] / mine["mixing"][-1][7]
+            rows.append([figure, name, kind, solver, *scores, plain, f"{ratio:.2f}"])
+        if kind == "CNN":
+            rows.append([figure, name, kind, "*epsilon in all*", *(f"{c[8]:.3f}" for c in mine["mixing"]), "", ""])
+    header = ["figure", "data", "features", "solver", *(f"epsilon {epsilon:g}" for epsilon in epsilons)]
+    return markdown([*header, "no noise", "time / mixing"], rows)
 
 
 def tailored() -> str:
@@ -161,6 +185,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "geodp": geodp,
     "table-iv": table_iv,
     "windows": windows,
+    "mixing": mixing,
     "tailored": tailored,
     "attacks": attacks,
 }

@@ -102,9 +102,10 @@ def trained_features(name: str, epochs: int = 20, seed: int = 0) -> tuple[Part, 
     body, model = network(train.x.shape[1], train.x.shape[2])
     model = model.to(device)
     records = TensorDataset(torch.from_numpy(train.x), torch.from_numpy(train.y))
+    batches = DataLoader(records, batch_size=min(500, len(train.y)))
     model, optimizer, loader = make_private(
-        model, torch.optim.Adam(model.parameters(), lr=0.001), DataLoader(records, batch_size=500), clip=4.0,
-        epsilon=EPSILON, delta=DELTA, epochs=epochs,
+        model, torch.optim.Adam(model.parameters(), lr=0.001), batches, clip=4.0, epsilon=EPSILON, delta=DELTA,
+        epochs=epochs,
     )  # fmt: skip
     for _ in range(epochs):
         for x, y in loader:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from shapedp.claims import CLAIMS
+from shapedp.datasets import texts
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "experiments" / "deep_learning"
@@ -61,6 +66,68 @@ def test_every_claim_of_product_noise_is_refuted(page):
     assert all(row["verdict"] == "refuted" and row["delta_at_least"] > 10 * row["claimed"][1] for row in rows)
 
 
+def test_pure_laplace_rows_have_the_scale_of_the_claim_and_keep_it(page):
+    rows = [row for row in page.items.stored() if row["method"].startswith("pure Laplace")]
+    assert len(rows) == 3
+    claim = CLAIMS["inid-noise/table-4-pure"]
+    for row in rows:
+        assert math.isclose(row["scale"], claim.found["scale_of_the_claim"], rel_tol=1e-6)
+        assert 7.99 < row["pure"] <= row["epsilon"] == 8
+        assert row["delta"] == 0
+
+
+def test_movielens_is_not_at_hand_without_its_file(page, monkeypatch, tmp_path):
+    monkeypatch.setenv("SHAPEDP_DATA", str(tmp_path))
+    found = page.items.figure("MovieLens")(False, page.quiet)
+    assert found.state == "data not at hand"
+    assert "https://grouplens.org" in found.rows[0][0]
+
+
+def test_movielens_trains_where_a_file_in_the_official_format_is(page, monkeypatch, tmp_path):
+    import dl_studies
+
+    rng = np.random.default_rng(0)
+    users, movies, stars = rng.integers(1, 6041, 400), rng.integers(1, 3953, 400), rng.integers(1, 6, 400)
+    lines = [f"{u}::{m}::{s}::978300760\n" for u, m, s in zip(users, movies, stars, strict=True)]
+    content = "".join(lines).encode("latin-1")
+    (tmp_path / "ml-1m").mkdir()
+    (tmp_path / "ml-1m" / "ratings.dat").write_bytes(content)
+    monkeypatch.setenv("SHAPEDP_DATA", str(tmp_path))
+    md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
+    monkeypatch.setitem(texts.MOVIELENS_MD5, "ratings.dat", md5)
+    net, records, _, *others = dl_studies.TABLE_12["MovieLens"]
+    monkeypatch.setitem(dl_studies.TABLE_12, "MovieLens", (net, records, 40, *others))
+    dl_studies._data.cache_clear()
+    try:
+        data = dl_studies._data("MovieLens", "cpu")
+        assert (len(data.y), len(data.test_y)) == (320, 80)
+        assert sorted(np.concatenate([data.y, data.test_y])) == sorted(stars - 1)
+        found = page.items.figure("MovieLens")(False, page.quiet)
+    finally:
+        dl_studies._data.cache_clear()
+    (gaussian, product) = found.rows
+    assert found.headers[3] == "RMSE"
+    assert (gaussian[0], product[0]) == ("DP", "product noise")
+    for row in found.rows:
+        assert row[1:3] == (320, 2)
+        assert 1 < row[3] < 3  # the standard deviation of a uniform rating is 1.41
+    assert gaussian[6].startswith("certified, epsilon")
+    assert product[6] == "refuted"
+
+
+def test_rows_of_a_finished_training_replace_those_of_the_same_run(page, tmp_path):
+    import dl_studies
+
+    old, other = [row for row in page.items.stored() if row["study"] == "table-iv"][:2]
+    path = tmp_path / "runs.json"
+    path.write_text("[]", encoding="utf-8")
+    dl_studies.store([old, other], path)
+    fresh = old | {"accuracy": 0.5, "beta": None, "wall_s": 3.0, "attack": ""}
+    dl_studies.store([fresh, other | {"error": "none"}], path)
+    assert dl_studies.json.loads(path.read_text(encoding="utf-8")) == [old | {"accuracy": 0.5}, other]
+    assert len(dl_studies.stored_keys(path)) == 2
+
+
 def test_the_pages_show_what_is_stored(page):
     for path in page.PAGES:
         text = path.read_text(encoding="utf-8")
@@ -71,7 +138,7 @@ def test_the_pages_show_what_is_stored(page):
 def test_one_short_training_of_each_kind(page):
     found = page.items.quick(False, page.quiet)
     assert found.state == "computed"
-    assert len(found.rows) == 11
+    assert len(found.rows) == 15
     for method, what, accuracy in found.rows:
         assert isinstance(accuracy, float), (method, what, accuracy)
         assert 0 <= accuracy <= 1
