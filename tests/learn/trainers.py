@@ -1,72 +1,311 @@
-"""Tiny problems on which a fit is as far apart as its certificate allows, and noise that is cut."""
+"""Every trainer on a tiny problem with neighbours as far apart as its certificate allows, and noise that is cut."""
 
-from contextlib import contextmanager
-from dataclasses import replace
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 from unittest import mock
 
 import numpy as np
 
-from shapedp import Gaussian
-from shapedp.learn import PCA, Lasso, Ridge
-from shapedp.mechanisms import Additive
+from shapedp.audit.subjects import log_ratio
+from shapedp.learn import PCA, HuberSVC, Lasso, LinearRegression, LogisticRegression, PrivateSearch, Ridge
+from shapedp.learn.moments import Bounds
+from shapedp.learn.solvers.erm import bolt_on, objective, output
+from shapedp.learn.solvers.erm.problem import Problem, Records
+from shapedp.learn.solvers.linear import SOLVERS
+from shapedp.learn.solvers.linear import Problem as LeastSquares
+from shapedp.mechanisms import adaptive_mixing, mechanism_from_json, mixing
+from shapedp.mechanisms import objective as perturbing
+from shapedp.noise.radial import Radial
+from shapedp.noise.spread import SpreadLaw
+from shapedp.privacy import Loss
+from shapedp.recipes import mixing as published_mixing
+from shapedp.recipes import sheffet as published_sheffet
 
 CLAIM = {"epsilon": 1.0, "delta": 1e-2}
-SMALL = {"feature_bounds": 1.0, "target_bound": 1.0, "fit_intercept": False}
+BOUNDED = {**CLAIM, "feature_bound": 1.0, "fit_intercept": False}
+BINARY = {**BOUNDED, "classes": [0, 1]}
+DESCENT = {**CLAIM, "alpha": 0.0, "feature_bounds": 1.0, "target_bound": 1.0, "fit_intercept": False, "passes": 2}
+
+Score = Callable[[Any], Any]
 
 
-def _descent(kind, **options):
-    """A record whose derivative is clipped in every pass, or zeros in its place."""
-    options = {"alpha": 0.0, "mean_squares": [1.0, 1.0], **CLAIM, **SMALL, "passes": 2, "step": 0.01, **options}
-
-    def fit(data, rng):
-        return kind(**options, random_state=rng).fit(*data).coef_
-
-    x = np.array([[1.0, 1.0], [0.0, 0.0]])
-    return fit, ((x, np.array([1.0, 0.0])), (0 * x, np.zeros(2)))
+def weights(model: Any) -> Any:
+    """What most trainers release."""
+    return model.coef_
 
 
-def _estimated(data, rng):
+def described(model: Any) -> Loss:
+    """The privacy loss of what the certificate describes."""
+    return mechanism_from_json(dict(model.privacy_.subject)).loss
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """An estimator, neighbouring data, a score of what it shows (None: learned), and what it certifies.
+
+    `kept` lists the shares of the noise at which it is audited besides.
+    """
+
+    kind: Any
+    options: dict[str, Any]
+    neighbours: tuple[Any, Any]
+    score: Score | None = None
+    shown: Callable[[Any], Any] = weights
+    kept: tuple[float, ...] = (0.7,)
+    profile: Callable[[Any], Loss] = described
+
+    def model(self, data: Any, rng: Any) -> Any:
+        return self.kind(**self.options, random_state=rng).fit(*data)
+
+    def __call__(self, data: Any, rng: Any) -> Any:
+        return np.ravel(self.shown(self.model(data, rng)))
+
+    def certified(self) -> Loss:
+        """What `privacy_` certifies, as a whole profile."""
+        return self.profile(self.model(self.neighbours[0], np.random.default_rng(0)))
+
+
+def first(outputs):
+    """The first number: the likelihood ratio of Gaussian noise rises with it."""
+    return outputs[:, 0]
+
+
+def fallen(outputs):
+    return -outputs[:, 0]
+
+
+def total(outputs):
+    return outputs.sum(axis=1)
+
+
+def lone(dim, label=1):
+    """One record, or none: with the Huber hinge below its bend its slope is -1 and nothing bends."""
+    return (np.eye(1, dim), np.array([label])), (np.full((1, dim), np.nan), np.array([label]))
+
+
+def lopsided(others, length):
+    """Records on one side drag the weights to where the logistic slope of the one on the other side is steepest."""
+    x = np.full((others + 1, 1), length)
+    x[0] = -1.0
+    without = x.copy()
+    without[0] = np.nan
+    return (x, np.ones(others + 1, int)), (without, np.ones(others + 1, int))
+
+
+def among_zeros(n):
+    """One record among zeros: its derivative is clipped in every pass, since mean squares are small."""
+    x = np.zeros((n, 1))
+    with_one = x.copy()
+    with_one[0] = 1.0
+    return (with_one, np.ones(n, int)), (x, np.ones(n, int))
+
+
+def steep(slope, n=400):
+    """Records on a line of negative slope, and one off it: both moments it moves lower, or raise, the same weight.
+
+    The weight C/D changes by (dC - slope dD)/D; a slope of -var(C)/var(D) adds up both as a likelihood ratio does.
+    """
+    x, y = np.full((n, 1), min(1.0, 1 / slope)), np.full(n, -min(1.0, slope))
+    x[0], y[0] = 1.0, 1.0
+    without = x.copy()
+    without[0] = np.nan
+    return (x, y), (without, y)
+
+
+def searched(n=200):
+    """One record among others too short to matter, which a weight above 0 gets right: it decides which run is kept."""
+    x = np.full((n, 1), 1e-6)
+    x[0] = 1.0
+    without = x.copy()
+    without[0] = np.nan
+    return (x, np.ones(n, int)), (without, np.ones(n, int))
+
+
+def two_rows(first_row, target=True):
+    """A row and zeros, or zeros alone."""
+    x = np.array([first_row, [0.0] * len(first_row)])
+    return ((x, np.array([1.0, 0.0])), (0 * x, np.zeros(2))) if target else ((x,), (0 * x,))
+
+
+def huber(dim, strength):
+    """The problem of a lone record."""
+    return Problem(HuberSVC(**BINARY)._loss(), 1, dim, 1, 1.0, strength, **CLAIM)
+
+
+def radial_output(outputs):
+    """The likelihood ratio at the two exact minima."""
+    problem = huber(2, 2.0)
+    return log_ratio(output.mechanism(problem, "radial").law, *centres(2), outputs)
+
+
+def radial_objective(outputs):
+    """The likelihood ratio of b = -J'(w), where the determinant is that of a constant."""
+    law = objective.mechanism(huber(2, 400.0), "radial").law
+    return log_ratio(law, -np.eye(1, 2)[0], np.zeros(2), -400.0 * outputs)
+
+
+def centres(dim):
+    """The exact minima with the record and without."""
+    return output.optimum(huber(dim, 2.0), Records(np.eye(1, dim), np.ones((1, 1))))[:, 0], np.zeros(dim)
+
+
+def product_score(mechanism, outputs):
+    """The likelihood ratio of product noise at the two exact minima."""
+    return log_ratio(mechanism.law, *centres(mechanism.law.dim), outputs)
+
+
+def three_way(outputs):
+    """Along the signs of a record of the last of three classes."""
+    return outputs @ np.array([-1.0, -1.0, 1.0])
+
+
+def published(solver, model):
+    """The loss of a published sketch: its certificate does not describe it."""
+    problem = LeastSquares(1, 1, Bounds(1.0, 1.0), **CLAIM, sketch_rows=model.sketch_rows)
+    return SOLVERS[solver].mechanisms(problem)[0].loss
+
+
+def svc(solver, neighbours, score, **options):
+    return Trainer(HuberSVC, {**BINARY, "noise": "gaussian", "solver": solver, **options}, neighbours, score)
+
+
+def logistic(solver, neighbours, score, kept=(0.7,), **options):
+    options = {**BINARY, "noise": "gaussian", "solver": solver, **options}
+    return Trainer(LogisticRegression, options, neighbours, score, kept=kept)
+
+
+def squares(solver, neighbours, kept=(0.7,), profile=described, **options):
+    options = {**BOUNDED, "target_bound": 1.0, "solver": solver, **options}
+    return Trainer(LinearRegression, options, neighbours, first, kept=kept, profile=profile)
+
+
+def sketched(solver, kept):
+    return squares(solver, ONE, kept, partial(published, solver), sketch_rows=60)
+
+
+def search(repeats, kept):
+    inner = HuberSVC(**BINARY, solver="output", noise="gaussian", regularization=0.01)
+    options = {**CLAIM, "estimator": inner, "candidates": [{}], "repeats": repeats, "holdout": 0.05}
+    return Trainer(PrivateSearch, options, searched(), first, lambda model: model.best_estimator_.coef_, kept)
+
+
+def descent(kind, row=(1.0, 1.0), score=total, shown=weights, **options):
+    return Trainer(kind, {**DESCENT, "step": 0.01, **options}, two_rows(row), score, shown)
+
+
+def estimated(model):
     """The weights and the mean squares that were released first."""
-    found = Lasso(alpha=0.0, **CLAIM, **SMALL, passes=2, step=0.01, share=0.5, clip=0.5, random_state=rng).fit(*data)
-    return np.concatenate([found.coef_, found.mean_squares_])
+    return np.concatenate([model.coef_, model.mean_squares_])
 
 
-def _components(release, center):
-    """What `fit` leaves of a record along the first axis, or of zeros."""
-
-    def fit(data, rng):
-        found = PCA(1, **CLAIM, feature_bound=1.0, release=release, center=center, random_state=rng).fit(data)
-        return np.concatenate([found.covariance_[np.triu_indices(2)], found.mean_])
-
-    x = np.array([[1.0, 0.0], [0.0, 0.0]])
-    if release == "clipped":
-        x[0] = [0.8, 0.6]
-    return fit, (x, 0 * x)
+def moments(model):
+    """The covariance and the mean."""
+    return np.concatenate([model.covariance_[np.triu_indices(2)], model.mean_])
 
 
-X = np.array([[1.0], [0.0]])
-TRAINERS = {
-    "Lasso, objective": _descent(Lasso),
-    "Lasso, parameter": _descent(Lasso, noise="parameter", mean_squares=[1.0, 0.04]),
-    "Ridge, equal": _descent(Ridge, noise="equal"),
-    "Lasso, estimated": (_estimated, ((X, np.array([1.0, 0.0])), (0 * X, np.zeros(2)))),
-    "PCA, isometric": _components("isometric", False),
-    "PCA, centred": _components("isometric", True),
-    "PCA, iid": _components("iid", False),
-    "PCA, clipped": _components("clipped", False),
+def components(row, score=None, **options):
+    options = {**CLAIM, "n_components": 1, "feature_bound": 1.0, "center": False, **options}
+    return Trainer(PCA, options, two_rows(row, target=False), score, moments)
+
+
+ONE = ((np.ones((1, 1)), np.ones(1)), (np.full((1, 1), np.nan), np.ones(1)))
+THREE = {"classes": [0, 1, 2]}
+TRAINERS: dict[str, Trainer] = {
+    "HuberSVC, output": svc("output", lone(2), first, regularization=2.0),
+    "HuberSVC, bolt-on": svc("bolt-on", lone(2), first, regularization=2.0, passes=30, batch_size=1),
+    "HuberSVC, objective": svc("objective", lone(2), first, regularization=400.0),
+    "LogisticRegression, output": logistic("output", lopsided(266, 0.03), fallen, regularization=3e-3),
+    "LogisticRegression, bolt-on": logistic(
+        "bolt-on", lopsided(270, 0.1), fallen, regularization=0.0185, passes=60, batch_size=271, kept=(0.7, 0.5)
+    ),
+    "LogisticRegression, objective": logistic("objective", lopsided(500, 0.1), fallen, regularization=0.01),
+    "LogisticRegression, kifer": logistic("kifer", lopsided(500, 0.1), fallen, kept=(0.7, 0.2)),
+    "LogisticRegression, cd": logistic("cd", among_zeros(100), first, passes=2),
+    "LogisticRegression, mixing": logistic("mixing", lone(1), first, sketch_rows=60),
+    "PrivateSearch, 1.001 runs": search(1.001, (0.7,)),
+    "PrivateSearch, 2 runs": search(2.0, (0.7, 0.4)),
+    "LinearRegression, suffstats": squares("suffstats", steep(0.45 / 0.53)),
+    "LinearRegression, mixing": squares("mixing", ONE, sketch_rows=60),
+    "LinearRegression, adassp-joint": squares("adassp-joint", steep(0.58 / 0.36)),
+    "LinearRegression, adassp": squares("adassp", steep(1.0), kept=(0.7, 0.3)),
+    "LinearRegression, mixing-paper": sketched("mixing-paper", (0.7, 0.3)),
+    "LinearRegression, sheffet": sketched("sheffet", (0.7, 0.15)),
+    "LinearRegression, sheffet-rdp": sketched("sheffet-rdp", (0.7, 0.3)),
+    "HuberSVC, output, radial": svc("output", lone(2), radial_output, regularization=2.0, noise="radial"),
+    "HuberSVC, objective, radial": svc("objective", lone(2), radial_objective, regularization=400.0, noise="radial"),
+    "HuberSVC, output, three classes": svc("output", lone(1, 2), three_way, regularization=2.0, **THREE),
+    "HuberSVC, objective, three classes": svc("objective", lone(1, 2), three_way, regularization=400.0, **THREE),
+    "LogisticRegression, mixing, three classes": logistic("mixing", lone(1, 2), three_way, sketch_rows=60, **THREE),
+    "Lasso, objective": descent(Lasso, mean_squares=[1.0, 1.0]),
+    "Lasso, parameter": descent(Lasso, score=None, mean_squares=[1.0, 0.04], noise="parameter"),
+    "Lasso, estimated": descent(Lasso, (1.0,), None, estimated, share=0.5, clip=0.5),
+    "Ridge, equal": descent(Ridge, mean_squares=[1.0, 1.0], noise="equal"),
+    "PCA, isometric": components((1.0, 0.0), first, release="isometric"),
+    "PCA, centred": components((1.0, 0.0), release="isometric", center=True),
+    "PCA, iid": components((1.0, 0.0), first, release="iid"),
+    "PCA, clipped": components((0.8, 0.6), release="clipped"),
+}
+
+# What a certificate leaves unused hides 30 % less noise: by calibration as published (the claim is kept all the same),
+# by a bound that is not attained, or by neighbours that move the weights less than the sensitivity.
+ROOM = {
+    "LogisticRegression, kifer",
+    "LogisticRegression, bolt-on",
+    "LinearRegression, adassp",
+    "LinearRegression, mixing-paper",
+    "LinearRegression, sheffet",
+    "LinearRegression, sheffet-rdp",
+    "PrivateSearch, 2 runs",
 }
 
 
+def product(kind, solver, dim=20):
+    """Product noise with its published calibration, on a lone record."""
+    problem = huber(dim, 2.0)
+    made = output.mechanism(problem, "product-noise")
+    options = {"solver": solver, "noise": "product-noise", "regularization": 2.0, "unsafe": True}
+    if solver == "bolt-on":
+        made = bolt_on.mechanism(problem, "product-noise", 30, 1)
+        options |= {"passes": 30, "batch_size": 1}
+    return Trainer(kind, {**BINARY, **options}, lone(dim), partial(product_score, made))
+
+
+PRODUCT = {f"HuberSVC, {solver}, product noise": product(HuberSVC, solver) for solver in ("output", "bolt-on")}
+
+
 @contextmanager
-def noise_times(factor):
-    """Every Gaussian release draws `factor` times its noise, while its certificate says otherwise."""
-    release = Additive.release
+def noise_times(factor: float) -> Iterator[None]:
+    """Every sampler of the trainers draws `factor` times its noise, while certificates say otherwise."""
+    spread, radial, fine, sketch = SpreadLaw.add_to, Radial.add_to, perturbing.fine_draw, mixing.draw_sketch
+    rounded = published_mixing.rounded_sum
 
-    def cut(self, x, **options):
-        honest = self.certificate
-        weaker = replace(self, law=Gaussian(np.broadcast_to(self.law.scales * factor, self.law.dim)))
-        assert honest.verdict == "certified"
-        return release(weaker, x, **{**options, "unsafe": True})
+    def weaker(law):
+        if isinstance(law, Radial):
+            return Radial(law.dim, law.a, law.b, factor * law.scale)
+        scales = factor * law.scales
+        return type(law)(float(scales[0]), law.dim) if scales.size == 1 else type(law)(scales)
 
-    with mock.patch.object(Additive, "release", cut):
+    def less(moments, rows, variance, last, source):
+        return sketch(moments, rows, factor**2 * variance, factor**2 * last, source)
+
+    def sum_of(x, kind, scale, grid, source):
+        return rounded(x, kind, factor * scale, grid, source)
+
+    patches = [
+        mock.patch.object(SpreadLaw, "add_to", lambda law, x, source: spread(weaker(law), x, source)),
+        mock.patch.object(Radial, "add_to", lambda law, x, source: radial(weaker(law), x, source)),
+        mock.patch.object(perturbing, "fine_draw", lambda law, source: fine(weaker(law), source)),
+        *(mock.patch.object(one, "draw_sketch", less) for one in (mixing, adaptive_mixing)),
+        *(mock.patch.object(one, "draw_sketch", less) for one in (published_mixing, published_sheffet)),
+        *(mock.patch.object(one, "rounded_sum", sum_of) for one in (published_mixing, published_sheffet)),
+        mock.patch.object(adaptive_mixing, "rounded_sum", sum_of),
+    ]
+    with ExitStack() as stack:
+        for one in patches:
+            stack.enter_context(one)
         yield
