@@ -7,14 +7,16 @@ first query of a fit with that of the same data where the record is NaN in a pla
 from __future__ import annotations
 
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 from shapedp import scale
 from shapedp.learn import PCA, Lasso, LinearRegression, LogisticRegression, PublicLabelsWarning, Ridge
-from shapedp.learn.cells import distinct, entries, equal
+from shapedp.learn.cells import distinct, entries, equal, numbers
 from shapedp.mechanisms.watch import watching
 
 N, AT = 60, 7
@@ -76,6 +78,103 @@ def as_objects(values):
     for i, one in enumerate(values):
         found[i] = one
     return found
+
+
+ODD_CELLS = {
+    "text": SECRET,
+    "digits": "1",
+    "none": None,
+    "missing": pd.NA,
+    "large": 10**400,
+    "complex": 1j,
+    "list": [1],
+    "dict": {"a": 1},
+    "signalling": Decimal("sNaN"),
+}
+
+
+def without_cell():
+    found = X.copy()
+    found[AT, 1] = np.nan
+    return found
+
+
+def with_cell(one):
+    found = X.astype(object)
+    found[AT, 1] = one
+    return found
+
+
+@pytest.mark.parametrize("odd", ODD_CELLS)
+@pytest.mark.parametrize("name", ALL)
+def test_one_odd_cell_makes_a_record_of_zeros(name, odd):
+    """In an array of objects, a list of rows, and a column of objects of a frame."""
+    expected = query(ALL[name], without_cell(), Y)
+    given = with_cell(ODD_CELLS[odd])
+    frame = pd.DataFrame(X, columns=["a", "b"]).astype({"b": object})
+    frame.iat[AT, 1] = ODD_CELLS[odd]
+    for rows in (given, given.tolist(), [tuple(row) for row in given], frame):
+        np.testing.assert_array_equal(query(ALL[name], rows, Y), expected)
+
+
+def test_cells_that_are_numbers_are_read_as_such():
+    """Whatever type they have; and a frame of plain types as one of objects."""
+    cells = [1, True, np.float32(0.5), np.bool_(True), Decimal("0.25"), np.int8(-3), 2**70]
+    given = np.empty((1, len(cells)), dtype=object)
+    given[0] = cells
+    expected = [[1.0, 1.0, 0.5, 1.0, 0.25, -3.0, 2.0**70]]
+    np.testing.assert_array_equal(numbers(given), expected)
+    np.testing.assert_array_equal(numbers([cells]), expected)
+    np.testing.assert_array_equal(numbers([np.array([1.0, 2.0]), (3, 4)]), [[1, 2], [3, 4]])
+    plain = pd.DataFrame({"a": [0.5, 1], "b": [True, False], "c": pd.array([1, None], dtype="Int8")})
+    coded = plain.assign(c=pd.Categorical([1, None], categories=[1, 2]))
+    for frame in (plain, plain.astype(object), coded):
+        np.testing.assert_array_equal(numbers(frame), [[0.5, 1, 1], [1, 0, np.nan]])
+    assert numbers(plain[["a"]].astype(np.float32)).dtype == np.float32
+    for unchanged in (X, X.astype(np.float32), np.asfortranarray(X)):
+        assert numbers(unchanged) is unchanged
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_wrong_shapes_and_types_are_refused_without_the_values(name):
+    secret = 0.123456789
+    rows = X.copy()
+    rows[AT, 0] = secret
+    ragged = rows.tolist()
+    ragged[AT] = [secret]
+    cases = [
+        (rows[:, 0], Y, "Expected 2D array, got 1D"),
+        (rows[:, 0].tolist(), Y, "Expected 2D array, got 1D"),
+        (rows[:, :, None], Y, "Expected 2D array, got 3D"),
+        (ragged, Y, "as long as each other"),
+        ([secret, *rows.tolist()[1:]], Y, "as long as each other"),
+        (rows + 0j, Y, "Complex data not supported"),
+        (sparse.csr_array(rows + 0j), Y, "Complex data not supported"),
+        (rows.astype(str), Y, "numbers, got an array of str_"),
+        (pd.DataFrame(rows.astype(str), dtype="string"), Y, r"these do not: 0 \(string\), 1 \(string\)"),
+        (rows.astype("M8[s]"), Y, "numbers, got an array of datetime64"),
+    ]
+    if name != "pca":
+        cases.append((rows, np.full(N, secret + 0j), "Complex data not supported"))
+        cases.append((rows, np.full((N, 2), secret), "1d array"))
+    for x, y, message in cases:
+        with pytest.raises(ValueError, match=message) as caught:
+            ALL[name].fit(x, y)
+        assert "0.123" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_cells_of_a_sparse_matrix_that_add_up_to_infinity(name):
+    """Two entries for one cell, each finite, whose sum is not: a record of zeros."""
+    plain = sparse.csr_array(X)
+    end = plain.indptr[AT + 1]
+    data = np.insert(plain.data, end, [1e308, 1e308])
+    indices = np.insert(plain.indices, end, [1, 1])
+    indptr = plain.indptr + np.where(np.arange(N + 1) > AT, 2, 0)
+    given = sparse.csr_array((data, indices, indptr), shape=X.shape)
+    expected = query(ALL[name], sparse.csr_array(without_cell()), Y)
+    np.testing.assert_array_equal(query(ALL[name], given, Y), expected)
+    assert given.nnz == plain.nnz + 2  # the caller's matrix is left alone
 
 
 @pytest.mark.parametrize("odd", ODD_LABELS)

@@ -214,9 +214,9 @@ def test_types_that_are_numbers_and_types_that_are_not(table):
         with pytest.raises(ValueError, match="columns must hold numbers; these do not: odd"):
             read_table(BaseEstimator(), pa.table({**columns, "odd": odd}), "y")
     with pytest.raises(ValueError, match="these do not: odd"):
-        read_table(BaseEstimator(), pd.DataFrame({"odd": ["p", "q"], "y": [1, 2]}), "y")
+        read_table(BaseEstimator(), pd.DataFrame({"odd": ["p", "q"], "y": [1, 2]}).astype({"odd": "string"}), "y")
     with pytest.raises(ValueError, match="these do not: y"):
-        read_table(BaseEstimator(), pd.DataFrame({"a": [1, 2], "y": ["p", "q"]}), "y")
+        read_table(BaseEstimator(), pd.DataFrame({"a": [1, 2], "y": ["p", "q"]}).astype({"y": "string"}), "y")
 
 
 def test_wrong_input_is_refused_by_sizes_names_and_types(frame, table, tmp_path):

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from shapedp.accounting import Plan
 from shapedp.accounting.plan import Step
-from shapedp.learn.cells import each_number, entries
+from shapedp.learn.cells import each_number, entries, numbers
 from shapedp.mechanisms import certify
 from shapedp.mechanisms.watch import is_watched
 from shapedp.numerics.checks import numeric, one_of, positive, probability
@@ -73,25 +73,27 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
+        tags.input_tags.string = True  # counts as missing
         tags.non_deterministic = self.random_state is None
         return tags
 
 
-def checked_rows(estimator: Any, x: Any, *, reset: bool = True, **options: Any) -> Any:
-    """x as scikit-learn checks it, NaN and infinity allowed: dense float64 or float32, or CSR."""
-    if reset and not options and type(x) is np.ndarray and x.dtype == np.float64 and x.ndim == 2 and x.size:
+def checked_rows(estimator: Any, x: Any, *, reset: bool = True) -> Any:
+    """Rows of numbers, NaN and infinity among them: dense float64 or float32, or CSR. See `numbers`."""
+    if reset and type(x) is np.ndarray and x.dtype == np.float64 and x.ndim == 2 and x.size:
         estimator.n_features_in_ = x.shape[1]  # nothing is left to check
         estimator.__dict__.pop("feature_names_in_", None)
         return x
-    return validate_data(
-        estimator,
-        x,
-        reset=reset,
+    rows = check_array(
+        numbers(x),
         accept_sparse="csr",
         dtype=(np.float64, np.float32),
         ensure_all_finite=False,
-        **options,
+        input_name="X",
+        estimator=estimator,
     )
+    validate_data(estimator, x if hasattr(x, "columns") else rows, reset=reset, skip_check_array=True)
+    return rows
 
 
 def checked_target(y: Any, records: int) -> Floats:

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.learn.tables import CHUNK, NO_TARGET, in_memory_target, odd_columns, signs
+from shapedp.learn.cells import numbers, odd_columns, odd_types
+from shapedp.learn.tables import CHUNK, NO_TARGET, in_memory_target, signs
 
 Floats = NDArray[np.float64]
 Part = tuple[int, list[NDArray[Any]]]
@@ -115,20 +116,13 @@ class PandasFrame:
         return len(self.frame)
 
     def odd(self, names: tuple[Any, ...]) -> dict[Any, str]:
-        from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
-
-        types = {name: self.frame[name].dtype for name in names}
-        return {
-            name: str(kind)
-            for name, kind in types.items()
-            if is_complex_dtype(kind) or not (is_numeric_dtype(kind) or is_bool_dtype(kind))
-        }
+        return odd_types(self.frame, names)
 
     def parts(self, names: tuple[Any, ...], label: Any = None) -> Iterator[Part]:
         features = self.frame[list(names)]
         for start in range(0, self.records, CHUNK):
             piece = slice(start, start + CHUNK)
-            values = features.iloc[piece].to_numpy(dtype=np.float64, na_value=np.nan)
+            values = numbers(features.iloc[piece])
             columns: list[NDArray[Any]] = list(values.T)
             if label is not None:
                 columns.append(self.frame[label].iloc[piece].to_numpy(dtype=object, na_value=None))

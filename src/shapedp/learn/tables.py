@@ -86,13 +86,6 @@ def read_table(estimator: Any, x: Any, y: Any = NO_TARGET, *, classes: Sequence[
     return table
 
 
-def odd_columns(odd: dict[Any, str]) -> None:
-    """Refuse columns that hold no numbers, named with their types."""
-    if odd:
-        listed = ", ".join(f"{name} ({kind})" for name, kind in odd.items())
-        raise ValueError(f"columns must hold numbers; these do not: {listed}. Convert them or leave them out")
-
-
 def labels_of(x: Any, y: Any) -> NDArray[Any]:
     """The distinct labels of y, sorted, from one pass over y alone where it is the name of a column.
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.learn.cells import entries
+from shapedp.learn.cells import entries, numbers, odd_columns
 from shapedp.learn.moments import Bounds, Moments, Partial, one_blas_thread
 from shapedp.learn.streams import PandasFrame, Streamed
-from shapedp.learn.tables import NO_TARGET, InMemory, Table, in_memory_target, odd_columns
+from shapedp.learn.tables import NO_TARGET, InMemory, Table, in_memory_target
 
 Floats = NDArray[np.float64]
 FAN_IN = 8
@@ -99,7 +99,7 @@ def _piece(x: Any, y: Any, names: tuple[str, ...] | None, classes: tuple[Any, ..
     if hasattr(x, "iloc"):
         target = y if isinstance(y, str) else in_memory_target(NO_TARGET if y is None else y, len(x), classes)
         return Streamed(PandasFrame(x), names or (), target, classes)
-    rows = x.tocsr() if hasattr(x, "tocsr") else np.asarray(x)
+    rows = numbers(x)
     return InMemory(rows, in_memory_target(NO_TARGET if y is None else y, rows.shape[0], classes))
 
 
@@ -112,7 +112,7 @@ def _merged(parts: list[Partial]) -> Partial:
 
 
 def _of_array(x: Any, y: Any, classes: tuple[Any, ...] | None) -> Distributed:
-    if x.dtype.kind not in "fiub":
+    if x.dtype.kind not in "fiubO":
         raise TypeError(f"x must hold numbers, got dtype {x.dtype}")
     if 0 in x.shape:
         raise ValueError(f"x must hold at least one record and one feature, got shape {x.shape}")
