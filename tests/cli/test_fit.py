@@ -71,6 +71,18 @@ def test_logistic(folder, capsys, name, solver, target, classes, found):
     assert len(model["intercept"]) == 1
 
 
+@pytest.mark.parametrize("solver", ["mixing", "kifer"])
+def test_one_odd_label_of_a_csv_file_changes_no_other(folder, solver):
+    """A number among words, or a word among numbers: the other records are read as before."""
+    frame = pd.read_csv(folder / "d.csv").astype(object)
+    for target, classes, odd in (("late", "no,yes", "7"), ("flag", "0,1", "HIV+")):
+        frame.assign(**{target: frame[target].where(frame.index != 5, odd)}).to_csv(folder / "odd.csv", index=False)
+        options = ["--target", target, "--classes", classes, "--features", "age,income", "--feature-bound", "2"]
+        assert _fit(folder, "logistic", str(folder / "odd.csv"), *options, *CLAIM, "--solver", solver) == DONE
+        (weights,) = json.loads((folder / "model.json").read_text())["coefficients"]
+        assert weights[0] > 3 * abs(weights[1])
+
+
 def test_labels_that_occur_are_public_and_said_to_be(folder, capsys):
     for solver in ("mixing", "kifer"):
         assert _fit(folder, "logistic", str(folder / "d.csv"), *LOGISTIC, *CLAIM, "--solver", solver) == DONE

@@ -6,6 +6,7 @@ first query of a fit with that of the same data where the record is NaN in a pla
 
 from __future__ import annotations
 
+import traceback
 import warnings
 from decimal import Decimal
 
@@ -17,6 +18,8 @@ from scipy import sparse
 from shapedp import scale
 from shapedp.learn import PCA, Lasso, LinearRegression, LogisticRegression, PublicLabelsWarning, Ridge
 from shapedp.learn.cells import distinct, entries, equal, numbers
+from shapedp.learn.streams import Columns
+from shapedp.learn.tables import NO_TARGET, labels_of
 from shapedp.mechanisms.watch import watching
 
 N, AT = 60, 7
@@ -240,3 +243,104 @@ def test_what_cannot_be_compared_is_not_equal():
     assert equal(values[:1], 1).tolist() == [True]
     assert equal(np.array(["1", "2"]), 1).tolist() == [False, False]
     assert equal(as_objects([(1, 2), 3]), (1, 2)).tolist() == [True, False]
+
+
+def csv(folder, rows, labels, header="a,b,label"):
+    """A file of the rows and labels, as text."""
+    path = folder / "records.csv"
+    lines = [",".join([*map(str, row), str(label)]) for row, label in zip(rows, labels, strict=True)]
+    path.write_bytes("\n".join([header, *lines, ""]).encode(errors="surrogateescape"))
+    return path
+
+
+WORDS = np.where(Y == 1, "yes", "no").astype(object)
+ODD_TEXT = {
+    "number": "7",
+    "empty": "",
+    "text": SECRET,
+    "bytes": "\udcff",
+    "infinite": "inf",
+    "ten": "1_0",
+}
+
+
+def replaced(values, one):
+    found = np.array(values, dtype=object)
+    found[AT] = one
+    return found
+
+
+@pytest.mark.parametrize("odd", ODD_TEXT)
+@pytest.mark.parametrize("labels", ["words", "numbers"])
+def test_one_label_of_a_csv_file_changes_no_other(labels, odd, tmp_path):
+    given, classes = (WORDS, ["no", "yes"]) if labels == "words" else (Y, [0, 1])
+    model = LogisticRegression(**CLAIM, **(ONE | {"classes": classes}), solver="mixing")
+    expected = query(model, X, without_label() if labels == "numbers" else as_objects(replaced(WORDS, None)))
+    path = csv(tmp_path, X, replaced(given, ODD_TEXT[odd]))
+    np.testing.assert_array_equal(query(model, path, "label"), expected)
+    _, loaded = Columns(path, ["a", "b"]).loaded("label")
+    assert (np.delete(loaded, AT) == np.delete(given, AT)).all()
+    assert loaded[AT] not in classes
+
+
+@pytest.mark.parametrize("classes", [[0, 1], ["0", "1"], ["00", "1.0"]])
+def test_labels_of_a_csv_file_are_numbers_where_they_can_be(classes, tmp_path):
+    model = LogisticRegression(**CLAIM, **(ONE | {"classes": classes}), solver="mixing")
+    np.testing.assert_array_equal(query(model, csv(tmp_path, X, Y), "label"), query(ALL["mixing"], X, Y))
+
+
+def test_labels_that_occur_in_a_csv_file(tmp_path):
+    """Of both kinds; what is empty is none."""
+    labels = replaced(WORDS, "7")
+    labels[0] = ""
+    assert labels_of(csv(tmp_path, X, labels), "label").tolist() == [7.0, "no", "yes"]
+    assert labels_of(csv(tmp_path, X, replaced(Y, "")), "label").tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("odd", [*ODD_TEXT, "quoted"])
+@pytest.mark.parametrize("name", ["linear", "pca"])
+def test_one_cell_of_a_csv_file_changes_no_other(name, odd, tmp_path):
+    """A number among missing cells, or none among numbers; text, bytes that are no text, lines within a cell."""
+    cell = {**ODD_TEXT, "quoted": '"a ""b""\n,c"'}[odd]
+    rows = X.astype(object)
+    rows[AT, 1] = cell
+    plain = X.copy()
+    plain[AT, 1] = {"number": 7.0, "ten": 10.0}.get(odd, np.nan)
+    target = X[:, 0]
+    path = csv(tmp_path, rows, target)
+    x, y = (Columns(path, ["a", "b"]), NO_TARGET) if name == "pca" else (path, "label")
+    np.testing.assert_array_equal(query(ALL[name], x, y), query(ALL[name], plain, target))
+
+
+def test_a_column_with_one_number_is_one_of_numbers_like_a_column_with_none(tmp_path):
+    """Whether a fit works does not depend on the only number of a column."""
+    for cells in (["5", "", ""], ["", "", ""], ["x", "y", "z"]):
+        path = csv(tmp_path, [[1, cell] for cell in cells], [1, 2, 1])
+        expected = np.array([[1, 5.0 if cell == "5" else np.nan] for cell in cells])
+        np.testing.assert_array_equal(query(ALL["linear"], path, "label"), query(ALL["linear"], expected, [1, 2, 1]))
+
+
+def test_an_empty_cell_of_a_single_column_is_a_record(tmp_path):
+    path = tmp_path / "one.csv"
+    for text in ("a\n1\n0.5\n2\n", "a\n1\n\n2\n", "a\n1\n \n2\n", "a\n\n\n\n"):
+        path.write_text(text)
+        assert PCA(**CLAIM, feature_bound=1.0).fit(path).n_samples_ == 3
+
+
+@pytest.mark.parametrize("row", [f"0.5,3,2,{SECRET}", f"{SECRET}", f'0.5,"{SECRET},2'])
+def test_a_row_of_another_length_is_not_quoted(row, tmp_path):
+    path = tmp_path / "ragged.csv"
+    path.write_text(f"a,b,label\n1,1,1\n{row}\n2,2,1\n")
+    with pytest.raises(ValueError, match="more or fewer cells than the header") as caught:
+        ALL["linear"].fit(path, "label")
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+def test_headers_of_several_files_are_compared_by_their_names(tmp_path):
+    first, second = csv(tmp_path, X, Y), tmp_path / "second.csv"
+    second.write_text(f"a,b,other\n1,{SECRET}\n")
+    with pytest.raises(ValueError, match="other columns") as caught:
+        ALL["linear"].fit([first, second], "label")
+    assert SECRET not in str(caught.value)
+    second.write_text("a,b,label\n\n")
+    assert Columns([first, second], ["a"]).source.records == N + 1

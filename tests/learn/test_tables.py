@@ -192,8 +192,8 @@ def test_a_cell_of_a_csv_file_that_is_no_number_is_missing(tmp_path):
     np.testing.assert_allclose(np.diag(found.gram), [0.5**2 + 0.25**2, 2 * 0.25, 2])
     assert found.records == 6
     path.write_text("a,city,y\n1,Rome,2\n")
-    with pytest.raises(ValueError, match=r"city \(string\)"):
-        read_table(BaseEstimator(), path, "y")
+    assert not moments(read_table(BaseEstimator(), path, "y"), BOUNDS).gram.any()
+    assert moments(read_table(BaseEstimator(), Columns(path, ["a"]), "y"), BOUNDS).gram.all()
 
 
 def test_types_that_are_numbers_and_types_that_are_not(table):
@@ -243,7 +243,7 @@ def test_wrong_input_is_refused_by_sizes_names_and_types(frame, table, tmp_path)
         read_table(BaseEstimator(), tmp_path / "a.txt", "y")
     for empty in ("", "a,y\n"):
         (tmp_path / "a.csv").write_text(empty)
-        with pytest.raises(ValueError, match=r"empty|no records"):
+        with pytest.raises(ValueError, match=r"empty|at least one record"):
             read_table(BaseEstimator(), tmp_path / "a.csv", "y")
 
 

@@ -26,7 +26,8 @@ Bounds come from what you know about the units of the data, never from the data:
 pulled in to the bound, so a bound that is too small biases the model and one that is too large adds noise. Scale the
 columns first, by constants known beforehand, so that each matters. A record with a missing value counts as zeros.
 
-The names and types of the columns and the number of records are public. The file is read in one pass, with fixed
+The names and types of the columns and the number of records are public. The cells of a csv file have no type: every
+feature counts as a column of numbers, one of text is missing throughout, so name the others by --features. The file is read in one pass, with fixed
 memory, by every solver of `linear` and by `logistic --solver mixing`; the others load it.
 """
 
@@ -154,22 +155,25 @@ def _prepared(options: argparse.Namespace) -> tuple[Any, Any, Any]:
 
 
 def _labels(options: argparse.Namespace, source: Any) -> list[Any]:
-    """The classes in the type of the target's column."""
+    """The classes in the type of the target's column; in a csv file, whose cells have none, numbers where they can."""
+    from shapedp.learn.csvfiles import CsvFiles
+
     words = [word.strip() for word in options.classes.split(",")]
+    if isinstance(source, CsvFiles):
+        return [_whole(source.label(word)) for word in words]
     if options.target not in source.names or source.odd((options.target,)):
         return words
     truth: dict[str, Any] = {"true": True, "false": False}
     try:
-        return [truth[word.lower()] if word.lower() in truth else _number(word) for word in words]
+        return [truth[word.lower()] if word.lower() in truth else _whole(float(word)) for word in words]
     except ValueError:
         raise ValueError(
             f"--classes must be numbers, as the column {options.target!r} is, got {options.classes!r}"
         ) from None
 
 
-def _number(word: str) -> float:
-    value = float(word)
-    return int(value) if value.is_integer() else value
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _described(estimator: Any, options: argparse.Namespace) -> dict[str, Any]:

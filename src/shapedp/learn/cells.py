@@ -66,7 +66,7 @@ def odd_columns(odd: dict[Any, str]) -> None:
 def entries(y: Any) -> NDArray[Any]:
     """y as a vector. The entries of a list stay what they are: an array of them might be one of text for one text."""
     if isinstance(y, list | tuple):
-        return _objects([one[0] if isinstance(one, list | tuple) and len(one) == 1 else one for one in y])
+        return objects([one[0] if isinstance(one, list | tuple) and len(one) == 1 else one for one in y])
     given = np.asarray(y)
     if given.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold real numbers or labels")
@@ -93,7 +93,7 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
     seen = {one for one in values if _is_label(one)}
     labels = sorted(seen, key=lambda one: (0, number(one), "") if isinstance(one, _NUMBERS) else (1, 0.0, str(one)))
     alike = all(isinstance(one, str) for one in labels) or all(isinstance(one, Real | np.bool_) for one in labels)
-    return np.array(labels) if alike else _objects(labels)
+    return np.array(labels) if alike else objects(labels)
 
 
 def _is_label(one: Any) -> bool:
@@ -104,7 +104,8 @@ def _is_label(one: Any) -> bool:
     return one is not None and _same(one, one)
 
 
-def _objects(values: list[Any]) -> NDArray[Any]:
+def objects(values: list[Any]) -> NDArray[Any]:
+    """A vector of objects, whatever they are."""
     found = np.empty(len(values), dtype=object)
     for i, one in enumerate(values):
         found[i] = one

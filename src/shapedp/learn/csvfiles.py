@@ -1,76 +1,120 @@
-"""CSV files as columns of numbers: a cell that is no number is missing, wherever it stands."""
+"""CSV files as columns. Every cell is read for itself: as a number in a feature, as a number or text in a label."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from shapedp.learn.streams import Arrow
+from shapedp.learn.cells import objects
 
+Floats = NDArray[np.float64]
 EMPTY = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 
 
-def csv_source(paths: list[Path]) -> Arrow:
-    """Files with a header. A column is one of numbers if the first megabyte of the first file holds one in it."""
+@dataclass(frozen=True, eq=False)
+class CsvFiles:
+    """Files with one header; a line is a record, an empty one too.
+
+    Guarantee: the names are public. Whether a column holds numbers would depend on records: whatever is asked for as
+    a feature counts as one of numbers, and a cell that is none is NaN. Errors quote no row.
+    """
+
+    paths: tuple[Path, ...]
+    names: tuple[str, ...]
+    once = False
+
+    @classmethod
+    def of(cls, paths: list[Path]) -> CsvFiles:
+        """The files, their headers compared."""
+        names = _header(paths[0])
+        for path in paths[1:]:
+            if _header(path) != names:
+                raise ValueError(f"{path} has other columns than {paths[0]}")
+        return cls(tuple(paths), names)
+
+    @cached_property
+    def records(self) -> int:
+        return sum(batch.num_rows for batch in self._batches([self.names[0]]))
+
+    def odd(self, names: tuple[str, ...]) -> dict[Any, str]:
+        return {}
+
+    def label(self, given: Any) -> Any:
+        return _label(given.encode()) if isinstance(given, str) else given
+
+    def parts(self, names: tuple[str, ...], label: Any = None) -> Iterator[tuple[int, list[NDArray[Any]]]]:
+        wanted = list(dict.fromkeys(names if label is None else (*names, label)))
+        for batch in self._batches(wanted):
+            columns: list[NDArray[Any]] = [_floats(batch.column(name)) for name in names]
+            if label is not None:
+                columns.append(_labels(batch.column(label)))
+            yield batch.num_rows, columns
+
+    def _batches(self, wanted: list[str]) -> Iterator[Any]:
+        """Batches of bytes."""
+        import pyarrow
+        from pyarrow import csv
+
+        kinds = dict.fromkeys(self.names, pyarrow.binary())
+        convert = csv.ConvertOptions(column_types=kinds, include_columns=wanted, strings_can_be_null=False)
+        parse = csv.ParseOptions(ignore_empty_lines=False, newlines_in_values=True)
+        for path in self.paths:
+            try:
+                yield from csv.open_csv(path, convert_options=convert, parse_options=parse)
+            except pyarrow.ArrowInvalid:
+                raise ValueError(
+                    f"{path}: a row has more or fewer cells than the header ({len(self.names)}), or is longer than a "
+                    "megabyte: mend the file"
+                ) from None
+
+
+def _header(path: Path) -> tuple[str, ...]:
     import pyarrow
     from pyarrow import csv
 
-    first = next(iter(_batches(paths[:1], None)), None)
-    if first is None:
-        raise ValueError(f"{paths[0]}: the file holds no records")
-    names = list(first.schema.names)
-    numbers = {name for name in names if np.isfinite(_parsed(first.column(name)).to_numpy(zero_copy_only=False)).any()}
-    fields = [(name, pyarrow.float64() if name in numbers else pyarrow.string()) for name in names]
-
-    def batches(wanted: list[str]) -> Iterator[Any]:
-        for batch in _batches(paths, wanted):
-            columns = [_parsed(batch.column(name)) if name in numbers else batch.column(name) for name in wanted]
-            yield pyarrow.record_batch(columns, names=wanted)
-
-    def length() -> int:
-        return sum(batch.num_rows for batch in _batches(paths, names[:1]))
-
-    for path in paths[1:]:
-        if csv.open_csv(path).schema.names != names:
-            raise ValueError(f"{path} has other columns than {paths[0]}")
-    return Arrow(pyarrow.schema(fields), batches, length)
+    with path.open("rb") as stream:
+        line = stream.readline()
+    if not line.strip():
+        raise ValueError(f"{path}: the file is empty; a header with the names of the columns is expected")
+    return tuple(csv.read_csv(pyarrow.BufferReader(line)).schema.names)
 
 
-def _batches(paths: list[Path], wanted: list[str] | None) -> Iterator[Any]:
-    """Batches of text."""
-    import pyarrow
-    from pyarrow import csv
-
-    for path in paths:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            header = stream.readline()
-        names = pyarrow.csv.read_csv(pyarrow.BufferReader(header.encode())).schema.names if header.strip() else []
-        if not names:
-            raise ValueError(f"{path}: the file is empty; a header with the names of the columns is expected")
-        options = csv.ConvertOptions(
-            column_types={name: pyarrow.string() for name in names}, include_columns=wanted, strings_can_be_null=False
-        )
-        yield from csv.open_csv(path, convert_options=options)
-
-
-def _parsed(column: Any) -> Any:
-    """Text as float64; what cannot be read is null."""
+def _floats(column: Any) -> Floats:
+    """Bytes as float64, NaN where they are no number."""
     import pyarrow
     from pyarrow import compute
 
-    clean = compute.utf8_trim_whitespace(column)
-    clean = compute.if_else(compute.is_in(clean, pyarrow.array(EMPTY)), None, clean)
     try:
-        return clean.cast(pyarrow.float64())
-    except pyarrow.ArrowInvalid:
-        return pyarrow.array([_number(cell) for cell in clean.to_pylist()], pyarrow.float64())
+        text = compute.utf8_trim_whitespace(column.cast(pyarrow.string()))
+        found = compute.if_else(compute.is_in(text, pyarrow.array(EMPTY)), None, text).cast(pyarrow.float64())
+        return np.asarray(found.to_numpy(zero_copy_only=False))
+    except pyarrow.ArrowInvalid:  # one of the cells: each for itself then, with the same result for the others
+        return np.fromiter((_number(cell) for cell in column.to_pylist()), np.float64, len(column))
 
 
-def _number(cell: str | None) -> float | None:
+def _number(cell: bytes) -> float:
     try:
-        return None if cell is None else float(cell)
+        return float(cell.decode())
     except ValueError:
+        return np.nan
+
+
+def _labels(column: Any) -> NDArray[Any]:
+    coded = column.dictionary_encode()
+    read = objects([_label(cell) for cell in coded.dictionary.to_pylist()])
+    return np.asarray(read[coded.indices.to_numpy()])
+
+
+def _label(cell: bytes) -> float | str | None:
+    """A number where the cell is one, else its text; None where it is empty or no text."""
+    value = _number(cell)
+    try:
+        return value if value == value else cell.decode() or None
+    except UnicodeDecodeError:
         return None

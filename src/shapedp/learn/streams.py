@@ -39,6 +39,9 @@ class Source(Protocol):
     def odd(self, names: tuple[Any, ...]) -> dict[Any, str]:
         """Those of the columns that do not hold numbers, with their types."""
 
+    def label(self, given: Any) -> Any:
+        """A class as labels of the source are read."""
+
     def parts(self, names: tuple[Any, ...], label: Any = None) -> Iterator[Part]:
         """Batches: how many rows, then the columns as float64, and the label column, if any, as objects."""
 
@@ -118,6 +121,9 @@ class PandasFrame:
     def odd(self, names: tuple[Any, ...]) -> dict[Any, str]:
         return odd_types(self.frame, names)
 
+    def label(self, given: Any) -> Any:
+        return given
+
     def parts(self, names: tuple[Any, ...], label: Any = None) -> Iterator[Part]:
         features = self.frame[list(names)]
         for start in range(0, self.records, CHUNK):
@@ -148,6 +154,9 @@ class Arrow:
 
     def odd(self, names: tuple[str, ...]) -> dict[Any, str]:
         return {name: str(kind) for name in names if not _is_number(kind := self.schema.field(name).type)}
+
+    def label(self, given: Any) -> Any:
+        return given
 
     def parts(self, names: tuple[str, ...], label: Any = None) -> Iterator[Part]:
         wanted = list(names) if label is None or label in names else [*names, label]
@@ -196,7 +205,7 @@ def table_of(
     if source.records == 0 or not chosen:
         raise ValueError(f"x must hold at least one record and one feature, got {source.records} and {len(chosen)}")
     target = y if named else None if y is NO_TARGET else in_memory_target(y, source.records, classes)
-    return Streamed(source, chosen, target, None if classes is None else tuple(classes))
+    return Streamed(source, chosen, target, None if classes is None else tuple(map(source.label, classes)))
 
 
 def source_of(x: Any) -> Source | None:
@@ -238,9 +247,9 @@ def _files(paths: list[Path]) -> Source:
         raise ValueError(f"files must share one format, with an ending among {', '.join(FORMATS)}")
     kind = kinds.pop()
     if kind == "csv":
-        from shapedp.learn.csvfiles import csv_source
+        from shapedp.learn.csvfiles import CsvFiles
 
-        return _unique(csv_source(paths))
+        return _unique(CsvFiles.of(paths))
     names = [str(path) for path in paths]
     dataset = arrow.dataset.dataset(names if len(names) > 1 else names[0], format=kind)
     return _unique(_parquet(dataset) if kind == "parquet" else _dataset(dataset))
