@@ -27,8 +27,8 @@ pulled in to the bound, so a bound that is too small biases the model and one th
 columns first, by constants known beforehand, so that each matters. A record with a missing value counts as zeros.
 
 The names and types of the columns and the number of records are public. The cells of a csv file have no type: every
-feature counts as a column of numbers, one of text is missing throughout, so name the others by --features. The file is read in one pass, with fixed
-memory, by every solver of `linear` and by `logistic --solver mixing`; the others load it.
+feature counts as a column of numbers, one of text is missing throughout, so name the others by --features. The file is
+read in one pass, with fixed memory, by every solver of `linear` and by `logistic --solver mixing`; the others load it.
 """
 
 
