@@ -32,7 +32,7 @@ Trained = tuple[features.Part, features.Part, Plan]
 
 
 def fit(solver: str, epsilon: float, x: np.ndarray, y: np.ndarray, seed: int) -> tuple[LogisticRegression, float]:
-    """A fitted model and the seconds it took."""
+    """A fitted model and the seconds of processor time it took."""
     model = LogisticRegression(
         epsilon=epsilon,
         delta=DELTA,
@@ -43,9 +43,9 @@ def fit(solver: str, epsilon: float, x: np.ndarray, y: np.ndarray, seed: int) ->
         fit_intercept=False,
         random_state=seed,
     )
-    start = time.perf_counter()
+    start = time.process_time()
     model.fit(x, y)
-    return model, time.perf_counter() - start
+    return model, time.process_time() - start
 
 
 def together(plan: Plan, epsilon: float) -> float:
@@ -56,7 +56,7 @@ def together(plan: Plan, epsilon: float) -> float:
 
 def study(name: str, kind: str, *, epsilons: tuple[float, ...], repeats: int, trained: Callable[[str], Trained]) -> Any:
     """Rows under HEADERS: mean and deviation of the test accuracy over `repeats` draws of the regression's noise,
-    median seconds of a fit; epsilon infinity is without noise on the regression."""
+    median processor seconds of a fit; epsilon infinity is without noise on the regression."""
     train, test, plan = trained(name) if kind == "CNN" else (*features.random_features(name), None)
     plain = Plain(C=1e6, fit_intercept=False, max_iter=2000).fit(train.x, train.y)
     rows: list[tuple[Any, ...]] = [
@@ -102,6 +102,6 @@ def table(full: bool, progress: Progress) -> Table:
                                           strict=True))
         for name in names for kind in KINDS for solver in SOLVERS
     )  # fmt: skip
-    note = f"seconds of a fit at the largest epsilon over those of mixing: kifer {ratios(rows, 'kifer')}; objective "
+    note = f"processor seconds of a fit at the largest epsilon over those of mixing: kifer {ratios(rows, 'kifer')}; objective "
     return Table(HEADERS, tuple(rows), curves, ("epsilon of the regression", "test accuracy"), (True, False),
                  note + ratios(rows, "objective"), COMPUTED)  # fmt: skip
