@@ -4,6 +4,7 @@ import json
 import math
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from shapedp.accounting.repeat import (
     gamma_for,
     gaussian_run,
 )
-from shapedp.learn import Lasso, LinearRegression, PrivateSearch
+from shapedp.learn import Lasso, LinearRegression, LogisticRegression, PrivateSearch, PublicLabelsWarning
 from shapedp.privacy import GaussianLoss
 from shapedp.sampling import source
 
@@ -148,6 +149,68 @@ def test_replay_finds_no_leak():
         pairs += [((x, y), (other, target)), ((wild, far), (other, target))]
     found = audit.replay(search(repeats=3.0), pairs, adjacency="zero-out", public=lambda model: model.best_score_)
     assert found.passed, found.explain()
+
+
+def warned(model, x, y):
+    """The categories of the warnings of a fit."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        model.fit(x, y)
+    return [one.category for one in seen]
+
+
+def test_warnings_and_bars_of_runs_are_not_shown(capfd):
+    """Each of these runs warns that its last pass still moved the weights, and asks for a bar."""
+    x, y = made()
+    restless = Lasso(epsilon=1.0, delta=1e-5, feature_bounds=1.0, target_bound=2.0, passes=1, step=0.3, progress=True)
+    assert warned(Lasso(**{**restless.get_params(), "epsilon": 4.0, "progress": False}), x, y)
+    for seed in range(3):
+        found = PrivateSearch(
+            restless, [{"alpha": 1e-3}], epsilon=8.0, delta=1e-5, score_bound=2.0, repeats=10.0, random_state=seed
+        )
+        assert warned(found, x, y) == []
+    assert capfd.readouterr().err == ""
+
+
+def classes_search(seed, **options):
+    inner = LogisticRegression(
+        epsilon=1.0, delta=1e-5, feature_bound=2.0, solver="bolt-on", noise="gaussian", passes=1, **options
+    )
+    return PrivateSearch(inner, [{}], epsilon=2.0, delta=1e-5, repeats=5.0, random_state=seed)
+
+
+def test_labels_that_occur_are_read_once_from_all_records():
+    """Whether the only record of a class is held out decides nothing: one warning, no error, the same classes."""
+    x, _ = made(100)
+    y = np.zeros(100, dtype=int)
+    y[7] = 1
+    for seed in range(8):
+        found = classes_search(seed)
+        assert warned(found, x, y) == [PublicLabelsWarning]
+        assert found.classes_.tolist() == [0, 1]
+        assert found.best_params_ == {}
+    assert warned(classes_search(0, classes=[0, 1]), x, y) == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_odd_target_raises_nothing_wherever_it_falls(seed):
+    """None in a regression, what cannot be compared in a classification: held out or not."""
+    x, y = made(40)
+    target, labels = y.astype(object), (y > 0).astype(object)
+    for at, (number, label) in enumerate([(None, None), ("HIV+", "HIV+"), (math.nan, np.array([0, 1]))]):
+        target[at], labels[at] = number, label
+    search(repeats=2.0, random_state=seed).fit(x, target)
+    search(repeats=2.0, random_state=seed).fit(x, target.tolist())
+    found = classes_search(seed, classes=[False, True]).fit(x, labels)
+    again = classes_search(seed, classes=[False, True]).fit(x, [2, 2, 2, *labels[3:]])
+    assert found.best_score_ == again.best_score_
+
+
+def test_the_best_estimator_carries_the_certificate_of_the_search():
+    x, y = made(200)
+    found = search(repeats=3.0).fit(x, y)
+    assert found.best_estimator_.privacy_ == found.privacy_
+    assert found.best_estimator_.privacy_.epsilon == 2.0
 
 
 def test_estimators_that_certify_no_such_divergence_are_refused():

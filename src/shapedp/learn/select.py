@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -11,11 +12,13 @@ from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin, clone, is_classifier
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from shapedp.accounting.repeat import HATS, Repetition, draw_runs, gamma_for, gaussian_run
-from shapedp.learn.base import PrivateEstimator, checked_rows
+from shapedp.learn.base import PrivateEstimator, checked_rows, checked_target
+from shapedp.learn.cells import entries, equal
 from shapedp.learn.solvers.erm.estimator import refuse
+from shapedp.learn.solvers.erm.labels import class_list
 from shapedp.mechanisms import Additive, certify, mechanism_from_json
 from shapedp.noise import Gaussian
 from shapedp.numerics.checks import positive
@@ -40,12 +43,14 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
 
     Each run draws one of the `candidates` (a list of parameter dicts, or a dict of lists: their grid), fits a clone of
     `estimator` to all but a `holdout` share of the records, and scores it there with noise; the run of the best score
-    is kept, nothing else is shown. The number of runs is random with mean `repeats` (logarithmic law): a fixed number
-    would have to be paid for run by run. The score of a record is 1 or 0 (right or wrong class) or, for a
-    regression, 1 - min(error/score_bound, 1)^2.
+    is kept, nothing else is shown: no warning or bar of any run. The number of runs is random with mean `repeats`
+    (logarithmic law): a fixed number would have to be paid for run by run. The score of a record is 1 or 0 (right or
+    wrong class) or, for a regression, 1 - min(error/score_bound, 1)^2.
 
-    Fitted: `best_estimator_`, `best_params_`, `best_score_` (noisy, a mean over the records held out), `privacy_`,
-    `run_epsilon_` and `run_delta_` (the claim of each fit). The time a search takes shows the number of runs.
+    Fitted: `best_estimator_`, `best_params_`, `best_score_` (noisy, a mean over the records held out), `privacy_`
+    (of the whole search, which is also that of `best_estimator_`), `run_epsilon_` and `run_delta_` (the claim of each
+    fit). The time a search takes shows the number of runs. Where a classifier is not told its `classes`, those
+    that occur in y are treated as public, with a warning.
 
     Guarantee: one run spends at most the mu of `run_epsilon_`, `run_delta_`: a record is either fitted or held
     out, so the fit and the score do not add up. The estimator must certify that; otherwise an error.
@@ -86,22 +91,31 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
         run, run_epsilon, run_delta, certificate = _budget(gamma, epsilon, delta, adjacency)
         rng = self._rng()
         randomness = source(rng)
+        unnamed = any(one.get("classes", getattr(self.estimator, "classes", ())) is None for one in candidates)
+        occur = class_list(type(self.estimator).__name__, X, y, None).tolist() if unnamed else None
+        shared = {"epsilon": run_epsilon, "delta": run_delta, "adjacency": adjacency, "random_state": rng}
+        shared |= {"progress": False} if hasattr(self.estimator, "progress") else {}
         parts = self._parts(X, y, randomness)
-        self.privacy_ = self._required(certificate)
+        certificate = self._required(certificate)
         score = Additive(Gaussian(_UP / run.mu, 1), Box([1.0], adjacency=adjacency), epsilon, delta)
         best = None
-        for _ in range(draw_runs(gamma, randomness)):
-            chosen = candidates[_below(len(candidates), randomness)]
-            model = clone(self.estimator).set_params(**chosen)
-            model.set_params(epsilon=run_epsilon, delta=run_delta, adjacency=adjacency, random_state=rng)
-            model.fit(*parts[:2])
-            if not self.unsafe:
-                _require(model, run, adjacency)
-            total = score.release([self._utility(model, *parts[2:])], rng=rng, unsafe=self.unsafe).value[0]
-            if best is None or total > best[0]:
-                best = (float(total), model, chosen)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of runs that are not shown
+            for _ in range(draw_runs(gamma, randomness)):
+                chosen = candidates[_below(len(candidates), randomness)]
+                model = clone(self.estimator).set_params(**chosen).set_params(**shared)
+                if unnamed and model.classes is None:
+                    model.set_params(classes=occur)
+                model.fit(*parts[:2])
+                if not self.unsafe:
+                    _require(model, run, adjacency)
+                total = score.release([self._utility(model, *parts[2:])], rng=rng, unsafe=self.unsafe).value[0]
+                if best is None or total > best[0]:
+                    best = (float(total), model, chosen)
         assert best is not None
+        self.privacy_ = certificate
         self.best_estimator_, self.best_params_ = best[1], dict(best[2])
+        self.best_estimator_.privacy_ = certificate  # what it cost to find it
         self.best_score_ = best[0] / parts[2].shape[0]
         self.run_epsilon_, self.run_delta_ = run_epsilon, run_delta
         if hasattr(self.best_estimator_, "classes_"):
@@ -154,8 +168,9 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
             raise ValueError(f"holdout must lie in (0, 1), got {self.holdout!r}")
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        rows, target = checked_rows(self, x), column_or_1d(y, warn=True)
+        rows = checked_rows(self, x)
         records = rows.shape[0]
+        target = entries(y) if is_classifier(self.estimator) else checked_target(y, records)
         if len(target) != records:
             raise ValueError(f"x and y must have as many rows as each other, got {records} and {len(target)}")
         if records < 2:
@@ -167,11 +182,11 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
 
     def _utility(self, model: Any, x: Any, y: Any) -> float:
         """The sum over records of a score in [0, 1]; a record that cannot be scored counts 0."""
-        predicted, target = model.predict(x), np.asarray(y)
+        predicted = model.predict(x)
         if is_classifier(model):
-            return float((predicted == target).sum())
+            return float(sum((equal(predicted, one) & equal(y, one)).sum() for one in model.classes_.tolist()))
         with np.errstate(all="ignore"):
-            part = np.minimum(np.abs(predicted - target) / self.score_bound, 1.0)
+            part = np.minimum(np.abs(predicted - y) / self.score_bound, 1.0)
             steps = np.floor((1 - np.square(np.nan_to_num(part, nan=1.0))) * 2.0**30)
         return float(steps.sum()) * 2.0**-30
 
