@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.learn.trainers import BINARY, CLAIM, PRODUCT, ROOM, TRAINERS, huber, lone, lopsided, noise_times
+from tests.learn.trainers import BINARY, CLAIM, CUT, PRODUCT, ROOM, TRAINERS, huber, lone, lopsided, noise_times
 
 import shapedp as sdp
 from shapedp import learn
@@ -87,7 +87,7 @@ def test_the_lower_bound_stays_below_the_certificate(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in TRAINERS if name not in ROOM])
 def test_noise_cut_by_30_percent_is_caught(name):
-    assert audited(name, study.FEWER, 0.7).violation
+    assert audited(name, study.MORE, CUT).violation
 
 
 @pytest.mark.parametrize("name", PRODUCT)
@@ -118,13 +118,13 @@ def test_what_was_published_keeps_the_claim_with_30_percent_less_noise():
     square = sizes.bounds.row**2
     enough = Mixing.calibrate(rows=60, row_bound=sizes.bounds.row, records=1, dim=2, **CLAIM).noise_variance
     (mixed,) = SOLVERS["mixing-paper"].mechanisms(sizes)
-    assert 0.7**2 * mixed.noise_variance(0.0, 0.0) > enough  # the eigenvalue is 0 with the record and without
+    assert CUT**2 * mixed.noise_variance(0.0, 0.0) > enough  # the eigenvalue is 0 with the record and without
     for name in ("sheffet", "sheffet-rdp"):
-        assert 0.7**2 * SOLVERS[name].mechanisms(sizes)[0].variance * square > enough
+        assert CUT**2 * SOLVERS[name].mechanisms(sizes)[0].variance * square > enough
 
 
 def weaker(law):
-    return sdp.Gaussian(0.7 * float(law.scales[0]), law.dim)
+    return sdp.Gaussian(CUT * float(law.scales[0]), law.dim)
 
 
 def test_neighbours_are_nearly_worst():
@@ -151,7 +151,7 @@ def test_outputs_depend_on_the_record_that_differs(name):
     trainer = TRAINERS[name]
     one, two = (trainer(data, np.random.default_rng(0)) for data in trainer.neighbours)
     assert not np.array_equal(one, two)
-    with noise_times(0.7):
+    with noise_times(CUT):
         assert not np.array_equal(one, trainer(trainer.neighbours[0], np.random.default_rng(0)))
 
 
@@ -166,7 +166,7 @@ def test_what_was_stored():
             assert row["epsilon_lower"] <= row["certificate"] <= CLAIM["epsilon"]
             assert row["certificate"] == pytest.approx(TRAINERS[name].certified().epsilon(CLAIM["delta"]).upper)
         else:
-            assert row["violation"] or (kept == 0.7 and name in ROOM), row
+            assert row["violation"] or (kept == CUT and name in ROOM), row
 
 
 def test_the_documentation_shows_what_is_stored():

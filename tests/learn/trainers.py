@@ -27,6 +27,7 @@ from shapedp.recipes import mixing as published_mixing
 from shapedp.recipes import sheffet as published_sheffet
 
 CLAIM = {"epsilon": 1.0, "delta": 1e-2}
+CUT = 0.7  # of the noise is left
 BOUNDED = {**CLAIM, "feature_bound": 1.0, "fit_intercept": False}
 BINARY = {**BOUNDED, "classes": [0, 1]}
 DESCENT = {**CLAIM, "alpha": 0.0, "feature_bounds": 1.0, "target_bound": 1.0, "fit_intercept": False, "passes": 2}
@@ -56,7 +57,7 @@ class Trainer:
     neighbours: tuple[Any, Any]
     score: Score | None = None
     shown: Callable[[Any], Any] = weights
-    kept: tuple[float, ...] = (0.7,)
+    kept: tuple[float, ...] = (CUT,)
     profile: Callable[[Any], Loss] = described
 
     def model(self, data: Any, rng: Any) -> Any:
@@ -174,12 +175,12 @@ def svc(solver, neighbours, score, **options):
     return Trainer(HuberSVC, {**BINARY, "noise": "gaussian", "solver": solver, **options}, neighbours, score)
 
 
-def logistic(solver, neighbours, score, kept=(0.7,), **options):
+def logistic(solver, neighbours, score, kept=(CUT,), **options):
     options = {**BINARY, "noise": "gaussian", "solver": solver, **options}
     return Trainer(LogisticRegression, options, neighbours, score, kept=kept)
 
 
-def squares(solver, neighbours, kept=(0.7,), profile=described, **options):
+def squares(solver, neighbours, kept=(CUT,), profile=described, **options):
     options = {**BOUNDED, "target_bound": 1.0, "solver": solver, **options}
     return Trainer(LinearRegression, options, neighbours, first, kept=kept, profile=profile)
 
@@ -221,21 +222,21 @@ TRAINERS: dict[str, Trainer] = {
     "HuberSVC, objective": svc("objective", lone(2), first, regularization=400.0),
     "LogisticRegression, output": logistic("output", lopsided(266, 0.03), fallen, regularization=3e-3),
     "LogisticRegression, bolt-on": logistic(
-        "bolt-on", lopsided(270, 0.1), fallen, regularization=0.0185, passes=60, batch_size=271, kept=(0.7, 0.5)
+        "bolt-on", lopsided(270, 0.1), fallen, regularization=0.0185, passes=60, batch_size=271, kept=(CUT, 0.5)
     ),
     "LogisticRegression, objective": logistic("objective", lopsided(500, 0.1), fallen, regularization=0.01),
-    "LogisticRegression, kifer": logistic("kifer", lopsided(500, 0.1), fallen, kept=(0.7, 0.2)),
+    "LogisticRegression, kifer": logistic("kifer", lopsided(500, 0.1), fallen, kept=(CUT, 0.2)),
     "LogisticRegression, cd": logistic("cd", among_zeros(100), first, passes=2),
     "LogisticRegression, mixing": logistic("mixing", lone(1), first, sketch_rows=60),
-    "PrivateSearch, 1.001 runs": search(1.001, (0.7,)),
-    "PrivateSearch, 2 runs": search(2.0, (0.7, 0.4)),
+    "PrivateSearch, 1.001 runs": search(1.001, (CUT,)),
+    "PrivateSearch, 2 runs": search(2.0, (CUT, 0.4)),
     "LinearRegression, suffstats": squares("suffstats", steep(0.45 / 0.53)),
     "LinearRegression, mixing": squares("mixing", ONE, sketch_rows=60),
     "LinearRegression, adassp-joint": squares("adassp-joint", steep(0.58 / 0.36)),
-    "LinearRegression, adassp": squares("adassp", steep(1.0), kept=(0.7, 0.3)),
-    "LinearRegression, mixing-paper": sketched("mixing-paper", (0.7, 0.3)),
-    "LinearRegression, sheffet": sketched("sheffet", (0.7, 0.15)),
-    "LinearRegression, sheffet-rdp": sketched("sheffet-rdp", (0.7, 0.3)),
+    "LinearRegression, adassp": squares("adassp", steep(1.0), kept=(CUT, 0.3)),
+    "LinearRegression, mixing-paper": sketched("mixing-paper", (CUT, 0.3)),
+    "LinearRegression, sheffet": sketched("sheffet", (CUT, 0.15)),
+    "LinearRegression, sheffet-rdp": sketched("sheffet-rdp", (CUT, 0.3)),
     "HuberSVC, output, radial": svc("output", lone(2), radial_output, regularization=2.0, noise="radial"),
     "HuberSVC, objective, radial": svc("objective", lone(2), radial_objective, regularization=400.0, noise="radial"),
     "HuberSVC, output, three classes": svc("output", lone(1, 2), three_way, regularization=2.0, **THREE),
