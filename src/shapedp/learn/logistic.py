@@ -43,6 +43,8 @@ class LogisticRegression(LinearClassifier):
     noise    of the first three: "gaussian", "radial" (the best spherical law, after a search), "auto" (radial
              for "output" and "bolt-on" with up to 100 weights); for these two also the name of a published recipe,
              worth what its certificate says: if refuted, `unsafe=True` releases it all the same.
+    progress a bar where its length is public: passes, or records read. The iterations of "output", "objective" and
+             "kifer" depend on the records and are not shown.
 
     Fitted: `classes_`, `coef_`, `intercept_`, `privacy_` (the certificate), `solver_`.
 
@@ -144,8 +146,7 @@ class LogisticRegression(LinearClassifier):
     def _by_kifer(self, problem: Problem, read: Callable[[], Records], name: str) -> Floats:
         fixed, mechanism = objective.kifer(problem)
         self._record(mechanism, name)
-        with bar(None, " iterations", self.progress) as advance:
-            return objective.solve(fixed, read(), mechanism, self._draws(), lambda turn, _: advance(1))
+        return objective.solve(fixed, read(), mechanism, self._draws())
 
     def _by_cd(self, problem: Problem, read: Callable[[], Records], name: str) -> Floats:
         """Coordinate descent on the records [x, c], every entry within its bound."""

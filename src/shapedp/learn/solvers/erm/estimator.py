@@ -88,8 +88,7 @@ class LinearClassifier(ClassifierMixin, PrivateEstimator, ABC):  # type: ignore[
     def _by_output(self, problem: Problem, read: Callable[[], Records], name: str) -> Floats:
         mechanism = output.mechanism(problem, self.noise)
         self._record(mechanism, name)
-        with bar(None, " iterations", self.progress) as advance:
-            return output.solve(problem, read(), mechanism, self._draws(), lambda turn, _: advance(1))
+        return output.solve(problem, read(), mechanism, self._draws())
 
     def _by_bolt_on(self, problem: Problem, read: Callable[[], Records], name: str) -> Floats:
         mechanism = bolt_on.mechanism(problem, self.noise, self.passes, self.batch_size)
@@ -107,8 +106,7 @@ class LinearClassifier(ClassifierMixin, PrivateEstimator, ABC):  # type: ignore[
     def _by_objective(self, problem: Problem, read: Callable[[], Records], name: str) -> Floats:
         mechanism = objective.mechanism(problem, self.noise)
         self._record(mechanism, name)
-        with bar(None, " iterations", self.progress) as advance:
-            return objective.solve(problem, read(), mechanism, self._draws(), lambda turn, _: advance(1))
+        return objective.solve(problem, read(), mechanism, self._draws())
 
     def _record(self, mechanism: Any, name: str) -> None:
         """The certificate of one release, the mechanism's own: computed once, however often it is fitted."""

@@ -17,7 +17,7 @@ from shapedp.mechanisms.objective import ObjectivePerturbation, farthest, grid_e
 from shapedp.noise import Gaussian, Law
 from shapedp.noise.radial import Radial
 from shapedp.numerics import SearchError, first_true
-from shapedp.numerics.convex import Progress, least_tolerance, minimum
+from shapedp.numerics.convex import least_tolerance, minimum
 from shapedp.privacy import GaussianLoss
 from shapedp.privacy.losses.radial import RadialLoss
 
@@ -156,19 +156,13 @@ def kifer(problem: Problem) -> tuple[Problem, ObjectivePerturbation]:
     return fixed, perturbation(fixed, law, recipe="kifer")
 
 
-def solve(
-    problem: Problem,
-    records: Records,
-    mechanism: ObjectivePerturbation,
-    draws: Draws,
-    progress: Progress | None = None,
-) -> Floats:
+def solve(problem: Problem, records: Records, mechanism: ObjectivePerturbation, draws: Draws) -> Floats:
     """Released weights (order, problems)."""
     shape, n = (problem.order, problem.problems), problem.records
     tilt, near = farthest(mechanism.law) / n, tolerance(problem, mechanism.law)
 
     def minimise(b: Floats) -> Floats:
-        return minimum(Risk(problem, records, b.reshape(shape) / n, tilt), near, progress=progress)
+        return minimum(Risk(problem, records, b.reshape(shape) / n, tilt), near)
 
     gradient = Risk(problem, records).evaluate(np.zeros(shape))[1] * n
     return mechanism.release(gradient, minimise, rng=draws.rng, unsafe=draws.unsafe).value.reshape(shape)

@@ -14,7 +14,7 @@ from shapedp.learn.solvers.erm.noise import additive
 from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
 from shapedp.learn.solvers.linear.problem import Draws
 from shapedp.mechanisms import Additive
-from shapedp.numerics.convex import Progress, least_tolerance, minimum
+from shapedp.numerics.convex import least_tolerance, minimum
 from shapedp.privacy import GaussianLoss
 
 Floats = NDArray[np.float64]
@@ -51,14 +51,14 @@ def mechanism(problem: Problem, noise: str) -> Additive:
     return additive(noise, sensitivity(problem), problem.dim, problem.epsilon, problem.delta, problem.adjacency)
 
 
-def optimum(problem: Problem, records: Records, *, progress: Progress | None = None) -> Floats:
+def optimum(problem: Problem, records: Records) -> Floats:
     """The weights (order, problems) that minimise the risk, within `tolerance`."""
-    return minimum(Risk(problem, records), tolerance(problem), progress=progress)
+    return minimum(Risk(problem, records), tolerance(problem))
 
 
-def solve(problem: Problem, records: Records, mechanism: Any, draws: Draws, progress: Progress | None = None) -> Floats:
+def solve(problem: Problem, records: Records, mechanism: Any, draws: Draws) -> Floats:
     """Noisy weights (order, problems)."""
-    weights = optimum(problem, records, progress=progress)
+    weights = optimum(problem, records)
     noisy = mechanism.release(weights.reshape(-1), rng=draws.rng, unsafe=draws.unsafe)
     return np.asarray(noisy.value).reshape(weights.shape)
 
