@@ -42,7 +42,7 @@ def test_pieces_of_a_draw_make_one_step(clip: Any) -> None:
         start = [p.clone() for p in model.parameters()]
         done = 0
         for k, size in enumerate(pieces):
-            training.receive(Part(size, k == len(pieces) - 1))
+            training.receive(Part(size, k == len(pieces) - 1, k == 0))
             step(model, optimizer, x[done : done + size], y[done : done + size])
             done += size
             if done < 10:

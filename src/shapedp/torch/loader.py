@@ -27,10 +27,11 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of one draw, as the loader hands it out: how many records it holds, whether it is the last piece."""
+    """A piece of one draw, as the loader hands it out: how many records it holds, whether it ends or begins the draw."""
 
     records: int
     last: bool
+    first: bool = True
 
 
 class PoissonBatches:
@@ -60,7 +61,7 @@ class PoissonBatches:
             size = self.most or max(len(drawn), 1)
             pieces = [drawn[k : k + size] for k in range(0, len(drawn), size)] or [[]]
             for k, piece in enumerate(pieces):
-                self.announce(Part(len(piece), k == len(pieces) - 1))
+                self.announce(Part(len(piece), k == len(pieces) - 1, k == 0))
                 yield piece or [-1]
 
     def _draw(self) -> list[int]:

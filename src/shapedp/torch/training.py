@@ -129,13 +129,18 @@ class Training:
     # What the loader, the recorder and the optimizer tell.
 
     def receive(self, part: Part) -> None:
-        """The loader hands out a piece of a draw."""
+        """The loader hands out a piece of a draw; pieces of an earlier draw that was left before its end are dropped."""
         self._finish_pass()
-        if self.total is not None and (self.part is None or self.part.last):
-            raise RuntimeError(
-                "gradients of one Poisson batch are still waiting for optimizer.step() when the next batch begins: "
-                "step after every batch; to work in smaller pieces pass physical_batch_size to make_private"
-            )
+        if part.first:
+            waiting = self.total is not None and self.part is not None and self.part.last
+            self._drop()
+            if waiting:
+                raise RuntimeError(
+                    "gradients of one Poisson batch are still waiting for optimizer.step() when the next batch begins: "
+                    "step after every batch; to work in smaller pieces pass physical_batch_size to make_private"
+                )
+        elif self.part is None or self.part.last:
+            raise RuntimeError("a piece of a draw came without those before it: go on with the next draw")
         self.part, self._rows = part, 0
 
     def add(self, records: int, gradients: Gradients, scale: float) -> None:
@@ -144,8 +149,10 @@ class Training:
             raise RuntimeError("gradients arrived without a batch: iterate over the loader that make_private returned")
         self._rows += records
         if self._rows > max(self.part.records, 1):
+            found, most = self._rows, self.part.records
+            self._drop()
             raise RecordError(
-                f"{self._rows} records were run backward in a batch of {self.part.records}: each may add its gradient "
+                f"{found} records were run backward in a batch of {most}: each may add its gradient "
                 "once a step (no second pass over the same batch, no other axis folded into the first)"
             )
         if self.part.records == 0:
@@ -176,6 +183,10 @@ class Training:
     def _finish_pass(self) -> None:
         if self._flush is not None:
             self._flush()
+
+    def _drop(self) -> None:
+        """Forget the draw: nothing of it was released."""
+        self.total, self.part, self._rows = None, None, 0
 
     def _check_parameters(self, optimizer: Any) -> None:
         known = {id(parameter) for parameter in self._parameters}

@@ -1,0 +1,63 @@
+"""The life of a draw: it begins, each of its records adds one row, it ends in one step, and nothing is left over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.torch.helpers import data, gradient, private, step
+from torch.nn import functional as F
+
+from shapedp.mechanisms.watch import watching
+from shapedp.torch import RecordError
+from shapedp.torch.loader import Part
+
+
+class Sums:
+    """Keeps the sums that reach the noise."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def __call__(self, mechanism: Any, x: Any, draw: Any) -> Any:
+        self.seen.append(np.array(x, dtype=np.float64))
+        return draw()
+
+
+def test_a_draw_left_between_its_pieces_is_dropped() -> None:
+    """Every record is in every draw: what is released after a break is one draw, not one and a half."""
+    x, y = data()
+    model, optimizer, loader, training = private(lr=0.0, batch_size=60, physical_batch_size=32)
+    sums = Sums()
+    with watching(sums):
+        for a, b in loader:
+            step(model, optimizer, a, b)
+            break
+        for a, b in loader:
+            step(model, optimizer, a, b)
+        training.receive(Part(60, True))
+        step(model, optimizer, x, y)
+    assert training.steps == len(sums.seen) == 2
+    assert np.abs(sums.seen[0] - sums.seen[1]).max() < 1e-5
+
+
+def test_a_piece_without_its_beginning_is_refused() -> None:
+    *_, training = private()
+    with pytest.raises(RuntimeError, match="without those before it"):
+        training.receive(Part(4, True, False))
+
+
+def test_a_refused_draw_leaves_nothing_behind() -> None:
+    x, y = data()
+    model, optimizer, _, training = private(noise_multiplier=1e-6)
+    training.receive(Part(4, True))
+    F.cross_entropy(model(x[:4]), y[:4]).backward()
+    F.cross_entropy(model(x[:4]), y[:4]).backward()
+    with pytest.raises(RecordError, match="once a step"):
+        optimizer.step()
+    training.receive(Part(0, True))
+    step(model, optimizer, x[:1], y[:1])
+    assert gradient(model).abs().max() < 1e-5
+    assert torch.isfinite(gradient(model)).all()
