@@ -162,6 +162,30 @@ def test_total_variation_is_attained() -> None:
     assert extra == pytest.approx(t * (1 + math.e), rel=1e-9)
 
 
+def leant(p: Floats, event: Floats, slip: float) -> Floats:
+    """A distribution within e^+-slip of p that gives the event as much as it can."""
+    inside = float(p[event].sum())
+    up = min(math.exp(slip), (1 - (1 - inside) * math.exp(-slip)) / inside) if 0 < inside < 1 else 1.0
+    return np.where(event, p * up, p * ((1 - up * inside) / (1 - inside) if inside < 1 else 1.0))
+
+
+def test_slip_is_covered_and_reached() -> None:
+    for rng, loss in pairs(150, seed=10):
+        slip, at = float(10 ** rng.uniform(-4, -0.5)), float(rng.uniform(0, 2))
+        slipped, event = AdjustedLoss(loss, slip=slip), loss.p > math.exp(at) * loss.q
+        first, second = leant(loss.p, event, slip), leant(loss.q, ~event, slip)
+        assert stick(first, second, at) * (1 - 1e-12) <= slipped.profile(np.array([at]))[1][0]
+        back = stick(leant(loss.q, ~event, slip), leant(loss.p, event, slip), at)
+        assert back * (1 - 1e-12) <= slipped.profile(np.array([at]), reverse=True)[1][0]
+    apart = PairLoss(np.array([0.5, 0.5]), np.array([0.1, 0.9]))
+    event = np.array([True, False])
+    worst = stick(leant(apart.p, event, 0.05), leant(apart.q, ~event, 0.05), 1.0)
+    assert AdjustedLoss(apart, slip=0.05).delta(1.0).upper == pytest.approx(float(worst), rel=0.02)
+    assert float(worst) > 1.1 * apart.delta(1.0).upper
+    with pytest.raises(ValueError, match="failure"):
+        AdjustedLoss(GaussianLoss(0.6), slip=0.1).renyi(2.0)
+
+
 def test_shift_covers_a_lowered_reference() -> None:
     """P against Q' >= e^-r Q, in each direction with its own reference."""
     for rng, loss in pairs(100, seed=5):

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import singledispatch
+from functools import cached_property, singledispatch
 from typing import Any
 
 import numpy as np
 
 from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.pld import Problem, View, default_accuracy
-from shapedp.numerics import SearchError, first_true, last_true
+from shapedp.noise.radial import DEVIATIONS
+from shapedp.numerics import SearchError, first_true, last_true, last_true_near
 from shapedp.numerics.checks import count, nonnegative, positive, probability
 from shapedp.privacy import AdjustedLoss, Bracket, GaussianLoss, Loss
 from shapedp.privacy.losses.base import Floats
+from shapedp.privacy.losses.radial import ReleasedRadialLoss
 from shapedp.sensitivity import ADJACENCIES
 
 _QUICK = 0.02
@@ -55,8 +58,13 @@ class ComposedLoss(Loss):
 
     def _problem(self, reverse: bool) -> Problem:
         if reverse not in self._problems:
-            self._problems[reverse] = Problem(self.parts, reverse=reverse)
+            self._problems[reverse] = Problem(self.parts, self._tables, reverse=reverse)
         return self._problems[reverse]
+
+    @cached_property
+    def _tables(self) -> tuple[Loss, ...]:
+        """The losses of the parts, slow ones as tables: both directions and every grid ask these."""
+        return tuple(loss.tabulated(self._goal()) for loss, _ in self.parts)
 
     def _view(self, epsilon: float, reverse: bool, accuracy: float) -> View:
         known = self._views.setdefault((reverse and not self.symmetric, accuracy), [])
@@ -166,6 +174,17 @@ class ComposedLoss(Loss):
 
 
 @dataclass(frozen=True)
+class _Larger(Loss):
+    """The larger of the two directions of a loss, at each epsilon."""
+
+    base: Loss
+
+    def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
+        ends = [self.base.delta(float(one)) for one in epsilon]
+        return np.array([end.lower for end in ends]), np.array([end.upper for end in ends])
+
+
+@dataclass(frozen=True)
 class AdjustedComposition(AdjustedLoss):
     """A composition with what its parts add on top; epsilon is searched where the composition puts it."""
 
@@ -174,18 +193,30 @@ class AdjustedComposition(AdjustedLoss):
         room = target - self.failure - 2 * self.total_variation
         if room <= 0:
             return Bracket(0.0, math.inf)
-        near = self.base.epsilon(target).lower
-        lower = near if not self.log_ratio and self.delta(near).lower > target else 0.0
-        for share in (0.999, 0.9, 0.5, 0.1, 1e-3):
-            top = self.base.epsilon(room * share).upper + self.log_ratio
+        base = self.base.epsilon(target)
+        near, lower = base.lower, 0.0
+        if not self.log_ratio:
+            with contextlib.suppress(SearchError):
+                lower = last_true_near(lambda e: self.delta(e).lower > target, near)
+        for share in (1.0, 0.999, 0.9, 0.5, 0.1, 1e-3):
+            top = base.upper * 1.001 if share == 1 else self.base.epsilon(room * share).upper
+            top += self.log_ratio + 2 * self.slip
             if math.isfinite(top) and self.delta(top).upper <= target:
                 return Bracket(lower, first_true(lambda e: self.delta(e).upper <= target, near, top, relative=2.0**-42))
         return Bracket(lower, math.inf)
 
+    def delta(self, epsilon: float) -> Bracket:
+        """From the larger direction of the composition: what is added is the same for both."""
+        at = nonnegative("epsilon", epsilon)
+        if at < self.log_ratio + 2 * self.slip:
+            return super().delta(at)
+        larger = AdjustedLoss(_Larger(self.base), self.log_ratio, self.failure, self.total_variation, self.slip)
+        return larger.delta(at)
+
 
 @dataclass(frozen=True)
 class Pieces:
-    """A loss taken apart into what composes on grids and what adds up by itself."""
+    """A loss taken apart into what composes on grids and what adds up by itself (of `slip` the squares)."""
 
     parts: tuple[tuple[Loss, int], ...]
     log_ratio: float = 0.0
@@ -193,6 +224,7 @@ class Pieces:
     total_variation: float = 0.0
     certain: float = 0.0
     spoilt: float = 0.0
+    slip: float = 0.0
 
 
 @singledispatch
@@ -209,6 +241,17 @@ def _(loss: AdjustedLoss) -> Pieces:
         log_ratio=base.log_ratio + loss.log_ratio,
         failure=base.failure + loss.failure,
         total_variation=base.total_variation + loss.total_variation,
+        slip=math.hypot(base.slip, loss.slip) * _UP,
+    )
+
+
+@pieces.register
+def _(loss: ReleasedRadialLoss) -> Pieces:
+    base = pieces(loss.base)
+    return replace(
+        base,
+        total_variation=base.total_variation + loss.missed,
+        slip=math.hypot(base.slip, loss.slip) * _UP,
     )
 
 
@@ -262,7 +305,9 @@ def compose(items: Iterable[Any], *, closed_forms: bool = True, accuracy: float 
     """The loss of several releases on the same data: mechanisms, losses, or (either, count) pairs.
 
     Guarantee: as `ComposedLoss`. Gaussian losses compose to a Gaussian (mu^2 adds up, rounded up); failures and
-    total variations add up, and log-ratios shift. `closed_forms=False` sends everything through the grids.
+    total variations add up, and log-ratios shift. A slip of 38 mu stands for noise within a Gaussian distance mu of
+    its law, whatever the data: of all releases together mu^2 adds up, and a Gaussian loss exceeds 38 mu + mu^2/2 with
+    probability below e^-700. `closed_forms=False` sends everything through the grids.
     The choice of the parts must not depend on earlier answers; a `Ledger` is for that.
     Reference: Dong, Roth and Su 2022, Corollary 3.3; Zhu, Dong and Wang 2022, Theorem 10 (dominating pairs).
     """
@@ -276,7 +321,7 @@ def compose(items: Iterable[Any], *, closed_forms: bool = True, accuracy: float 
     adjacency = common_adjacency(item for item, _ in pairs)
     merged: dict[Loss, int] = {}
     sums: dict[str, list[float]] = {
-        name: [] for name in ("log_ratio", "failure", "total_variation", "certain", "spoilt")
+        name: [] for name in ("log_ratio", "failure", "total_variation", "certain", "spoilt", "slip")
     }
     for item, times in pairs:
         taken = pieces(loss_from(item))
@@ -286,12 +331,17 @@ def compose(items: Iterable[Any], *, closed_forms: bool = True, accuracy: float 
             sums[name].append(times * getattr(taken, name))
         for name in ("certain", "spoilt"):
             sums[name].append(times * math.log1p(-getattr(taken, name)))
-    log_ratio, failure, total_variation, log_certain, log_clean = (math.fsum(terms) for terms in sums.values())
+        sums["slip"].append(times * taken.slip**2)
+    log_ratio, failure, total_variation, log_certain, log_clean, squares = (math.fsum(one) for one in sums.values())
     failures = -math.expm1(log_certain), -math.expm1(log_clean)
     base = _base(tuple(merged.items()), failures, closed_forms, accuracy, adjacency)
-    if not (log_ratio or failure or total_variation):
+    if not (log_ratio or failure or total_variation or squares):
         return base
-    return AdjustedComposition(base, log_ratio * _UP, min(failure * _UP, 1.0), min(total_variation * _UP, 1.0))
+    slip = (math.sqrt(squares) + squares / (2 * DEVIATIONS**2)) * _UP
+    failure = failure if slip < 700 else 1.0
+    return AdjustedComposition(
+        base, log_ratio * _UP, min(failure * _UP, 1.0), min(total_variation * _UP, 1.0), min(slip, 700.0)
+    )
 
 
 def _base(

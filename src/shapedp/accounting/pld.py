@@ -62,15 +62,21 @@ def default_accuracy(total: int) -> float:
     return min(5e-7 * max(1.0, total / 60), 8e-5)
 
 
-def _lattice(loss: Loss) -> float | None:
+def _lattice(loss: Loss, table: Loss) -> float | None:
     """The spacing on which a loss has atoms: declared, or its largest value if there is an atom there."""
     declared = getattr(loss, "lattice", None)
     if declared is not None:
         return float(declared)
+    if table is not loss and _last_atom(table, 2.0**-30) is None:
+        return None
+    return _last_atom(loss, 2.0**-52)
+
+
+def _last_atom(loss: Loss, relative: float) -> float | None:
     low, high = 0.0, 1e4
     if loss.profile(np.array([high]))[1][0] > 1e-290:
         return None
-    while high - low > 2.0**-52 * high:
+    while high - low > relative * high:
         middle = low + (high - low) / 2
         if not low < middle < high:
             break
@@ -78,7 +84,7 @@ def _lattice(loss: Loss) -> float | None:
             low = middle
         else:
             high = middle
-    beside = loss.profile(np.array([high * (1 - 1e-7), high * (1 + 1e-12)]))
+    beside = loss.profile(np.array([high * (1 - 1e-7), high * (1 + max(1e-12, relative))]))
     return high if beside[0][0] > 1e-12 and beside[1][1] <= 1e-290 else None
 
 
@@ -89,13 +95,17 @@ def _aligned(step: float, lattice: float | None) -> float:
 
 
 class Problem:
-    """One direction of a composition: parts and counts, their lattice and their total count."""
+    """One direction of a composition: parts and counts, their lattice and their total count.
 
-    def __init__(self, parts: Counted, *, reverse: bool) -> None:
-        self.parts = tuple(parts)
+    `tables` are the losses of the parts again, or bounds on them, as they are evaluated.
+    """
+
+    def __init__(self, parts: Counted, tables: Sequence[Loss], *, reverse: bool) -> None:
+        self.parts = tuple((table, n) for table, (_, n) in zip(tables, parts, strict=True))
         self.reverse = reverse
         self.total = sum(n for _, n in parts)
-        spacings = {spacing for spacing in (_lattice(loss) for loss, _ in parts) if spacing is not None}
+        found = (_lattice(loss, table) for (loss, _), table in zip(parts, tables, strict=True))
+        spacings = {spacing for spacing in found if spacing is not None}
         smallest = min(spacings) if spacings else None
         whole = smallest is not None and all(abs(s / smallest - round(s / smallest)) < 1e-12 for s in spacings)
         self.lattice = smallest if whole else None

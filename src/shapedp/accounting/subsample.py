@@ -115,6 +115,11 @@ class SubsampledLoss(Loss):
                 return np.where(value > 0, np.minimum(product * (1 + _ROUND) + 5e-324, 1.0), 0.0)
             return np.maximum(product * (1 - _ROUND) - 5e-324, 0.0)
 
+    def tabulated(self, accuracy: float) -> Loss:
+        """Sampling of a table: the base is asked at the same points for both directions and every grid."""
+        base = self.base.tabulated(accuracy)
+        return self if base is self.base else replace(self, base=base)
+
     def renyi(self, alpha: float) -> Bracket:
         """Gaussian base, Poisson: the divergence of the mixture, an upper bound on both directions."""
         from shapedp.accounting.renyi import subsampled_gaussian_renyi
@@ -132,13 +137,18 @@ class SubsampledLoss(Loss):
 
 @pieces.register
 def _(loss: SubsampledLoss) -> Pieces:
-    """Of a bare guarantee that fails with probability d, a sample of rate q fails with probability q d.
+    """What the base has on top stays: a sampler errs in every run. Bare guarantees fail with less probability.
 
-    With H0 the profile of the sampled randomised response: q d + (1 - q d) H0 is at least the sampled profile for
+    A mixture over samples of laws that are within a total variation, a slip or a failure of others is within the same
+    of their mixture. Of a bare guarantee that fails with probability d, a sample of rate q fails with probability q d:
+    with H0 the profile of the sampled randomised response: q d + (1 - q d) H0 is at least the sampled profile for
     every k, in both directions (for k < 1 by H0(k) >= 1 - k), and q d + (1 - d) H0 at most it for k >= 1.
     """
     if not isinstance(loss.base, BareLoss) or not loss.base.failure or not loss.rate:
-        return Pieces(((loss, 1),))
+        base = pieces(loss.base)
+        if not loss.rate or base.log_ratio or base.certain or len(base.parts) > 1 or base.parts[0][1] > 1:
+            return Pieces(((loss, 1),))
+        return replace(base, parts=((replace(loss, base=base.parts[0][0]), 1),))
     clean = replace(loss, base=replace(loss.base, failure=0.0))
     return Pieces(((clean, 1),), certain=loss.rate * loss.base.failure * (1 + 2.0**-52), spoilt=loss.base.failure)
 

@@ -21,6 +21,7 @@ _BLOCK = 1 << 18
 _SMOOTHING_BITS = 8
 _REFINED = 1 << 52  # uniforms below 2^-12 take a second word
 _NORMAL_ERROR = 2.0**-43
+DEVIATIONS = 38.0  # a normal exceeds so many of its deviations with probability below e^-700
 _SURE = 400  # from this dimension on |G| < sqrt(dim)/2 has probability below 1e-55
 
 
@@ -131,7 +132,7 @@ class Radial(Law):
         if self.dim < _SURE:
             log_chi = (self.dim - 1) * math.log(least) - (self.dim / 2 - 1) * math.log(2) - math.lgamma(self.dim / 2)
             missed += 8 * _NORMAL_ERROR * root * math.exp(log_chi)
-        return 38 * mu, missed
+        return DEVIATIONS * mu, missed
 
     def _least_norm(self) -> float:
         return 2.0**-8 if self.dim <= 8 else math.sqrt(self.dim) / 32

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 from shapedp.accounting import Plan, PlanningError, Step, plan
 from shapedp.mechanisms import Additive, certify
 from shapedp.numerics.checks import count, one_of, positive, probability
-from shapedp.privacy import LaplaceLoss, Loss, loss_of
+from shapedp.privacy import loss_of
 from shapedp.privacy.losses.base import EPSILON_LIMIT
 from shapedp.sampling import source
 from shapedp.sensitivity import Sensitivity
@@ -157,18 +157,12 @@ def _scale(
         raise ValueError("give epsilon and delta together with epochs or steps, or a noise_multiplier")
     if delta == 0:
         raise ValueError("delta must be > 0: a composition of noisy gradients has no pure guarantee worth its noise")
-    family = noise.family(sensitivity, layout)
-
-    def one_step(scale: float) -> Loss:
-        loss = family(scale)
-        return loss.discretize() if isinstance(loss, LaplaceLoss) else loss  # bounds that are cheap to sample
-
     found = plan(
         epsilon=epsilon,
         delta=delta,
         sampling_rate=rate,
         steps=total,
-        family=one_step,
+        family=noise.family(sensitivity, layout),
         relative=_RELATIVE,
         seconds=3600.0,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,14 +15,16 @@ from shapedp.privacy.losses.base import Floats, Loss, with_sampler_error
 class AdjustedLoss(Loss):
     """The loss of a mechanism that differs from `base` in a bounded way.
 
-    Guarantee: delta(e) <= base.delta(e - log_ratio) + failure + (1 + e^e) total_variation, capped at 1.
-    The lower end drops what the adjustment may have hidden: it is 0 as soon as log_ratio > 0.
+    Guarantee: delta(e) <= e^slip (base.delta(e - log_ratio - 2 slip) + failure) + (1 + e^e) total_variation, capped
+    at 1: both released laws are within e^slip of those of `base`. The lower end drops what the adjustment may have
+    hidden, and is 0 as soon as log_ratio > 0; for slip it is that of the laws claimed about.
     """
 
     base: Loss
     log_ratio: float = 0.0
     failure: float = 0.0
     total_variation: float = 0.0
+    slip: float = 0.0
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]
@@ -30,10 +33,14 @@ class AdjustedLoss(Loss):
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         epsilon = np.asarray(epsilon, dtype=np.float64)
         lower, known = self._moved(epsilon, reverse)
+        if self.slip and not self.log_ratio:
+            lower = self.base.profile(epsilon, reverse=reverse)[0]
 
         def failed(points: Floats) -> Floats:
             upper = known if points is epsilon else self._moved(points, reverse)[1]
-            return np.minimum((upper + self.failure) * (1 + 2.0**-50), 1.0) if self.failure else upper
+            if not self.failure and not self.slip:
+                return upper
+            return np.minimum((upper + self.failure) * (math.exp(self.slip) * (1 + 2.0**-50)), 1.0)
 
         missed = self.total_variation
         upper = with_sampler_error(failed, epsilon, missed) if missed else failed(epsilon)
@@ -46,11 +53,12 @@ class AdjustedLoss(Loss):
         return lower, upper
 
     def _moved(self, epsilon: Floats, reverse: bool) -> tuple[Floats, Floats]:
-        at = np.nextafter(epsilon - self.log_ratio, -np.inf) if self.log_ratio else epsilon
+        back = self.log_ratio + 2 * self.slip
+        at = np.nextafter(epsilon - back, -np.inf) if back else epsilon
         return self.base.hockey_stick(at, reverse=reverse)
 
     def renyi(self, alpha: float) -> Bracket:
-        if self.failure or self.total_variation:
+        if self.failure or self.total_variation or self.slip:
             raise ValueError("a loss with a failure probability has no finite Renyi divergence")
         base = self.base.renyi(alpha)
         if not self.log_ratio:

@@ -30,8 +30,10 @@ def with_sampler_error(upper: Callable[[Floats], Floats], epsilon: Floats, misse
 
     values = at(epsilon)
     steps = -math.log(missed) * np.linspace(0.1, 0.9, 9)
-    late = epsilon > steps[0]
+    with np.errstate(over="ignore"):
+        late = (epsilon > steps[0]) & (np.exp(epsilon) * missed > 1e-3 * values)  # elsewhere it gains nothing
     if late.any():
+        steps = steps[steps < epsilon[late].max()]
         best = np.minimum.accumulate(at(steps))
         values[late] = np.minimum(values[late], best[np.searchsorted(steps, epsilon[late], side="right") - 1])
     return values
@@ -45,6 +47,7 @@ class Loss(ABC):
     """
 
     symmetric: bool = True
+    slow: bool = False  # whether `profile` costs so much per point that compositions should ask it rarely
 
     @abstractmethod
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
@@ -113,6 +116,12 @@ class Loss(ABC):
     def renyi(self, alpha: float) -> Bracket:
         """The Renyi divergence of order alpha > 1, the larger of the two directions."""
         raise ValueError(f"{type(self).__name__} has no Renyi curve")
+
+    def tabulated(self, accuracy: float) -> Loss:
+        """This loss, or a table of it where it is slow, for a composition of that relative accuracy of delta."""
+        from shapedp.privacy.losses.table import Table
+
+        return Table.of(self, accuracy) if self.slow else self
 
     def discretize(self, **options: Any) -> DiscreteLoss:
         """This loss on a grid, bounded from both sides, ready to be composed."""

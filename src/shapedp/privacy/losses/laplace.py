@@ -52,6 +52,10 @@ class LaplaceLoss(SumLoss):
         if self._sum > pure * (1 + 2.0**-40):
             raise ValueError(f"ratios must add up to at most pure = {pure!r}, got {self._sum!r}")
 
+    @property
+    def slow(self) -> bool:  # type: ignore[override]
+        return self.continuous and self.ratios.size > 1
+
     @cached_property
     def total(self) -> LaplaceSum:
         return LaplaceSum.of(self.ratios)

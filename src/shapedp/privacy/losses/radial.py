@@ -46,6 +46,7 @@ class RadialLoss(Loss):
     b: float
     ratio: float
     gap: float = GAP
+    slow = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dim", count("dim", self.dim, least=2))
@@ -247,8 +248,9 @@ class ReleasedRadialLoss(Loss):
     """What a float release of radial noise is worth: `base`, and what rounding may cost on top.
 
     Guarantee: delta(e) <= e^slip base(e - 2 slip) + (1 + e^e) missed, as the released noise and a smoothed radial
-    law are within e^slip of each other outside probability `missed`; smoothing only helps. The lower end is that
-    of the radial law itself, the law that was claimed about.
+    law are within e^slip of each other outside probability `missed`; smoothing only helps. `slip` is 38 mu for a
+    Gaussian distance mu, so that over several releases its squares add up (`accounting.compose`). The lower end is
+    that of the radial law itself, the law that was claimed about.
     """
 
     base: RadialLoss

@@ -24,6 +24,8 @@ _FEW_VALUES = 16
 class SumLoss(Loss):
     """The loss of a difference v under noise with independent Laplace coordinates and a Gaussian part."""
 
+    slow = True
+
     @property
     @abstractmethod
     def total(self) -> LaplaceSum:
