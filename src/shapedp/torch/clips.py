@@ -16,6 +16,7 @@ from shapedp.sensitivity import L2, Blocks, Box, Sensitivity
 from shapedp.torch.layout import Layout
 
 Tensor = torch.Tensor
+LEAST, MOST = 1e-12, 1e12  # bounds within which float32 gradients meet no underflow and no overflow
 
 
 class Clip(ABC):
@@ -97,7 +98,7 @@ class Flat(NormClip):
     radius: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", positive("radius", self.radius))
+        object.__setattr__(self, "radius", moderate("radius", self.radius))
 
     def sensitivity(self, layout: Layout) -> L2:
         return L2(self.radius, layout.dim, adjacency="add-remove")
@@ -117,8 +118,8 @@ class Auto(NormClip):
     gamma: float = 0.01
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", positive("radius", self.radius))
-        object.__setattr__(self, "gamma", positive("gamma", self.gamma))
+        object.__setattr__(self, "radius", moderate("radius", self.radius))
+        object.__setattr__(self, "gamma", moderate("gamma", self.gamma))
 
     def sensitivity(self, layout: Layout) -> L2:
         return L2(self.radius, layout.dim, adjacency="add-remove")
@@ -202,8 +203,9 @@ class Adaptive(NormClip):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "radii", _bounds("radii", self.radii))
-        for name in ("rate", "least", "most"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        object.__setattr__(self, "rate", positive("rate", self.rate))
+        for name in ("least", "most"):
+            object.__setattr__(self, name, moderate(name, getattr(self, name)))
         object.__setattr__(self, "quantile", probability("quantile", self.quantile))
 
     @property
@@ -247,10 +249,18 @@ class Adaptive(NormClip):
         return replace(self, radii=state["radii"])
 
 
+def moderate(name: str, value: Any) -> float:
+    """A bound between 1e-12 and 1e12."""
+    found = positive(name, value)
+    if not LEAST <= found <= MOST:
+        raise ValueError(f"{name} must lie in [{LEAST:g}, {MOST:g}], got {found!r}: measure the loss in other units")
+    return found
+
+
 def _bounds(name: str, radii: Any) -> float | tuple[float, ...]:
     if np.ndim(radii) == 0:
-        return positive(name, radii)
-    return tuple(positive(name, one) for one in radii)
+        return moderate(name, radii)
+    return tuple(moderate(name, one) for one in radii)
 
 
 def _shared(radii: float | Sequence[float], layers: int, p: float) -> tuple[float, ...]:
@@ -263,4 +273,4 @@ def _shared(radii: float | Sequence[float], layers: int, p: float) -> tuple[floa
 
 def clip_from(clip: Any) -> Clip:
     """A clip, or a number: the radius of a flat clip."""
-    return clip if isinstance(clip, Clip) else Flat(positive("clip", clip))
+    return clip if isinstance(clip, Clip) else Flat(moderate("clip", clip))

@@ -12,7 +12,7 @@ from shapedp.mechanisms.angles import window_box, windows
 from shapedp.numerics import hyperspherical
 from shapedp.numerics.checks import positive
 from shapedp.sensitivity import Box
-from shapedp.torch.clips import Clip
+from shapedp.torch.clips import Clip, moderate
 from shapedp.torch.layout import Layout
 
 Tensor = torch.Tensor
@@ -111,7 +111,7 @@ class AngleWindows(Clip):
     half_widths: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", positive("radius", self.radius))
+        object.__setattr__(self, "radius", moderate("radius", self.radius))
         object.__setattr__(self, "width", positive("width", self.width))
         if self.half_widths is not None:
             object.__setattr__(self, "half_widths", tuple(positive("half_widths", h) for h in self.half_widths))
