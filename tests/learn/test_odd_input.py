@@ -359,3 +359,30 @@ def test_a_progress_bar_tells_nothing_of_the_records(name, capfd):
         printed.append(re.sub(r"\[.*\]", "", capfd.readouterr().err.rpartition("\r")[2]))
         x[0] = [1.0, 0.0]
     assert printed[0] == printed[1]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_fit_that_fails_leaves_weights_and_certificate_as_they_were(name):
+    """The last release of a second fit, under another claim, fails."""
+    model = clone(ALL[name])
+    releases = []
+
+    def count(mechanism, asked, draw):
+        releases.append(mechanism)
+        return draw()
+
+    def fail(mechanism, asked, draw):
+        releases.pop()
+        if not releases:
+            raise OSError("no more random bits")
+        return draw()
+
+    with watching(count):
+        model.fit(X, Y)
+    before = {key: value for key, value in vars(model).items() if key.endswith("_")}
+    with watching(fail), pytest.raises(OSError, match="bits"):
+        model.set_params(epsilon=2.0).fit(X, Y)
+    after = {key: value for key, value in vars(model).items() if key.endswith("_")}
+    assert after.keys() == before.keys()
+    assert all(after[key] is before[key] for key in before if key != "n_features_in_")
+    assert model.privacy_.epsilon == 1.0

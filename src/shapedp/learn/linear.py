@@ -79,10 +79,10 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         if adjacency not in solver.adjacencies:
             raise ValueError(f"solver {name!r} is for adjacency {', '.join(solver.adjacencies)}, got {adjacency!r}")
         mechanisms = solver.mechanisms(problem)
-        self.privacy_ = self._certify(mechanisms)
+        certificate = self._certify(mechanisms)
         with one_blas_thread(order < 500):
             found = solver.solve(data.moments, mechanisms, Draws(self._rng(), self.unsafe))
-        self.solver_ = name
+        self.privacy_, self.solver_ = certificate, name
         self._publish(found.weights, found.covariance, bounds.constant)
         return self
 

@@ -21,6 +21,7 @@ from shapedp.learn.solvers.linear.mixing import MIXING
 from shapedp.learn.solvers.linear.problem import Problem as LeastSquares
 from shapedp.learn.tables import read_table
 from shapedp.numerics.checks import count
+from shapedp.privacy import Certificate
 from shapedp.sensitivity import Adjacency
 
 Floats = NDArray[np.float64]
@@ -120,38 +121,38 @@ class LogisticRegression(LinearClassifier):
         if self.sketch_rows is not None:
             count("sketch_rows", self.sketch_rows)
 
-    def _weights(self, x: Any, y: Any, classes: NDArray[Any], bounds: Bounds) -> Floats:
+    def _weights(self, x: Any, y: Any, classes: NDArray[Any], bounds: Bounds) -> tuple[Floats, Certificate, str]:
         if self.solver == "mixing" and classes.size == 2:
-            return self._streamed(x, y, classes, bounds)
+            return *self._streamed(x, y, classes, bounds), "mixing"
         return super()._weights(x, y, classes, bounds)
 
-    def _streamed(self, x: Any, y: Any, classes: NDArray[Any], bounds: Bounds) -> Floats:
+    def _streamed(self, x: Any, y: Any, classes: NDArray[Any], bounds: Bounds) -> tuple[Floats, Certificate]:
         """Two classes from second moments: one pass over whatever `read_table` reads."""
         data = Reading(read_table(self, x, y, classes=classes.tolist()), bounds, self.progress)
         order = self.n_features_in_ + (bounds.constant > 0)
         problem = LeastSquares(data.records, order, bounds, *self._claim(), self.sketch_rows)
         mechanisms = mixing.sketching(problem)
-        self._record(mechanisms[0], "mixing")
+        certificate = self._required(mechanisms[0].certificate)
         weights = MIXING.solve(data.moments, mechanisms, self._draws()).weights
-        return np.asarray(quadratic_surrogate(self.surrogate_reach).scale * weights[:, None])
+        return quadratic_surrogate(self.surrogate_reach).scale * weights[:, None], certificate
 
-    def _by_mixing(self, problem: Problem, read: Callable[[], Records], name: str) -> Floats:
+    def _by_mixing(self, problem: Problem, read: Callable[[], Records]) -> tuple[Floats, Certificate]:
         """One class against the rest, all from one sketch."""
         bounds = self._bounds()
         mechanism = mixing.mechanism(problem, bounds, self.sketch_rows)
-        self._record(mechanism, name)
+        certificate = self._required(mechanism.certificate)
         weights = mixing.solve(problem, read(), mechanism, bounds, self._draws())
-        return np.asarray(quadratic_surrogate(self.surrogate_reach).scale * weights)
+        return quadratic_surrogate(self.surrogate_reach).scale * weights, certificate
 
-    def _by_kifer(self, problem: Problem, read: Callable[[], Records], name: str) -> Floats:
+    def _by_kifer(self, problem: Problem, read: Callable[[], Records]) -> tuple[Floats, Certificate]:
         fixed, mechanism = objective.kifer(problem)
-        self._record(mechanism, name)
-        return objective.solve(fixed, read(), mechanism, self._draws())
+        certificate = self._required(mechanism.certificate)
+        return objective.solve(fixed, read(), mechanism, self._draws()), certificate
 
-    def _by_cd(self, problem: Problem, read: Callable[[], Records], name: str) -> Floats:
+    def _by_cd(self, problem: Problem, read: Callable[[], Records]) -> tuple[Floats, Certificate]:
         """Coordinate descent on the records [x, c], every entry within its bound."""
         if problem.problems > 1:
-            raise ValueError(objective.TWO_CLASSES.format(name))
+            raise ValueError(objective.TWO_CLASSES.format("cd"))
         descent = Descent(problem.epsilon, problem.delta, problem.adjacency, passes=self.passes, unit=1.0)
         bounds, records, rng = self._bounds(), read(), self._rng()
         each = np.full(problem.order, bounds.feature)
@@ -165,8 +166,7 @@ class LogisticRegression(LinearClassifier):
 
         means, first = descent.means(columns, release)
         schedule = descent.schedule(means, columns.records, response.curvature_bound, intercept=False)
-        self.privacy_ = self._certify([*first, *schedule.plan()])
-        self.solver_ = name
+        certificate = self._certify([*first, *schedule.plan()])
         penalty = Penalty(l2=0.0 if self.regularization is None else float(self.regularization))
         with bar(descent.passes, " passes", self.progress) as advance:
-            return np.asarray(schedule.run(columns, response, penalty, release, advance)[-1][:, None])
+            return schedule.run(columns, response, penalty, release, advance)[-1][:, None], certificate

@@ -88,7 +88,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
         mechanisms = [self._mechanism(moments.sensitivity(), 1 - self.share if self.center else 1.0)]
         if self.center:
             mechanisms.append(self._mechanism(_sums(columns, bounds, rounding, self.adjacency), self.share))
-        self.privacy_ = self._certify(mechanisms)
+        certificate = self._certify(mechanisms)
         rng = self._rng()
         squares = (
             moments.clipped(_rows(table, self.feature_bound))
@@ -96,11 +96,12 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
             else triangle(data.moments.gram[:columns, :columns])
         )
         released = matrix(mechanisms[0].release(squares, rng=rng, unsafe=self.unsafe).value) / records
-        self.mean_ = np.zeros(columns)
+        mean = np.zeros(columns)
         if self.center:
             sums = data.moments.gram[:columns, columns] / bounds.constant
-            self.mean_ = np.asarray(mechanisms[1].release(sums, rng=rng, unsafe=self.unsafe).value) / records
-        self._publish(released - np.outer(self.mean_, self.mean_), records, wanted)
+            mean = np.asarray(mechanisms[1].release(sums, rng=rng, unsafe=self.unsafe).value) / records
+        self._publish(released - np.outer(mean, mean), records, wanted)
+        self.privacy_, self.mean_ = certificate, mean
         return self
 
     def transform(self, X: Any) -> Floats:

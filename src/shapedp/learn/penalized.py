@@ -118,11 +118,11 @@ class CoordinateDescentRegressor(RegressorMixin, PrivateEstimator, ABC):  # type
 
         means, first = descent.means(columns, release)
         schedule = descent.schedule(means, columns.records, response.curvature_bound, intercept=columns.intercept)
-        self.privacy_ = self._certify([*first, *schedule.plan()])
+        certificate = self._certify([*first, *schedule.plan()])
         with bar(descent.passes, " passes", self.progress) as advance:
             path = schedule.run(columns, response, self._penalty(columns.records), release, advance)
         features = columns.x.shape[1]
-        self.mean_squares_ = means[:features]
+        self.privacy_, self.mean_squares_ = certificate, means[:features]
         self.coef_path_ = path[:, :features]
         self.coef_ = path[-1, :features].copy()
         self.intercept_ = float(path[-1, -1]) if columns.intercept else 0.0

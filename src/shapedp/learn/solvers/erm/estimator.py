@@ -26,6 +26,7 @@ from shapedp.learn.solvers.erm.noise import NOISES
 from shapedp.learn.solvers.erm.problem import Problem, Records, read_records
 from shapedp.learn.solvers.linear.problem import Draws
 from shapedp.numerics.checks import count, one_of, positive
+from shapedp.privacy import Certificate
 
 Floats = NDArray[np.float64]
 
@@ -59,8 +60,8 @@ class LinearClassifier(ClassifierMixin, PrivateEstimator, ABC):  # type: ignore[
         bounds = self._bounds()
         self._checked()
         classes = class_list(type(self).__name__, X, y, self.classes)
-        weights = self._weights(X, y, classes, bounds)
-        self.classes_ = classes
+        weights, certificate, solver = self._weights(X, y, classes, bounds)
+        self.privacy_, self.solver_, self.classes_ = certificate, solver, classes
         columns = self.n_features_in_
         self.coef_ = weights[:columns].T.copy()
         self.intercept_ = bounds.constant * weights[-1] if bounds.constant else np.zeros(weights.shape[1])
@@ -76,23 +77,23 @@ class LinearClassifier(ClassifierMixin, PrivateEstimator, ABC):  # type: ignore[
             positive("regularization", self.regularization)
         self._loss()
 
-    def _weights(self, x: Any, y: Any, classes: NDArray[Any], bounds: Bounds) -> Floats:
-        """Released weights (order, problems); sets `privacy_` and `solver_`."""
+    def _weights(self, x: Any, y: Any, classes: NDArray[Any], bounds: Bounds) -> tuple[Floats, Certificate, str]:
+        """Released weights (order, problems), their certificate and the solver's name."""
         rows = checked_rows(self, x)
         signs = sign_columns(y, classes, rows.shape[0])
         name = self._choose(signs.shape[1]) if self.solver == "auto" else self.solver
         problem = self._problem(name, signs, bounds, sparse.issparse(rows))
         solve = getattr(self, f"_by_{name.replace('-', '_')}")
-        return np.asarray(solve(problem, lambda: read_records(rows, signs, bounds), name))
+        return *solve(problem, lambda: read_records(rows, signs, bounds)), name
 
-    def _by_output(self, problem: Problem, read: Callable[[], Records], name: str) -> Floats:
+    def _by_output(self, problem: Problem, read: Callable[[], Records]) -> tuple[Floats, Certificate]:
         mechanism = output.mechanism(problem, self.noise)
-        self._record(mechanism, name)
-        return output.solve(problem, read(), mechanism, self._draws())
+        certificate = self._required(mechanism.certificate)
+        return output.solve(problem, read(), mechanism, self._draws()), certificate
 
-    def _by_bolt_on(self, problem: Problem, read: Callable[[], Records], name: str) -> Floats:
+    def _by_bolt_on(self, problem: Problem, read: Callable[[], Records]) -> tuple[Floats, Certificate]:
         mechanism = bolt_on.mechanism(problem, self.noise, self.passes, self.batch_size)
-        self._record(mechanism, name)
+        certificate = self._required(mechanism.certificate)
         if problem.regularization < bolt_on.reachable(problem, self.passes, self.batch_size):
             warnings.warn(
                 "fewer steps than the ratio of smoothness to regularization: the weights will be far from the minimum. "
@@ -101,17 +102,13 @@ class LinearClassifier(ClassifierMixin, PrivateEstimator, ABC):  # type: ignore[
                 stacklevel=4,
             )
         with bar(self.passes, " passes", self.progress) as advance:
-            return bolt_on.solve(problem, read(), mechanism, self._draws(), self.passes, self.batch_size, advance)
+            weights = bolt_on.solve(problem, read(), mechanism, self._draws(), self.passes, self.batch_size, advance)
+        return weights, certificate
 
-    def _by_objective(self, problem: Problem, read: Callable[[], Records], name: str) -> Floats:
+    def _by_objective(self, problem: Problem, read: Callable[[], Records]) -> tuple[Floats, Certificate]:
         mechanism = objective.mechanism(problem, self.noise)
-        self._record(mechanism, name)
-        return objective.solve(problem, read(), mechanism, self._draws())
-
-    def _record(self, mechanism: Any, name: str) -> None:
-        """The certificate of one release, the mechanism's own: computed once, however often it is fitted."""
-        self.privacy_ = self._required(mechanism.certificate)
-        self.solver_ = name
+        certificate = self._required(mechanism.certificate)
+        return objective.solve(problem, read(), mechanism, self._draws()), certificate
 
     def _problem(self, name: str, signs: Floats, bounds: Bounds, is_sparse: bool) -> Problem:
         epsilon, delta, adjacency = self._claim()
