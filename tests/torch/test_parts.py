@@ -61,3 +61,39 @@ def test_a_refused_draw_leaves_nothing_behind() -> None:
     step(model, optimizer, x[:1], y[:1])
     assert gradient(model).abs().max() < 1e-5
     assert torch.isfinite(gradient(model)).all()
+
+
+def test_a_row_must_be_one_record() -> None:
+    """Two records packed into one row would share one clip."""
+    x, y = data()
+    for options, refused in (({}, True), ({"check_records": False}, False)):
+        model, optimizer, _, training = private(**options)
+        training.receive(Part(8, True))
+        F.cross_entropy(model(x[:8:2] + x[1:8:2]), y[:8:2]).backward()
+        if refused:
+            with pytest.raises(RecordError, match="4 rows were run backward for a batch of 8 records"):
+                optimizer.step()
+            assert training.steps == 0
+        else:
+            optimizer.step()
+            assert training.steps == 1
+
+
+def test_every_piece_must_be_whole() -> None:
+    x, y = data()
+    model, _, _, training = private()
+    training.receive(Part(8, False))
+    F.cross_entropy(model(x[:4]), y[:4]).backward()
+    with pytest.raises(RecordError, match="4 rows were run backward for a batch of 8 records"):
+        training.receive(Part(8, True, False))
+
+
+def test_a_step_without_gradients_is_not_charged() -> None:
+    """A model left in evaluation mode would take steps of noise alone."""
+    x, y = data()
+    model, optimizer, _, training = private()
+    model.eval()
+    training.receive(Part(8, True))
+    with pytest.raises(RecordError, match=r"call model\.train\(\)"):
+        step(model, optimizer, x[:8], y[:8])
+    assert training.steps == 0

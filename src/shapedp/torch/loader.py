@@ -27,7 +27,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of one draw, as the loader hands it out: how many records it holds, whether it ends or begins the draw."""
+    """A piece of one draw, as the loader hands it out: its number of records, whether it ends or begins the draw."""
 
     records: int
     last: bool

@@ -115,6 +115,7 @@ def make_private(
     training = Training(
         model, layout, chosen, shaped, scale, mechanism, account, float(expected), processes, randomness,
         mean=loss_reduction == "mean", report=_report(progress), report_every=per_epoch,
+        check_rows=check_records,
     )  # fmt: skip
     if gpu.serves(mechanism.law, next(model.parameters())):
         training.draw = partial(gpu.draw, source=randomness)

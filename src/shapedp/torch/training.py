@@ -80,6 +80,7 @@ class Training:
     report: Callable[[Progress], None] | None = None
     report_every: int = 1
     draw: Callable[[Any, Tensor], Tensor] | None = None
+    check_rows: bool = True
     total: Tensor | None = None
     part: Part | None = None
     _rows: int = 0
@@ -129,7 +130,7 @@ class Training:
     # What the loader, the recorder and the optimizer tell.
 
     def receive(self, part: Part) -> None:
-        """The loader hands out a piece of a draw; pieces of an earlier draw that was left before its end are dropped."""
+        """The loader hands out a piece of a draw; those of an earlier draw that was left before its end are dropped."""
         self._finish_pass()
         if part.first:
             waiting = self.total is not None and self.part is not None and self.part.last
@@ -141,6 +142,8 @@ class Training:
                 )
         elif self.part is None or self.part.last:
             raise RuntimeError("a piece of a draw came without those before it: go on with the next draw")
+        else:
+            self._check_rows(self.part)
         self.part, self._rows = part, 0
 
     def add(self, records: int, gradients: Gradients, scale: float) -> None:
@@ -164,12 +167,13 @@ class Training:
         """Put the private gradient in place; on all but the last piece of a draw leave none, so that nothing moves."""
         if any(one is not None for one in (*args[1:], *kwargs.values())):
             raise TypeError("a private optimizer takes no closure: call backward() first, then step()")
-        self._finish_pass()
         self._check_parameters(optimizer)
+        self._finish_pass()
         if self.part is None:
             raise RuntimeError(
                 "no batch waits for a step: iterate over the loader that make_private returned, one step per batch"
             )
+        self._check_rows(self.part)
         if not self.part.last:
             for parameter in self._parameters:
                 parameter.grad = None
@@ -187,6 +191,22 @@ class Training:
     def _drop(self) -> None:
         """Forget the draw: nothing of it was released."""
         self.total, self.part, self._rows = None, None, 0
+
+    def _check_rows(self, part: Part) -> None:
+        """Each record of a piece adds one row."""
+        if not self.check_rows or self._rows == part.records or part.records == 0:
+            return
+        found = self._rows
+        self._drop()
+        if found == 0:
+            raise RecordError(
+                f"no gradient of the {part.records} records of a batch arrived, so that a step would release noise "
+                "alone: call model.train(), run the model on the batch and call backward() before step()"
+            )
+        raise RecordError(
+            f"{found} rows were run backward for a batch of {part.records} records: each row must be one record (no "
+            "packing of several into one); pass check_records=False if your collate function only leaves records out"
+        )
 
     def _check_parameters(self, optimizer: Any) -> None:
         known = {id(parameter) for parameter in self._parameters}
