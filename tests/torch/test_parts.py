@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.torch.helpers import data, gradient, private, step
+from tests.torch.helpers import data, gradient, network, private, step
 from torch.nn import functional as F
+from torch.utils.data import DataLoader, TensorDataset
 
 from shapedp.mechanisms.watch import watching
-from shapedp.torch import RecordError
+from shapedp.torch import RecordError, make_private
 from shapedp.torch.loader import Part
 
 
@@ -97,3 +98,21 @@ def test_a_step_without_gradients_is_not_charged() -> None:
     with pytest.raises(RecordError, match=r"call model\.train\(\)"):
         step(model, optimizer, x[:8], y[:8])
     assert training.steps == 0
+
+
+def test_iterations_of_a_loader_inside_each_other_keep_their_own_pieces() -> None:
+    """Workers draw ahead: the inner loop's draws are not those of the outer one."""
+    x, y = data()
+    model: torch.nn.Module = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    given = DataLoader(TensorDataset(x, y), batch_size=10, num_workers=1)
+    rest: dict[str, Any] = {"clip": 1.0, "delta": 1e-5, "noise_multiplier": 1.0, "rng": np.random.default_rng(0)}
+    model, optimizer, loader = make_private(model, optimizer, given, **rest)
+    training = optimizer.privacy_  # type: ignore[attr-defined]
+    for k, (a, b) in enumerate(loader):
+        assert len(a) == max(training.part.records, 1)
+        step(model, optimizer, a, b)
+        if k == 0:
+            with torch.no_grad():
+                assert sum(len(model(inner)) for inner, _ in loader) > 0
+    assert training.steps == len(loader) == 6

@@ -35,7 +35,7 @@ class Part:
 
 
 class PoissonBatches:
-    """Index lists of independent draws, cut into pieces of at most `most`; `parts` says what was handed out.
+    """Index lists of independent draws, cut into pieces of at most `most`; `announce` is told what is handed out.
 
     Guarantee: each index is in a draw with probability at most `rate`, within 2^-64 of it, independently.
     """
@@ -122,30 +122,35 @@ class PoissonLoader:
     """
 
     def __init__(
-        self, loader: DataLoader[Any], batches: PoissonBatches, parts: deque[Part], receive: Callable[[Part], None]
+        self,
+        loader: DataLoader[Any],
+        batches: Callable[[Callable[[Part], None]], PoissonBatches],
+        steps: int,
+        receive: Callable[[Part], None],
     ) -> None:
         self.dataset: Any = loader.dataset
         self.privacy_: Any = None
-        self._batches, self._parts, self._receive = batches, parts, receive
-        self._loader: DataLoader[Any] = DataLoader(
-            _Blanks(loader.dataset),
-            batch_sampler=batches,
-            collate_fn=_WithEmpty(loader.dataset, loader.collate_fn),
-            num_workers=loader.num_workers,
-            pin_memory=loader.pin_memory,
-            timeout=loader.timeout,
-            worker_init_fn=loader.worker_init_fn,
-            multiprocessing_context=loader.multiprocessing_context,
-            generator=loader.generator,
-        )
+        self._given, self._batches, self._steps, self._receive = loader, batches, steps, receive
 
     def __len__(self) -> int:
-        return len(self._batches)
+        return self._steps
 
     def __iter__(self) -> Iterator[Any]:
-        self._parts.clear()
-        for batch in self._loader:
-            self._receive(self._parts.popleft())
+        parts: deque[Part] = deque()  # one for each iteration: workers draw ahead
+        given = self._given
+        loader: DataLoader[Any] = DataLoader(
+            _Blanks(given.dataset),
+            batch_sampler=self._batches(parts.append),
+            collate_fn=_WithEmpty(given.dataset, given.collate_fn),
+            num_workers=given.num_workers,
+            pin_memory=given.pin_memory,
+            timeout=given.timeout,
+            worker_init_fn=given.worker_init_fn,
+            multiprocessing_context=given.multiprocessing_context,
+            generator=given.generator,
+        )
+        for batch in loader:
+            self._receive(parts.popleft())
             yield batch
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,7 @@ from shapedp.torch.accountant import Account
 from shapedp.torch.clips import Clip, clip_from
 from shapedp.torch.hooks import OpacusRecorder
 from shapedp.torch.layout import Layout
-from shapedp.torch.loader import Part, PoissonBatches, PoissonLoader, checked_loader
+from shapedp.torch.loader import PoissonBatches, PoissonLoader, checked_loader
 from shapedp.torch.noise import Noise, noise_from
 from shapedp.torch.processes import Processes
 from shapedp.torch.published import Published
@@ -130,11 +129,10 @@ def make_private(
     account.taken = processes.largest(account.taken)
     optimizer.register_step_pre_hook(training.before_step)
     optimizer.privacy_ = training  # type: ignore[attr-defined]
-    parts: deque[Part] = deque()
     most = None if physical_batch_size is None else count("physical_batch_size", physical_batch_size)
     indices = range(processes.rank, records, processes.count)
-    batches = PoissonBatches(indices, rate, per_epoch, randomness, most, parts.append)
-    private_loader = PoissonLoader(loader, batches, parts, training.receive)
+    batches = partial(PoissonBatches, indices, rate, per_epoch, randomness, most)
+    private_loader = PoissonLoader(loader, batches, per_epoch, training.receive)
     private_loader.privacy_ = training
     return model, optimizer, private_loader
 
