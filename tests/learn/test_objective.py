@@ -144,6 +144,17 @@ def test_radial_noise_saves_what_it_does_for_additive_noise():
     assert law.second_moment < 0.87 * gaussian.law.second_moment
 
 
+@pytest.mark.parametrize("epsilon", [0.1, 10.0])
+def test_radial_noise_never_has_the_larger_error(epsilon):
+    """With little regularization the search for the minimum is less exact, and radial noise pays more to hide that."""
+    one = problem(HuberHinge(0.1), n=36_000, d=104, adjacency="replace", epsilon=epsilon, delta=1e-5)
+    one = replace(one, regularization=objective.default_regularization(one))
+    radial, gaussian = (objective.mechanism(one, noise) for noise in ("radial", "gaussian"))
+    assert isinstance(radial.law, Radial) == (epsilon < 1)
+    assert objective.error(one, radial) <= objective.error(one, gaussian)
+    assert objective.error(one, gaussian) > gaussian.output_law.second_moment
+
+
 def test_a_regularization_that_spends_epsilon_on_curvature_is_refused():
     with pytest.raises(ValueError, match="too small for objective"):
         objective.mechanism(problem(n=10, strength=1e-3, epsilon=0.1), "gaussian")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +80,10 @@ def perturbation(
 
 @lru_cache(maxsize=256)
 def mechanism(problem: Problem, noise: str) -> ObjectivePerturbation:
-    """The least noise of a kind ("gaussian", which "auto" stands for, or "radial") that meets the claim."""
+    """The least noise of a kind ("gaussian", which "auto" stands for, or "radial") that meets the claim.
+
+    A Gaussian is a radial law too, and the one to take where the second noise costs the others more than they save.
+    """
     left = problem.epsilon - log_ratio(problem)
     if not left > 0.01 * problem.epsilon:
         raise ValueError(
@@ -105,7 +108,8 @@ def mechanism(problem: Problem, noise: str) -> ObjectivePerturbation:
     else:
         guess = change / RadialLoss.approximate(problem.dim, *shape, left, problem.delta)
     try:
-        return perturbation(problem, law(first_true(holds, guess, 16 * guess, relative=FINEST)))
+        found = perturbation(problem, law(first_true(holds, guess, 16 * guess, relative=FINEST)))
+        return found if shape is None else min(found, mechanism(problem, "gaussian"), key=partial(error, problem))
     except SearchError:
         raise ValueError(
             f"no noise meets epsilon {problem.epsilon:g}, delta {problem.delta:g}: raise regularization"
@@ -114,13 +118,20 @@ def mechanism(problem: Problem, noise: str) -> ObjectivePerturbation:
 
 def least_regularization(problem: Problem, share: float) -> float:
     """The regularization at which the curvature costs a share of epsilon."""
-    return problem.smoothness / math.expm1(share * problem.epsilon / problem.problems) / problem.records
+    cost = min(share * problem.epsilon / problem.problems, 700.0)  # beyond it any regularization will do
+    return problem.smoothness / math.expm1(cost) / problem.records
 
 
 def typical_hessian(problem: Problem) -> float:
     """A guess at the size of the Hessian: Lambda and, spread over the dimensions, half the most a loss can bend."""
     bend = 0.5 * problem.loss.curvature_bound * problem.row_bound**2 / problem.order
     return problem.regularization + bend
+
+
+def error(problem: Problem, mechanism: ObjectivePerturbation) -> float:
+    """The expected squared error of the weights from both noises, at a typical Hessian."""
+    first = mechanism.law.second_moment / (problem.records * typical_hessian(problem)) ** 2
+    return first + mechanism.output_law.second_moment
 
 
 def default_regularization(problem: Problem, margin: float = 10.0) -> float:
@@ -150,6 +161,8 @@ def kifer(problem: Problem) -> tuple[Problem, ObjectivePerturbation]:
     """
     if problem.problems > 1:
         raise ValueError(TWO_CLASSES.format("kifer"))
+    if problem.delta == 0:
+        raise ValueError("delta must be > 0: solver 'kifer' adds Gaussian noise, which cannot meet delta = 0")
     fixed = replace(problem, regularization=2 * problem.smoothness / problem.epsilon / problem.records)
     spread = math.sqrt(4 * problem.epsilon + 8 * math.log(2 / problem.delta)) / problem.epsilon
     law = Gaussian(lipschitz(problem.loss, problem.row_bound) * spread, problem.dim)
