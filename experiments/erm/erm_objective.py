@@ -95,10 +95,8 @@ def drawn(problem: Problem, rng: np.random.Generator) -> tuple[Draw, Draw]:
 def accounted(problem: Problem) -> tuple[Problem, dict[str, objective.ObjectivePerturbation]]:
     """The problem with the Lambda of the exact accounting; Gaussian noise, and the best radial law (it may be that)."""
     fixed = replace(problem, regularization=objective.default_regularization(problem))
-    gaussian = objective.mechanism(fixed, "gaussian")
-    radial = objective.mechanism(fixed, "radial")
-    best = min(radial, gaussian, key=lambda made: made.law.second_moment)
-    return fixed, {"exact Gaussian": gaussian, "exact radial": best}
+    noises = {"exact Gaussian": "gaussian", "exact radial": "radial"}
+    return fixed, {variant: objective.mechanism(fixed, noise) for variant, noise in noises.items()}
 
 
 def solved(draw: Draw, records: Records, rng: np.random.Generator) -> tuple[np.ndarray, dict[str, np.ndarray]]:

@@ -88,7 +88,7 @@ HEADERS = (
 )
 
 
-def _table(rows: list[Any], absent: list[str], labels: dict[str, str]) -> Table:
+def table_of(rows: list[Any], absent: list[str], labels: dict[str, str]) -> Table:
     cells = tuple(
         (
             row.dataset,
@@ -136,7 +136,7 @@ def _study(module: str, loss: str) -> Callable[[bool, Progress], Table]:
             rows += by_split[-1] if by_split else []
             absent += [] if by_split else [name]
             progress(done + 1, len(names), name)
-        return _table(rows, absent, study.LABELS)
+        return table_of(rows, absent, study.LABELS)
 
     return run
 

@@ -1,7 +1,7 @@
 """Run the studies piece by piece, keep their rows, and write the tables of docs/classification.md from them.
 
 python experiments/erm/page.py run output logistic,huber Adult KDDCup99 --repeats 10     # rows into results.json
-python experiments/erm/page.py write                                        # results.json into the page
+python experiments/erm/page.py write                                        # results.json into the page and ../results
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 RESULTS, PAGE = HERE / "results.json", HERE.parents[1] / "docs" / "classification.md"
+KEPT = HERE.parent / "results"
 BEGIN, END = "<!-- {}: written by experiments/erm/page.py -->", "<!-- end of {} -->"
 ORDER = ("Adult", "KDDCup99", "MNIST", "Synthetic-H", "Real-sim", "RCV1 sample")
 AGAINST = (
@@ -148,11 +150,34 @@ def objective_table(loss: str) -> str:
         if (reason := missing(rows, dataset)) is not None:
             lines.append([dataset, "", reason, *[""] * 6])
         for epsilon in SHOWN["objective"]:
-            cells = [at(rows, dataset, variant, epsilon) for variant in erm_objective.VARIANTS]
-            if all(cell is not None for cell in cells):
+            found = [at(rows, dataset, variant, epsilon) for variant in erm_objective.VARIANTS]
+            cells = [cell for cell in found if cell is not None]
+            if len(cells) == len(found):
                 shown = cells[2]["exact_delta"]
                 lines.append([dataset, f"{epsilon:g}", *map(accuracy, cells), f"{shown:.2g}", runs(cells[0])])
     return table(headers, lines)
+
+
+def rates_table() -> str:
+    """False-positive rates and mean l2 errors at the middle epsilon of each study."""
+    noises = {
+        "output": ("gaussian", "radial", "product-noise"),
+        "objective": ("analytic", "exact radial", "product"),
+    }
+    lines = []
+    for study, names in noises.items():
+        epsilon = SHOWN[study][1]
+        for loss in ("logistic", "huber"):
+            rows = [r for r in stored() if (r["study"], r["loss"]) == (study, loss)]
+            for dataset in ORDER:
+                cells = [row for name in names if (row := at(rows, dataset, name, epsilon)) is not None]
+                if len(cells) == len(names):
+                    rates = [f"{100 * r['false_positives']:.1f} ± {100 * r['false_positives_sd']:.1f}" for r in cells]
+                    errors = [f"{r['error']:.4g}" for r in cells]
+                    lines.append([study, loss, dataset, f"{epsilon:g}", *rates, *errors])
+    kinds = ("analytic Gaussian", "best radial", "product noise, REFUTED")
+    headers = ["perturbation", "loss", "data set", "epsilon", *(f"rate, {kind}" for kind in kinds)]
+    return table([*headers, *(f"l2 error, {kind}" for kind in kinds)], lines)
 
 
 def errors_table() -> str:
@@ -220,6 +245,7 @@ def parts() -> dict[str, str]:
         "output huber": output_table("huber"),
         "objective logistic": objective_table("logistic"),
         "objective huber": objective_table("huber"),
+        "rates": rates_table(),
         "errors": errors_table(),
         "comparison": comparison(),
     }
@@ -236,11 +262,40 @@ def filled(text: str) -> str:
     return text
 
 
+def tables() -> dict[str, tuple[str, Any]]:
+    """(title, table) of every item of `shapedp reproduce` that is a study, in full, from the stored rows."""
+    import erm_objective
+    import erm_output
+    import items
+
+    found = {}
+    for study, module in (("output", erm_output), ("objective", erm_objective)):
+        for loss in ("logistic", "huber"):
+            mine = [{**r} for r in stored() if (r.pop("study"), r["loss"]) == (study, loss)]
+            mine.sort(key=lambda r: ORDER.index(r["dataset"]))
+            rows = [erm_output.Row(**r) for r in mine if not r.get("absent")]
+            absent = [r["dataset"] for r in mine if r.get("absent")]
+            (title,) = [item.title for item in items.ITEMS if item.name == f"{study}-{loss}"]
+            found[f"{study}-{loss}"] = (title, items.table_of(rows, absent, module.LABELS))
+    return found
+
+
+def write_results() -> None:
+    """The four items as `shapedp reproduce --full` would store them."""
+    from shapedp.claims.harness import Item, reproduce
+
+    for name, (title, made) in tables().items():
+        with TemporaryDirectory() as folder:
+            item = Item(name, title, lambda full, progress, made=made: made)
+            _, paths = reproduce(f"erm/{name}", item, Path(folder), full=True, progress=lambda *_: None)
+            save(KEPT / paths[0].name, paths[0].read_text(encoding="utf-8"))
+
+
 def main() -> None:
     """Run or write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("write", help="the tables of the page, from the stored rows")
+    commands.add_parser("write", help="the tables of the page and experiments/results, from the stored rows")
     one = commands.add_parser("run", help="rows of a study, stored after every split")
     one.add_argument("study", choices=("output", "objective"))
     one.add_argument("losses", help="logistic, huber, or both with a comma between")
@@ -249,6 +304,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.command == "write":
         save(PAGE, filled(PAGE.read_text(encoding="utf-8")))
+        write_results()
         return
     for name in given.sets:
         run(given.study, tuple(given.losses.split(",")), name, given.repeats)
