@@ -207,6 +207,18 @@ def test_frozen_parameters_stay_and_are_not_charged() -> None:
         step(model, optimizer, x, y)
 
 
+def test_a_gradient_from_before_the_freezing_moves_nothing() -> None:
+    x, y = data()
+    model: Any = network()
+    F.cross_entropy(model(x), y).backward()
+    model[0].requires_grad_(False)
+    before = model[0].weight.clone()
+    model, optimizer, _, training = private(model=model, lr=1.0)
+    training.receive(Part(0, True))
+    optimizer.step()
+    assert torch.equal(model[0].weight, before)
+
+
 def test_a_parameter_frozen_later_is_refused() -> None:
     model, optimizer, loader, _ = private()
     model[0].requires_grad_(False)
@@ -264,6 +276,8 @@ def test_the_opacus_route_gives_the_same_step() -> None:
         (nn.InstanceNorm1d(4, track_running_stats=True), "track_running_stats=False"),
         (nn.LSTM(4, 4), "DPLSTM"),
         (nn.Embedding(4, 4, max_norm=1.0), "leave these off"),
+        (nn.EmbeddingBag(4, 4, max_norm=1.0), "leave these off"),
+        (nn.EmbeddingBag(4, 4, max_norm=1.0).requires_grad_(False), "leave these off"),
         (nn.MultiheadAttention(4, 2), "batch_first=True"),
         (nn.MultiheadAttention(4, 2, dropout=0.1, batch_first=True), "set dropout to 0"),
         (nn.DataParallel(nn.Linear(4, 4)), "pass the bare model"),

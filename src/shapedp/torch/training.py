@@ -214,11 +214,14 @@ class Training:
             raise RuntimeError("a parameter was frozen after make_private: freeze first, then call make_private")
         for group in optimizer.param_groups:
             for parameter in group["params"]:
-                if id(parameter) not in known and parameter.requires_grad:
+                if id(parameter) in known:
+                    continue
+                if parameter.requires_grad:
                     raise RuntimeError(
                         "the optimizer holds a trainable parameter that is not private: call make_private after "
                         "unfreezing or adding parameters"
                     )
+                parameter.grad = None  # one left from before it was frozen would move it without noise
 
     def _release(self) -> Tensor:
         """Sum over processes, noise once, the mean gradient."""

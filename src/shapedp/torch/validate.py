@@ -47,8 +47,13 @@ def fault_of(module: nn.Module) -> str | None:
         )
     if isinstance(module, nn.RNNBase):
         return f"{type(module).__name__} hides its steps; use the layers of opacus.layers (DPLSTM, DPGRU, DPRNN)"
-    if isinstance(module, nn.Embedding) and (module.max_norm is not None or module.scale_grad_by_freq or module.sparse):
-        return "an Embedding with max_norm, scale_grad_by_freq or sparse gradients mixes records; leave these off"
+    if isinstance(module, nn.Embedding | nn.EmbeddingBag) and (
+        module.max_norm is not None or module.scale_grad_by_freq or module.sparse
+    ):
+        return (
+            f"{type(module).__name__} with max_norm (which changes the weights of the rows it sees, without noise), "
+            "scale_grad_by_freq or sparse gradients mixes records; leave these off"
+        )
     if isinstance(module, nn.MultiheadAttention) and not module.batch_first:
         return "build MultiheadAttention with batch_first=True: the record must be the first axis"
     if rule_for(module) is UNIT and any(p.requires_grad for p in module.parameters(recurse=False)):
