@@ -281,6 +281,7 @@ def test_the_opacus_route_gives_the_same_step() -> None:
         (nn.MultiheadAttention(4, 2), "batch_first=True"),
         (nn.MultiheadAttention(4, 2, dropout=0.1, batch_first=True), "set dropout to 0"),
         (nn.DataParallel(nn.Linear(4, 4)), "pass the bare model"),
+        (nn.LazyLinear(3), "run the model once"),
     ],
 )
 def test_layers_that_mix_records_are_refused_with_the_remedy(layer: nn.Module, text: str) -> None:

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
+from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from shapedp.torch.rules import UNIT, rule_for
@@ -36,6 +37,8 @@ def fault_of(module: nn.Module) -> str | None:
     """Why a module is refused, or None."""
     if isinstance(module, DistributedDataParallel | DataParallel):
         return "pass the bare model; the processes of torch.distributed are found by make_private"
+    if isinstance(module, LazyModuleMixin) and module.has_uninitialized_params():
+        return f"{type(module).__name__} has no parameters yet; run the model once on an input of zeros first"
     if isinstance(module, _InstanceNorm):
         return (
             "set track_running_stats=False: running statistics are not private" if module.track_running_stats else None
