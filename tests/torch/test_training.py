@@ -311,6 +311,7 @@ def test_unusable_loaders_and_optimizers_are_refused() -> None:
         ({"noise": "uniform"}, "noise must be one of"),
         ({"loss_reduction": "none"}, "loss_reduction"),
         ({"gradients": "magic"}, "gradients must be one of"),
+        ({"delta": None, "progress": True}, "pass a delta"),
     ):
         with pytest.raises(ValueError, match=text):
             make_private(model, optimizer, loader, **(rest | options))

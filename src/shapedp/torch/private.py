@@ -107,6 +107,8 @@ def make_private(
         judged = shaped.judged(mechanism, rate, total or 1, *claimed)
         if not unsafe:
             judged.require()
+    if progress and delta is None:
+        raise ValueError("progress reports the epsilon spent: pass a delta to report it at")
     account = Account(
         Step(mechanism, rate), epsilon, delta, total if epsilon is not None else None,
         None if journal is None or not processes.first else Path(journal), secure=randomness.secure,
