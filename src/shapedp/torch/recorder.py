@@ -65,9 +65,16 @@ class Call:
     kwargs: dict[str, Any]
     records: int
     grad: Tensor | None = None
+    over: bool = False
 
     def receive(self, grad: Tensor) -> None:
         """Take the gradient of the output; further ones of the same pass add up."""
+        if self.over:
+            raise RecordError(
+                f"a gradient reached {self.site.name} after its pass was over: run backward() before the next forward "
+                "pass and before step(); if a loss needs several passes over the same records, run them in the "
+                "forward of one module and make that module private"
+            )
         self.grad = grad if self.grad is None else self.grad + grad
 
     def pieces(self) -> dict[int, Piece]:
@@ -146,6 +153,8 @@ class Recorder:
 
     def flush(self) -> None:
         """Hand over the pass that was run backward, if one was."""
+        for call in self.calls:
+            call.over = True
         calls, self.calls = [call for call in self.calls if call.grad is not None], []
         if not calls:
             return
