@@ -57,3 +57,42 @@ def test_several_passes_in_one_forward_are_served() -> None:
     optimizer.step()
     found = torch.cat([p.grad.reshape(-1) for p in model.parameters() if p.grad is not None])
     assert (found * training.expected / 8 - expected).abs().max() < 1e-4 * expected.abs().max()
+
+
+class Direct(nn.Module):
+    """Uses a layer's weight without calling the layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 6, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(torch.tanh(self.layer(x)), self.layer.weight)
+
+
+def test_a_weight_used_outside_its_layer_is_refused() -> None:
+    x, y = data()
+    model, _, _, training = private(Direct())
+    training.receive(Part(8, True))
+    with pytest.raises(RecordError, match=r"the loss reaches layer\.weight other than through"):
+        F.cross_entropy(model(x[:8]), y[:8]).backward()
+
+
+def test_a_penalty_on_weights_in_the_loss_is_refused() -> None:
+    x, y = data()
+    model, _, _, training = private()
+    training.receive(Part(8, True))
+    with pytest.raises(RecordError, match="weight_decay"):
+        (F.cross_entropy(model(x[:8]), y[:8]) + sum(p.square().sum() for p in model.parameters())).backward()
+
+
+def test_gradients_of_an_evaluated_model_are_left_alone() -> None:
+    """As of an input, in evaluation mode: a private step overwrites them."""
+    x, y = data()
+    model, optimizer, _, training = private(noise_multiplier=1e-6)
+    model.eval()
+    F.cross_entropy(model(x), y).backward()
+    model.train()
+    training.receive(Part(0, True))
+    optimizer.step()
+    assert all(p.grad is not None and p.grad.abs().max() < 1e-5 for p in model.parameters())

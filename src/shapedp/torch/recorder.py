@@ -128,6 +128,10 @@ class Recorder:
         for site in sites_of(self.model, self.layout):
             site.module.forward = functools.partial(_recorded, self, site)
         self._handles.append(self.model.register_forward_pre_hook(self._begin, with_kwargs=True))
+        for name, parameter in self.model.named_parameters():
+            if name in self.layout.names:
+                stray = functools.partial(self._stray, name)
+                self._handles.append(parameter.register_post_accumulate_grad_hook(stray))
 
     def detach(self) -> None:
         """Stop recording."""
@@ -150,6 +154,15 @@ class Recorder:
         if self.probe:
             self.probe = False
             check_records(self, args, kwargs)
+
+    def _stray(self, name: str, parameter: Tensor) -> None:
+        """A gradient came to the parameter itself, past the layers."""
+        if self.model.training:
+            raise RecordError(
+                f"the loss reaches {name} other than through its own layer's forward, where the gradients of single "
+                "records are lost: call the layer, or make the parameter one of the module that uses it; for a penalty "
+                "on weights use the optimizer's weight_decay"
+            )
 
     def flush(self) -> None:
         """Hand over the pass that was run backward, if one was."""
