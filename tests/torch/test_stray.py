@@ -96,3 +96,35 @@ def test_gradients_of_an_evaluated_model_are_left_alone() -> None:
     training.receive(Part(0, True))
     optimizer.step()
     assert all(p.grad is not None and p.grad.abs().max() < 1e-5 for p in model.parameters())
+
+
+class Changed(nn.Module):
+    """Adds to a tensor that a layer has seen already; `copies` adds to a copy."""
+
+    def __init__(self, copies: bool) -> None:
+        super().__init__()
+        self.first, self.second, self.third = nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 2)
+        self.copies = copies
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        u = self.second(h)
+        if self.copies:
+            h = h + u
+        else:
+            h += u
+        return self.third(F.relu_(h))
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_an_input_changed_after_its_use_is_refused(copies: bool) -> None:
+    x, y = data()
+    model, optimizer, _, training = private(Changed(copies))
+    training.receive(Part(8, True))
+    F.cross_entropy(model(x[:8]), y[:8]).backward()
+    if copies:
+        optimizer.step()
+    else:
+        with pytest.raises(RecordError, match="the input of second was changed in place"):
+            optimizer.step()
+    assert training.steps == int(copies)

@@ -64,6 +64,7 @@ class Call:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     records: int
+    versions: list[int]
     grad: Tensor | None = None
     over: bool = False
 
@@ -80,6 +81,11 @@ class Call:
     def pieces(self) -> dict[int, Piece]:
         """The gradients of the module's parameters."""
         assert self.grad is not None
+        if self.versions != _versions(self.args, self.kwargs):
+            raise RecordError(
+                f"the input of {self.site.name} was changed in place after the layer used it, so that its gradient is "
+                "lost: write h = h + u in place of h += u there"
+            )
         grad = self.grad.to(next(self.site.module.parameters()).dtype)
         parts = self.site.rule.pieces(self.site.module, self.args, self.kwargs, grad)
         return {self.site.places[name]: piece for name, piece in parts.items()}
@@ -193,7 +199,7 @@ def _recorded(recorder: Recorder, site: Site, *args: Any, **kwargs: Any) -> Any:
         recorder._seen.append((site.name, _records(site, args, kwargs)))
     if not recorder.active:
         return type(site.module).forward(site.module, *args, **kwargs)
-    records = _records(site, args, kwargs)
+    records, versions = _records(site, args, kwargs), _versions(args, kwargs)
     output = site.rule.forward(site.module, *args, **kwargs)
     rest: tuple[Any, ...] = ()
     if isinstance(output, tuple) and isinstance(site.module, nn.MultiheadAttention):
@@ -204,10 +210,16 @@ def _recorded(recorder: Recorder, site: Site, *args: Any, **kwargs: Any) -> Any:
         )
     kept = tuple(one.detach() if isinstance(one, Tensor) else one for one in args)
     named = {key: one.detach() if isinstance(one, Tensor) else one for key, one in kwargs.items()}
-    call = Call(site, kept, named, records)
+    call = Call(site, kept, named, records, versions)
     recorder.calls.append(call)
     tapped = _apply(output, recorder.anchor, call)
     return (tapped, *rest) if rest else tapped
+
+
+def _versions(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int]:
+    """How often each tensor was changed in place."""
+    tensors = (value for value in (*args, *kwargs.values()) if isinstance(value, Tensor))
+    return [0 if value.is_inference() else value._version for value in tensors]
 
 
 def _records(site: Site, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
