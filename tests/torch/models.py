@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.utils.parametrizations import weight_norm
 
 Tensor = torch.Tensor
 
@@ -205,6 +206,11 @@ CASES: dict[str, Case] = {
     "parameter of its own": Case(lambda: nn.Sequential(Owner(), nn.Linear(6, 3)), lambda n: torch.randn(n, 6)),
     "tied weights": Case(Tied, words(9, 4), 9, opacus=False),
     "recurrent": Case(Recurrent, lambda n: torch.randn(n, 3, 5)),
+    "normalised weights": Case(
+        lambda: nn.Sequential(weight_norm(nn.Linear(6, 5)), nn.Tanh(), weight_norm(nn.Linear(5, 3, bias=False))),
+        lambda n: torch.randn(n, 6),
+        opacus=False,
+    ),
     "one layer twice": Case(Twice, lambda n: torch.randn(n, 6)),
 }
 

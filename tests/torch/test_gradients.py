@@ -41,6 +41,7 @@ def by_route(route: Any, clip: Any, model: nn.Module, x: torch.Tensor, y: torch.
     return summed_rows(clip, layout, n, gradients, scale)
 
 
+@pytest.mark.filterwarnings("ignore:There is a performance drop")  # of normalised weights, record by record
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("clip", [Flat(0.7), Auto(0.7), PerLayer(0.7), PerValue(0.7)], ids=lambda c: type(c).__name__)
 def test_sum_equals_the_naive_loop(name: str, clip: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.utils.parametrize import is_parametrized
 
 from shapedp.torch.layout import Layout
 from shapedp.torch.pieces import Piece, added
@@ -45,11 +46,13 @@ def sites_of(model: nn.Module, layout: Layout) -> list[Site]:
         seen.add(id(module))
         inner = {id(p) for child in module.children() for p in child.parameters()}
         own = any(p.requires_grad and id(p) not in inner for p in module.parameters(recurse=False))
-        if not own:
+        if not own and not is_parametrized(module):
             for key, child in module.named_children():
                 visit(f"{name}.{key}" if name else key, child)
             return
         places = {key: first[id(p)] for key, p in module.named_parameters() if p.requires_grad}
+        if not places:
+            return
         found.append(Site(name or "the model", module, rule_for(module), places))
 
     visit("", model)
@@ -88,6 +91,8 @@ class Call:
             )
         grad = self.grad.to(next(self.site.module.parameters()).dtype)
         parts = self.site.rule.pieces(self.site.module, self.args, self.kwargs, grad)
+        if parts.keys() != self.site.places.keys():
+            raise RecordError(f"{self.site.name} has parameters whose gradients of single records are not known")
         return {self.site.places[name]: piece for name, piece in parts.items()}
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.func import functional_call, vjp, vmap
 from torch.nn import functional as F
+from torch.nn.utils.parametrize import is_parametrized
 
 from shapedp.torch import gpu
 from shapedp.torch.pieces import Dense, Outer, Piece, Products, Scattered
@@ -36,8 +37,13 @@ class Rule:
 
 
 def rule_for(module: nn.Module) -> Rule:
-    """The rule of a module; any module of which none is known is differentiated record by record."""
+    """The rule of a module; any module of which none is known is differentiated record by record.
+
+    So is a known layer whose weight is computed from other parameters.
+    """
     kind = type(module)
+    if is_parametrized(module) or any(name not in ("weight", "bias") for name, _ in module.named_parameters()):
+        return UNIT
     for known, rule in RULES.items():
         same = all(getattr(kind, name, None) is getattr(known, name, None) for name in ("forward", "_conv_forward"))
         if kind is known or (issubclass(kind, known) and same):
