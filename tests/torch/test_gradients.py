@@ -61,18 +61,22 @@ def test_the_comparison_notices_a_clip_that_is_one_percent_off() -> None:
     assert (by_route(Recorder, Flat(0.707), model, x, y, True) - expected).abs().max() > 1e-5
 
 
-def test_norms_where_the_terms_of_a_sequence_cancel() -> None:
-    """Position terms of size 1e4 that nearly cancel: the norm must not come out too small."""
-    from shapedp.torch.pieces import Products
+@pytest.mark.parametrize("rest", [1e-3, 10.0])
+def test_norms_where_the_terms_of_a_sequence_cancel(rest: float) -> None:
+    """Position terms that nearly cancel: never too small, near the truth unless terms are 128 times as long as it."""
+    from shapedp.torch.pieces import CANCEL, Products
 
     torch.manual_seed(0)
     left = torch.randn(3, 1, 8) * 100
     right = torch.randn(3, 1, 8) * 100
-    piece = Products(torch.cat([left, -left], 1), torch.cat([right, right + 1e-3 * torch.randn(3, 1, 8)], 1))
+    piece = Products(torch.cat([left, -left], 1), torch.cat([right, right + rest * torch.randn(3, 1, 8)], 1))
     exact = torch.bmm(piece.left.double().transpose(1, 2), piece.right.double()).flatten(1).norm(dim=1)
-    ratio = piece.squared_norms().sqrt().double() / exact
-    assert (ratio >= 1 - 1e-6).all()
-    assert (ratio < 1.1).all()
+    reach = (piece.left.double().norm(dim=2) * piece.right.double().norm(dim=2)).sum(1)
+    expected = torch.maximum(exact, reach / CANCEL)
+    assert bool((exact < reach / CANCEL).all()) == (rest < 1)
+    ratio = piece.squared_norms().sqrt() / expected
+    assert (ratio >= 1 - 1e-13).all()
+    assert (ratio < 1 + 2.0**-24).all()
 
 
 def test_shared_positions_are_found_even_where_the_length_is_the_batch_size() -> None:

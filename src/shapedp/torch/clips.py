@@ -64,15 +64,15 @@ class NormClip(Clip):
 
     @abstractmethod
     def factors(self, norms: Tensor) -> Tensor:
-        """Factors of shape (n, blocks) from the norms of that shape."""
+        """Factors of shape (n, blocks) from the norms of that shape, float64."""
 
     def statistics(self, norms: Tensor) -> Tensor | None:
         """Columns (n, k) that are released beside the gradient, or None."""
         return None
 
     def norms(self, gradients: Tensor, layout: Layout) -> Tensor:
-        """The norms of each block of laid-out gradients, shape (n, blocks)."""
-        parts = torch.split(gradients, self.block_sizes(layout), dim=1)
+        """The norms of each block of laid-out gradients, shape (n, blocks), float64."""
+        parts = torch.split(gradients.double(), self.block_sizes(layout), dim=1)
         return torch.stack([torch.linalg.vector_norm(part, dim=1) for part in parts], dim=1)
 
     def block_sizes(self, layout: Layout) -> list[int]:
@@ -88,7 +88,7 @@ class NormClip(Clip):
         sizes = torch.tensor(self.block_sizes(layout), device=gradients.device)
         rows = gradients * self.factors(norms).repeat_interleave(sizes, dim=1)
         extra = self.statistics(norms)
-        return rows if extra is None else torch.cat([rows, extra], dim=1)
+        return (rows if extra is None else torch.cat([rows, extra], dim=1)).to(gradients.dtype)
 
 
 @dataclass(frozen=True)

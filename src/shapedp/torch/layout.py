@@ -63,7 +63,7 @@ class Layout:
     def split(self, flat: torch.Tensor) -> list[torch.Tensor]:
         """A flat gradient (or rows of them) as views in the parameters' shapes."""
         parts = torch.split(flat[..., : self.dim], list(self.sizes), dim=-1)
-        return [part.reshape(*flat.shape[:-1], *shape) for part, shape in zip(parts, self.shapes, strict=True)]
+        return [part.reshape((*flat.shape[:-1], *shape)) for part, shape in zip(parts, self.shapes, strict=True)]
 
     def join(self, parts: Sequence[torch.Tensor]) -> torch.Tensor:
         """The inverse of `split` for single gradients."""

@@ -1,32 +1,47 @@
-"""Per-record gradients of one parameter, laid out only where that is needed."""
+"""Per-record gradients of one parameter, laid out only where that is needed; norms and sums in float64."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
 Tensor = torch.Tensor
-_SURE = 2.0**-44  # relative rounding of a Gram product in float64, with room
+ROUND = 2.0**-53
+CANCEL = 128.0  # how much longer than the gradient the terms it is a sum of may be before they count
+POSITIONS = 1 << 20  # terms of one gradient
+GRAMS = 1 << 14  # the most rows, columns and (twice) positions of a gradient whose norm comes from Gram matrices
+_TAMED = (1e-100, 1e100)  # what float64 products can hold
+_STEP = 4096  # rows of one product
+_CACHED, _ON_DEVICE = 1 << 16, 1 << 25  # entries of a float64 copy: on the CPU it stays in a core's cache
 
 
 class Piece(ABC):
-    """Gradients g_1 ... g_n of one parameter."""
+    """Gradients g_1 ... g_n of one parameter.
+
+    Where a gradient is a sum of terms, reach_i is the norm it would have if none cancelled.
+    Guarantee: with u = 2^-53 and h_i = max(|g_i|, reach_i/CANCEL), `squared_norms` lies between h_i^2 (1 - k u) and
+    h_i^2 (1 + k u), k the number of entries of a gradient plus 16 (for sums of terms between h_i^2 (1 - k u) and
+    h_i^2 (1 + 2^-23)); `weighted_sum` is within (s + 8) u sum_i |w_i| reach_i of the sum, s the number of additions
+    behind an entry, whatever their order.
+    """
 
     on_gpu: bool = False
 
     @abstractmethod
     def squared_norms(self) -> Tensor:
-        """|g_i|_2^2, never below the truth by more than rounding relative to |g_i|_2^2 itself."""
+        """h_i^2, float64."""
 
     @abstractmethod
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        """sum_i w_i g_i, in the parameter's shape."""
+        """sum_i w_i g_i for float64 weights, float64, in the parameter's shape."""
 
     @abstractmethod
     def dense(self) -> Tensor:
-        """All gradients, shape (n, *shape)."""
+        """All gradients, shape (n, *shape), in their own precision."""
 
     @abstractmethod
     def without(self, bad: Tensor) -> Piece:
@@ -44,11 +59,14 @@ class Dense(Piece):
         return self.values.is_cuda
 
     def squared_norms(self) -> Tensor:
-        norms: Tensor = torch.linalg.vector_norm(self.values.flatten(1), dim=1)
-        return norms.square()
+        return row_norms(self.values.reshape(len(self.values), -1)).square()
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        return (weights @ self.values.flatten(1)).reshape(self.values.shape[1:])
+        rows = self.values.reshape(len(self.values), -1)
+        total = weights.new_zeros(rows.shape[1])
+        for start, wide in _wide(rows):
+            total.addmv_(wide.T, weights[start : start + len(wide)])
+        return total.reshape(self.values.shape[1:])
 
     def dense(self) -> Tensor:
         return self.values
@@ -64,16 +82,18 @@ class Outer(Piece):
     left: Tensor
     right: Tensor
 
+    def __post_init__(self) -> None:
+        _tame(self)
+
     @property
     def on_gpu(self) -> bool:  # type: ignore[override]
         return self.left.is_cuda
 
     def squared_norms(self) -> Tensor:
-        norms: Tensor = torch.linalg.vector_norm(self.left, dim=1) * torch.linalg.vector_norm(self.right, dim=1)
-        return norms.square()
+        return (row_norms(self.left) * row_norms(self.right)).square()
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        return (self.left * weights[:, None]).T @ self.right
+        return _products(self.left, self.right, weights)
 
     def dense(self) -> Tensor:
         return self.left[:, :, None] * self.right[:, None, :]
@@ -86,21 +106,37 @@ class Outer(Piece):
 class Products(Piece):
     """g_i = sum_t left_it right_it^T over positions t: the weight of a wide linear layer on sequences.
 
-    Norms come from Gram matrices, |g_i|^2 = sum_ts <left_t, left_s> <right_t, right_s>, in float64: terms may cancel,
-    so a bound on the rounding of the sum, relative to (sum_t |left_t| |right_t|)^2, is added.
+    Norms come from Gram matrices, |g_i|^2 = sum_ts <left_t, left_s> <right_t, right_s>: terms may cancel, so the bound
+    (out + in + 2 positions + 8) 2^-53 reach^2 on the rounding of that sum is added, reach = sum_t |left_t| |right_t|.
     """
 
     left: Tensor  # (n, positions, out)
     right: Tensor  # (n, positions, in)
 
+    def __post_init__(self) -> None:
+        if self.size(self.left.shape[1:], self.right.shape[2]) > GRAMS:
+            raise ValueError("a gradient of this size must be laid out: its Gram matrices would round too much")
+        _tame(self)
+
+    @staticmethod
+    def size(left: tuple[int, ...], inputs: int) -> int:
+        """out + in + 2 positions, which must not exceed GRAMS."""
+        return 2 * left[0] + left[1] + inputs
+
     def squared_norms(self) -> Tensor:
-        left, right = self.left.double(), self.right.double()
-        grams = torch.bmm(left, left.transpose(1, 2)) * torch.bmm(right, right.transpose(1, 2))
-        reach: Tensor = (torch.linalg.vector_norm(left, dim=2) * torch.linalg.vector_norm(right, dim=2)).sum(1)
-        return (grams.sum((1, 2)).clamp(min=0.0) + _SURE * reach.square()).to(self.left.dtype)
+        sure = (self.size(self.left.shape[1:], self.right.shape[2]) + 8) * ROUND
+        found = []
+        for first in range(0, len(self.left), few := _few(self.left[0].numel() + self.right[0].numel(), self.left)):
+            left, right = self.left[first : first + few].double(), self.right[first : first + few].double()
+            grams = torch.bmm(left, left.transpose(1, 2)) * torch.bmm(right, right.transpose(1, 2))
+            reach = (torch.linalg.vector_norm(left, dim=2) * torch.linalg.vector_norm(right, dim=2)).sum(1).square()
+            squares = grams.sum(2).sum(1).clamp(min=0.0) + sure * reach
+            found.append(torch.maximum(squares, reach / CANCEL**2))
+        return torch.cat(found)
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        return (self.left * weights[:, None, None]).flatten(0, 1).T @ self.right.flatten(0, 1)
+        spread = weights.repeat_interleave(self.left.shape[1])
+        return _products(self.left.flatten(0, 1), self.right.flatten(0, 1), spread)
 
     def dense(self) -> Tensor:
         return torch.bmm(self.left.transpose(1, 2), self.right)
@@ -111,23 +147,41 @@ class Products(Piece):
 
 @dataclass(frozen=True)
 class Scattered(Piece):
-    """Gradients of rows of a table: record i adds values_it to the row index_it."""
+    """Gradients of rows of a table: record i adds values_it to the row index_it.
+
+    What a record adds to a row is summed once, in float64; its norm and its share of the sum are those of that.
+    """
 
     index: Tensor  # (n, positions)
     values: Tensor  # (n, positions, width)
     rows: int
 
-    def squared_norms(self) -> Tensor:
+    def __post_init__(self) -> None:
+        if self.index.shape[1] > POSITIONS:
+            raise ValueError(f"a record may look up at most {POSITIONS} rows of a table, got {self.index.shape[1]}")
+
+    @cached_property
+    def _summed(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Record and row of each row that a record adds to, what it adds there, and the squared reach of that."""
         n, positions = self.index.shape
         record = torch.arange(n, device=self.index.device)[:, None]
         keys, place = torch.unique((record * self.rows + self.index).reshape(-1), return_inverse=True)
-        sums = self.values.new_zeros(len(keys), self.values.shape[2])
-        sums.index_add_(0, place, self.values.reshape(n * positions, -1))
-        return self.values.new_zeros(n).index_add_(0, keys // self.rows, sums.square().sum(1))
+        wide = self.values.reshape(n * positions, -1).double()
+        sums = wide.new_zeros(len(keys), wide.shape[1]).index_add_(0, place, wide)
+        reach = wide.new_zeros(len(keys)).index_add_(0, place, torch.linalg.vector_norm(wide, dim=1))
+        return keys, sums, reach.square()
+
+    def squared_norms(self) -> Tensor:
+        keys, sums, reach = self._summed
+        record = keys // self.rows
+        none = reach.new_zeros(len(self.index))
+        squares = none.index_add(0, record, torch.linalg.vector_norm(sums, dim=1).square())
+        return torch.maximum(squares, none.index_add(0, record, reach) / CANCEL**2)
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        total = self.values.new_zeros(self.rows, self.values.shape[2])
-        return total.index_add_(0, self.index.reshape(-1), (self.values * weights[:, None, None]).flatten(0, 1))
+        keys, sums, _ = self._summed
+        total = weights.new_zeros(self.rows, self.values.shape[2])
+        return total.index_add_(0, keys % self.rows, sums * weights[keys // self.rows, None])
 
     def dense(self) -> Tensor:
         n = self.index.shape[0]
@@ -145,6 +199,49 @@ def added(pieces: list[Piece]) -> Piece:
     if len(pieces) == 1:
         return pieces[0]
     return Dense(torch.stack([piece.dense() for piece in pieces]).sum(0))
+
+
+def row_norms(rows: Tensor) -> Tensor:
+    """|row|_2 of a matrix, float64: within (entries + 4) 2^-53 of itself, squares of float32 never leave the range."""
+    found = rows.new_empty(len(rows), dtype=torch.float64)
+    for start, wide in _wide(rows):
+        torch.linalg.vector_norm(wide, dim=1, out=found[start : start + len(wide)])
+    return found
+
+
+def _wide(rows: Tensor) -> Iterator[tuple[int, Tensor]]:
+    """(first row, rows in float64), some rows at a time in one buffer."""
+    if rows.dtype == torch.float64:
+        yield 0, rows
+        return
+    few = max(1, min(_few(rows.shape[1], rows), len(rows)))
+    buffer = rows.new_empty(few, rows.shape[1], dtype=torch.float64)
+    for start in range(0, len(rows), few):
+        yield start, buffer[: len(rows) - start].copy_(rows[start : start + few])
+
+
+def _products(left: Tensor, right: Tensor, weights: Tensor) -> Tensor:
+    """sum_i w_i left_i right_i^T, some rows at a time."""
+    total = weights.new_zeros(left.shape[1], right.shape[1])
+    for start in range(0, len(left), _STEP):
+        part = slice(start, start + _STEP)
+        total.addmm_((left[part].double() * weights[part, None]).T, right[part].double())
+    return total
+
+
+def _few(entries: int, like: Tensor) -> int:
+    """How many records of so many entries are copied to float64 at a time."""
+    return max(1, (_CACHED if like.device.type == "cpu" else _ON_DEVICE) // max(entries, 1))
+
+
+def _tame(piece: Outer | Products) -> None:
+    """float64 factors below 1e-100 become zero, above 1e100 infinite: their products and squares stay in range."""
+    for name in ("left", "right"):
+        values: Tensor = getattr(piece, name)
+        if values.dtype == torch.float64:
+            size = values.abs()
+            tamed = torch.where(size < _TAMED[0], 0.0, torch.where(size > _TAMED[1], torch.inf, values))
+            object.__setattr__(piece, name, tamed)
 
 
 def _cleared(values: Tensor, bad: Tensor) -> Tensor:

@@ -31,7 +31,8 @@ from shapedp.torch.noise import Noise, noise_from
 from shapedp.torch.processes import Processes
 from shapedp.torch.published import Published
 from shapedp.torch.recorder import Recorder
-from shapedp.torch.training import Progress, Training, margin
+from shapedp.torch.rounding import margin
+from shapedp.torch.training import Progress, Training
 from shapedp.torch.validate import check_model
 
 Report = Callable[[Progress], None]

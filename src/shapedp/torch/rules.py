@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from torch.nn.utils.parametrize import is_parametrized
 
 from shapedp.torch import gpu
-from shapedp.torch.pieces import Dense, Outer, Piece, Products, Scattered
+from shapedp.torch.pieces import GRAMS, Dense, Outer, Piece, Products, Scattered
 
 Tensor = torch.Tensor
 Parts = dict[str, Piece]
@@ -77,6 +77,7 @@ def _linear(module: nn.Linear, args: tuple[Any, ...], kwargs: dict[str, Any], gr
     left, right = grad.flatten(1, -2), x.flatten(1, -2)
     if _wanted(module, "weight"):
         wide = module.weight.numel() >= WIDE and 2 * left.shape[1] ** 2 <= module.weight.numel()
+        wide = wide and Products.size(left.shape[1:], right.shape[2]) <= GRAMS
         parts["weight"] = Products(left, right) if wide else Dense(torch.bmm(left.transpose(1, 2), right))
     if _wanted(module, "bias"):
         parts["bias"] = Dense(left.sum(1))

@@ -1,4 +1,4 @@
-"""Clipped rows of records, summed."""
+"""Clipped rows of records, summed in float64."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 
 from shapedp.torch.clips import Clip, NormClip
 from shapedp.torch.layout import Layout
-from shapedp.torch.pieces import Dense, Outer, Piece
+from shapedp.torch.pieces import ROUND, Dense, Outer, Piece, row_norms
 
 Tensor = torch.Tensor
 Gradients = dict[int, Piece]  # by the number of the parameter in the layout
@@ -14,19 +14,22 @@ TABLE = 1 << 30  # entries of the largest table of gradients laid out on a GPU
 
 
 def summed_rows(clip: Clip, layout: Layout, records: int, gradients: Gradients, scale: float = 1.0) -> Tensor:
-    """The sum of the clipped rows of `scale` times each gradient; a record whose gradient is not finite adds zero."""
+    """The sum of the clipped rows of `scale` times each gradient; a record whose gradient is not finite adds zero.
+
+    Guarantee: norms are rounded up before factors are formed; see `rounding.margin` for what that leaves.
+    """
     if isinstance(clip, NormClip):
         return _by_norms(clip, layout, records, gradients, scale)
     flat = _laid_out(layout, records, gradients) * scale
-    good = torch.isfinite(torch.linalg.vector_norm(flat.double(), dim=1))
+    good = torch.isfinite(row_norms(flat))
     if not bool(good.all()):
         flat = torch.where(good[:, None], flat, torch.zeros_like(flat))
-    rows = clip.rows(flat, layout)
-    return torch.where(good[:, None], rows, torch.zeros_like(rows)).sum(0)
+    return Dense(clip.rows(flat, layout)).without(~good).weighted_sum(good.double())
 
 
 def _by_norms(clip: NormClip, layout: Layout, records: int, gradients: Gradients, scale: float) -> Tensor:
     blocks = clip.blocks(layout)
+    above = 1 + (layout.dim + 16) * ROUND
     if _worth_one_table(layout, records, gradients) and blocks[-1] == 0:
         gradients, layout = {0: Dense(_laid_out(layout, records, gradients))}, _one(layout)
         blocks = (0,)
@@ -35,7 +38,8 @@ def _by_norms(clip: NormClip, layout: Layout, records: int, gradients: Gradients
         found, before = piece.squared_norms(), squares[blocks[place]]
         squares[blocks[place]] = found if before is None else before + found
     like = next(one for one in squares if one is not None)
-    norms = torch.stack([like.new_zeros(records) if one is None else one for one in squares], dim=1).sqrt() * scale
+    each = [torch.zeros_like(like) if one is None else one for one in squares]
+    norms = torch.stack(each, dim=1).sqrt() * (scale * above)
     bad = ~torch.isfinite(norms).all(1)
     if bool(bad.any()):
         gradients = {place: piece.without(bad) for place, piece in gradients.items()}
@@ -67,7 +71,7 @@ def _one(layout: Layout) -> Layout:
 def _laid_out(layout: Layout, records: int, gradients: Gradients) -> Tensor:
     like = next(iter(gradients.values())).dense()
     parts = [
-        gradients[place].dense().flatten(1) if place in gradients else like.new_zeros(records, size)
+        gradients[place].dense().reshape(records, -1) if place in gradients else like.new_zeros(records, size)
         for place, size in enumerate(layout.sizes)
     ]
     return torch.cat(parts, dim=1)

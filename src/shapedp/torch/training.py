@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -25,22 +24,11 @@ from shapedp.torch.noise import Noise
 from shapedp.torch.processes import Processes
 from shapedp.torch.published import Published
 from shapedp.torch.recorder import RecordError
+from shapedp.torch.rounding import margin
 from shapedp.torch.sums import Gradients, summed_rows
 
 Tensor = torch.Tensor
-OWN = 2.0**-16  # relative rounding of one record's float32 norm and row, with room
-OTHERS = 2.0**-22  # what rounding of the sum may change per record beside it, relative to the clip
 _UP = 1 + 2.0**-40
-GRID = 2.0**-23  # of a GPU release, relative to the noise
-
-
-def margin(expected: float, dim: int, scale: float) -> float:
-    """What float32 arithmetic may add to a record's reach, relative to the clip.
-
-    A row is within `OWN` of its bound; the sum of twice the expected number of records moves by at most 2^-23 of the
-    clip for each when one record leaves; a release on a GPU rounds the sum to a grid of 2^-23 of the noise.
-    """
-    return OWN + OTHERS * expected + scale * GRID * math.sqrt(dim)
 
 
 @dataclass(frozen=True)
@@ -227,10 +215,10 @@ class Training:
         """Sum over processes, noise once, the mean gradient."""
         total, self.total, self.part = self.total, None, None
         if total is None:
-            total = torch.zeros(self.mechanism.law.dim, device=self._parameters[0].device)
-        total = self.processes.sum_at_first(total.float())
+            total = torch.zeros(self.mechanism.law.dim, dtype=torch.float64, device=self._parameters[0].device)
+        total = self.processes.sum_at_first(total)
         self.account.charge()
-        noisy = self._noisy(total) if self.processes.first else torch.empty_like(total)
+        noisy = self._noisy(total) if self.processes.first else torch.empty_like(total, dtype=torch.float32)
         noisy = self.processes.from_first(noisy)
         answer = noisy / self.expected
         flat = self.clip.gradient(answer, self.layout)
@@ -242,13 +230,14 @@ class Training:
         return flat if self.mean else flat * self.expected
 
     def _noisy(self, total: Tensor) -> Tensor:
+        """The float64 sum with noise, rounded to float32 after that."""
         if is_watched():
             self.account.secure = False
         if self.draw is not None and not is_watched():
             return self.draw(self.mechanism.law, total)
         query = total.detach().cpu().numpy()
         noisy = watched(self.mechanism, query, lambda: self.mechanism.law.add_to(query, self.source))
-        return torch.from_numpy(np.ascontiguousarray(noisy)).to(total)
+        return torch.from_numpy(np.ascontiguousarray(noisy)).to(total.device, torch.float32)
 
     def _set_clip(self, clip: Clip) -> None:
         """Another clip, chosen from released answers only, under the loss that was planned."""
