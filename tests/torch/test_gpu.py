@@ -19,6 +19,7 @@ from shapedp.torch.sums import summed_rows
 needs_gpu = pytest.mark.skipif(
     not torch.cuda.is_available() or gpu.kernels() is None, reason="needs a CUDA device and Triton"
 )
+BYTES = ((7, 5, 3, 1), (15, 13, 11, 9))  # the words whose lower bytes extend the radii, lowest first
 KEY = np.arange(1, 9, dtype=np.int32) * 0x01234567
 
 
@@ -30,16 +31,23 @@ def test_the_reference_stream_gives_the_vector_of_the_rfc() -> None:
     assert [int(w[0]) for w in block[:4]] == [0xE4E7F110, 0x15593BD1, 0x1FDD0F50, 0xC47120A3]
 
 
+def box_muller(first: np.ndarray, second: np.ndarray, high: np.ndarray, low: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Two normals from 96 bits of radius and 24 of angle, in float64."""
+    u = first * 2.0**-32 + high * 2.0**-64 + (low + 0.5) * 2.0**-96
+    radius = np.sqrt(np.maximum(-2 * np.log(u), 2.0**-25))
+    angle = ((second.view(np.int32) >> 8) + 0.5) * (math.pi * 2.0**-23)
+    return radius * np.cos(angle), radius * np.sin(angle)
+
+
 def expected_noise(n: int, rounds: int) -> np.ndarray:
     block = gpu.kernels().BLOCK
     programs = -(-n // (16 * block))
     stream = words(KEY.view(np.uint32), np.arange(programs * block), rounds)
     normals = np.empty((programs, 16, block))
+    high, low = (sum((stream[j] & 255).astype(np.float64) * 256.0**k for k, j in enumerate(js)) for js in BYTES)
     for j in range(0, 16, 2):
-        radius = np.sqrt(-2 * np.log((stream[j].astype(np.float64) + 0.5) * 2.0**-32))
-        angle = stream[j + 1].view(np.int32) * (math.pi * 2.0**-31)
-        normals[:, j] = (radius * np.cos(angle)).reshape(programs, block)
-        normals[:, j + 1] = (radius * np.sin(angle)).reshape(programs, block)
+        for k, normal in enumerate(box_muller(stream[j], stream[j + 1], high, low)):
+            normals[:, j + k] = normal.reshape(programs, block)
     return normals.reshape(-1)[:n]
 
 
@@ -62,6 +70,47 @@ def test_noise_is_that_of_the_stream() -> None:
         assert_near((flat - x).cpu().numpy() / 2.5, normals)
         shaped = gpu.add_noise(x, 1.0, scales, key, rounds=rounds)
         assert_near((shaped - x).cpu().numpy() / scales.cpu().numpy(), normals)
+
+
+@needs_gpu
+def test_normals_reach_beyond_11_sigma() -> None:
+    """A word of zeros is extended by two more: no value of the noise is out of reach below 11.6 sigma."""
+    from tests.torch.tail import normals
+
+    first = np.array([0, 0, 0, 0, 1, 5, 2**31, 2**32 - 1], dtype=np.uint32)
+    high = np.array([0, 0, 1, 2**31, 7, 0, 3, 2**32 - 1], dtype=np.uint32)
+    low = np.array([0, 2**31, 9, 0, 0, 1, 2, 2**32 - 1], dtype=np.uint32)
+    second = np.array([0, 1 << 30, 77, 2**31 - 1, 2**31, 3, 256, 2**32 - 1], dtype=np.uint32)
+    words = torch.from_numpy(np.stack([first, second, high, low]).view(np.int32)).cuda()
+    found = normals(words).cpu().double().numpy()
+    expected = np.stack(box_muller(first, second, high.astype(float), low.astype(float)))
+    assert np.abs(found - expected).max() < 2e-5
+    assert 11.59 < np.hypot(*found).max() < 11.61
+
+
+@needs_gpu
+@pytest.mark.slow
+def test_noise_passes_the_end_of_32_bits() -> None:
+    """2^41 values: 29.5 lie beyond 6.7637 sigma on average; at least 6 and at most 66 with probability 1 - 1e-6."""
+    zeros = torch.zeros(2**30, device="cuda")
+    out = torch.empty_like(zeros)
+    found = 0
+    for k in range(2**11):
+        key = torch.from_numpy(KEY + k).cuda()
+        found += int((gpu.add_noise(zeros, 1.0, None, key, out=out).abs_() > 6.7637).sum())
+    assert 6 <= found <= 66
+
+
+@needs_gpu
+def test_float64_sums_are_rounded_once() -> None:
+    """The noise on zeros, plus the sum on the grid, is what leaves: no bit of the sum is lost before."""
+    key = torch.from_numpy(KEY).cuda()
+    x = torch.randn(10_000, dtype=torch.float64, device="cuda") * 300
+    scales = torch.linspace(0.1, 9.0, len(x), device="cuda")
+    for sigma, each in ((1.3, None), (1.0, scales)):
+        grid = torch.exp2(torch.floor(torch.log2(torch.full_like(x, sigma) if each is None else each.double())) - 23)
+        noise = gpu.add_noise(torch.zeros_like(x), sigma, each, key).double()
+        assert bool((gpu.add_noise(x, sigma, each, key) == (torch.floor(x / grid + 0.5) * grid + noise).float()).all())
 
 
 @needs_gpu
@@ -147,3 +196,42 @@ def test_wide_convolutions_with_tf32_are_near() -> None:
         exact = rule_for(layer).pieces(layer, (x,), {}, grad)["weight"].dense()
         found = gpu.conv_rows(layer.cuda(), x.cuda(), grad.cuda()).cpu()
         assert (found - exact).norm() / exact.norm() < 1e-3
+
+
+@needs_gpu
+@pytest.mark.parametrize("precision", ["highest", "high"])
+def test_records_made_to_defeat_the_arithmetic_stay_within_the_certified_set(precision: str) -> None:
+    from tests.torch.test_clip_numerics import line, moved, uneven
+
+    from shapedp.torch import PerLayer
+
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        for half in (256, 4096, 16384):
+            move, radius = moved(line().cuda(), *(one.cuda() for one in uneven(half)))
+            assert 0.99 < move <= radius
+        for value in np.linspace(1, 1.01, 9):
+            x, y = torch.full((64, 512), float(value)).cuda(), torch.full((64, 64), -1e3 * float(value)).cuda()
+            for clip in (Flat(1.0), PerLayer([1.0])):
+                move, radius = moved(line(512, 64).cuda(), x, y, clip=clip)
+                assert 0.99 < move <= radius
+        move, radius = moved(line(2**20).cuda(), torch.full((2, 2**20), 1.3).cuda(), torch.full((2, 1), -1e3).cuda())
+        assert 0.99 < move <= radius
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+@needs_gpu
+def test_numbers_are_compared_over_nccl() -> None:
+    """One process in a group of its own; a tensor on the CPU would be refused."""
+    from torch import distributed as dist
+
+    from shapedp.torch.processes import Processes
+
+    store = dist.HashStore()
+    dist.init_process_group("nccl", store=store, rank=0, world_size=1)
+    try:
+        assert Processes(0, 2).largest(7) == 7
+    finally:
+        dist.destroy_process_group()

@@ -1,9 +1,9 @@
 """Work on a CUDA device: noise from a cryptographic stream, gradients of records by kernels of our own.
 
 The noise is drawn in float32 (Box and Muller) from ChaCha with 12 rounds, keyed with 256 fresh bits per release. The
-sum and the noise are each rounded to a grid of 2^-23 of the noise first, so that what leaves is a function of their
-sum alone; that the float32 normals follow their law to about 2^-20 is an approximation, which the exact route on the
-CPU does not make.
+sum (float64) and the noise are each rounded to a grid of 2^-23 of the noise first, so that what leaves is a function of
+their sum alone; that the float32 normals follow their law to about 2^-20 is an approximation, which the exact route on
+the CPU does not make. Radii come from 96 bits, so that the noise ends at 11.6 standard deviations.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def serves(law: Law, like: Tensor) -> bool:
 
 
 def draw(law: Gaussian, values: Tensor, source: Source, *, rounds: int = ROUNDS) -> Tensor:
-    """values + noise, float32, on the grid; the key comes from `source`."""
+    """values (float32 or float64) + noise, float32, on the grid; the key comes from `source`."""
     words = source.words(4).view(np.int32)
     key = torch.from_numpy(words.copy()).to(values.device)
     scales = law.scales
@@ -57,7 +57,7 @@ def add_noise(
     """out = values + noise of one standard deviation, or of one per entry."""
     found = kernels()
     values = values.contiguous()
-    out = torch.empty_like(values) if out is None else out
+    out = torch.empty_like(values, dtype=torch.float32) if out is None else out
     n, block = values.numel(), found.BLOCK
     if n > 2**32 * found.WORDS:
         raise ValueError("one release holds at most 2^36 values: a ChaCha counter has 32 bits here")
@@ -66,7 +66,8 @@ def add_noise(
     programs = -(-n // (block * found.WORDS))
     found.noise_kernel[(programs,)](
         values, out, values if scales is None else scales, key, n, single, 2.0**exponent, 2.0**-exponent,
-        rounds=rounds, vector=scales is not None, fast=values.is_cuda, block=block, num_warps=4,
+        rounds=rounds, vector=scales is not None, wide=values.dtype == torch.float64, fast=values.is_cuda, block=block,
+        num_warps=4,
     )  # fmt: skip
     return out
 

@@ -75,18 +75,29 @@ def _nearest(x, fast: tl.constexpr):
 
 
 @triton.jit
-def _normals(first, second, fast: tl.constexpr):
-    """Box and Muller: two standard normals from two words."""
-    u = first.to(tl.float32) * 2.3283064365386963e-10 + 1.1641532182693481e-10  # (w + 1/2) 2^-32
-    radius = _root(_log2(u, fast) * -1.3862943611198906, fast)
-    angle = second.to(tl.int32, bitcast=True).to(tl.float32) * 1.4629180792671596e-09  # pi 2^-31: in [-pi, pi]
+def _normals(first, second, high, low, fast: tl.constexpr):
+    """Box and Muller: two standard normals.
+
+    The radius comes from the 96 bits of first, high and low, the angle from the upper 24 bits of second.
+    """
+    u = (low.to(tl.float32) + 0.5) * 1.262177448353619e-29  # 2^-96
+    u += high.to(tl.float32) * 5.421010862427522e-20  # 2^-64
+    u += first.to(tl.float32) * 2.3283064365386963e-10  # 2^-32
+    radius = _root(tl.maximum(_log2(u, fast) * -1.3862943611198906, 2.9802322387695312e-08), fast)  # at least 2^-12.5
+    angle = ((second.to(tl.int32, bitcast=True) >> 8).to(tl.float32) + 0.5) * 3.7450702829238413e-07  # pi 2^-23
     return radius * _cos(angle, fast), radius * _sin(angle, fast)
+
+
+@triton.jit
+def _last_bytes(a, b, c, d):
+    """The lower bytes of four words, which angles leave."""
+    return (a << 24) | ((b & 255) << 16) | ((c & 255) << 8) | (d & 255)
 
 
 @triton.jit
 def _put(
     x, out, scales, at, n, normal, sigma, grid, per,
-    vector: tl.constexpr, fast: tl.constexpr,
+    vector: tl.constexpr, wide: tl.constexpr, fast: tl.constexpr,
 ):  # fmt: skip
     """out = grid (round(x/grid) + round(sigma normal/grid)): the sum of two whole numbers, rounded once."""
     inside = at < n
@@ -96,16 +107,24 @@ def _put(
         exponent = (sigma.to(tl.int32, bitcast=True) & 0x7F800000) - (23 << 23)
         grid = exponent.to(tl.float32, bitcast=True)
         per = ((254 << 23) - exponent).to(tl.float32, bitcast=True)
-    whole = _nearest(value * per, fast) + _nearest(normal * (sigma * per), fast)
-    tl.store(out + at, whole * grid, mask=inside)
+    noise = _nearest(normal * (sigma * per), fast)
+    if wide:
+        whole = tl.floor(value * per + 0.5) + noise.to(tl.float64)
+        tl.store(out + at, (whole * grid).to(tl.float32), mask=inside)
+    else:
+        tl.store(out + at, (_nearest(value * per, fast) + noise) * grid, mask=inside)
 
 
 @triton.jit
 def noise_kernel(
     x, out, scales, key, n, sigma, grid, per,
-    rounds: tl.constexpr, vector: tl.constexpr, fast: tl.constexpr, block: tl.constexpr,
+    rounds: tl.constexpr, vector: tl.constexpr, wide: tl.constexpr, fast: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
-    """x + noise on a grid; lane l of program p turns ChaCha block p * block + l into 16 normals."""
+    """x + noise on a grid; lane l of program p turns ChaCha block p * block + l into 16 normals.
+
+    The bytes that the eight angles of a block leave extend all its eight radii: they matter beyond 6.7 sigma only,
+    which two radii of a block reach with probability 2^-59.
+    """
     pid = tl.program_id(0)
     lane = tl.arange(0, block)
     counter = (pid * block + lane).to(tl.uint32)
@@ -129,31 +148,32 @@ def noise_kernel(
     s8, s9 = s8 + _word(key, 4, nought), s9 + _word(key, 5, nought)
     s10, s11 = s10 + _word(key, 6, nought), s11 + _word(key, 7, nought)
     s12 = s12 + counter
+    high, low = _last_bytes(s1, s3, s5, s7), _last_bytes(s9, s11, s13, s15)
     at = pid.to(tl.int64) * (block * 16) + lane
-    a, b = _normals(s0, s1, fast)
-    _put(x, out, scales, at, n, a, sigma, grid, per, vector, fast)
-    _put(x, out, scales, at + block, n, b, sigma, grid, per, vector, fast)
-    a, b = _normals(s2, s3, fast)
-    _put(x, out, scales, at + 2 * block, n, a, sigma, grid, per, vector, fast)
-    _put(x, out, scales, at + 3 * block, n, b, sigma, grid, per, vector, fast)
-    a, b = _normals(s4, s5, fast)
-    _put(x, out, scales, at + 4 * block, n, a, sigma, grid, per, vector, fast)
-    _put(x, out, scales, at + 5 * block, n, b, sigma, grid, per, vector, fast)
-    a, b = _normals(s6, s7, fast)
-    _put(x, out, scales, at + 6 * block, n, a, sigma, grid, per, vector, fast)
-    _put(x, out, scales, at + 7 * block, n, b, sigma, grid, per, vector, fast)
-    a, b = _normals(s8, s9, fast)
-    _put(x, out, scales, at + 8 * block, n, a, sigma, grid, per, vector, fast)
-    _put(x, out, scales, at + 9 * block, n, b, sigma, grid, per, vector, fast)
-    a, b = _normals(s10, s11, fast)
-    _put(x, out, scales, at + 10 * block, n, a, sigma, grid, per, vector, fast)
-    _put(x, out, scales, at + 11 * block, n, b, sigma, grid, per, vector, fast)
-    a, b = _normals(s12, s13, fast)
-    _put(x, out, scales, at + 12 * block, n, a, sigma, grid, per, vector, fast)
-    _put(x, out, scales, at + 13 * block, n, b, sigma, grid, per, vector, fast)
-    a, b = _normals(s14, s15, fast)
-    _put(x, out, scales, at + 14 * block, n, a, sigma, grid, per, vector, fast)
-    _put(x, out, scales, at + 15 * block, n, b, sigma, grid, per, vector, fast)
+    a, b = _normals(s0, s1, high, low, fast)
+    _put(x, out, scales, at, n, a, sigma, grid, per, vector, wide, fast)
+    _put(x, out, scales, at + block, n, b, sigma, grid, per, vector, wide, fast)
+    a, b = _normals(s2, s3, high, low, fast)
+    _put(x, out, scales, at + 2 * block, n, a, sigma, grid, per, vector, wide, fast)
+    _put(x, out, scales, at + 3 * block, n, b, sigma, grid, per, vector, wide, fast)
+    a, b = _normals(s4, s5, high, low, fast)
+    _put(x, out, scales, at + 4 * block, n, a, sigma, grid, per, vector, wide, fast)
+    _put(x, out, scales, at + 5 * block, n, b, sigma, grid, per, vector, wide, fast)
+    a, b = _normals(s6, s7, high, low, fast)
+    _put(x, out, scales, at + 6 * block, n, a, sigma, grid, per, vector, wide, fast)
+    _put(x, out, scales, at + 7 * block, n, b, sigma, grid, per, vector, wide, fast)
+    a, b = _normals(s8, s9, high, low, fast)
+    _put(x, out, scales, at + 8 * block, n, a, sigma, grid, per, vector, wide, fast)
+    _put(x, out, scales, at + 9 * block, n, b, sigma, grid, per, vector, wide, fast)
+    a, b = _normals(s10, s11, high, low, fast)
+    _put(x, out, scales, at + 10 * block, n, a, sigma, grid, per, vector, wide, fast)
+    _put(x, out, scales, at + 11 * block, n, b, sigma, grid, per, vector, wide, fast)
+    a, b = _normals(s12, s13, high, low, fast)
+    _put(x, out, scales, at + 12 * block, n, a, sigma, grid, per, vector, wide, fast)
+    _put(x, out, scales, at + 13 * block, n, b, sigma, grid, per, vector, wide, fast)
+    a, b = _normals(s14, s15, high, low, fast)
+    _put(x, out, scales, at + 14 * block, n, a, sigma, grid, per, vector, wide, fast)
+    _put(x, out, scales, at + 15 * block, n, b, sigma, grid, per, vector, wide, fast)
 
 
 @triton.jit
