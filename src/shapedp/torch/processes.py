@@ -48,7 +48,7 @@ class Processes:
         """The largest of a number over all processes."""
         if self.count == 1:
             return value
-        held = torch.tensor([value])
+        held = torch.tensor([value], device="cuda" if dist.get_backend(self.group) == "nccl" else "cpu")
         dist.all_reduce(held, op=dist.ReduceOp.MAX, group=self.group)
         return int(held)
 
