@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.torch.models import CASES
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
@@ -16,6 +17,8 @@ from shapedp.mechanisms.watch import watching
 from shapedp.torch import Adaptive, Auto, Flat, PerLayer, Training, make_private
 from shapedp.torch.geodp import AngleWindows
 from shapedp.torch.loader import Part
+from shapedp.torch.recorder import RecordError
+from shapedp.torch.rounding import OTHERS
 
 Tensor = torch.Tensor
 
@@ -180,3 +183,75 @@ def test_a_parameter_that_is_one_number() -> None:
         move, radius = moved(Scaled(), x, y, clip=clip)
         assert abs(move - 1) < 1e-9
         assert move <= radius
+
+
+def half_precision(where: str) -> Callable[..., Tensor]:
+    """A training step of `line` under autocast: only the forward pass, the whole loop, or a batch in two passes."""
+
+    def run(optimizer: Any, model: nn.Module, x: Tensor, y: Tensor, reduction: str) -> None:
+        for part in [slice(0, len(x) - 1), slice(len(x) - 1, None)] if where == "two passes" else [slice(None)]:
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                loss = F.mse_loss(model(x[part]).float(), y[part], reduction=reduction)
+                if where == "loop":
+                    loss.backward()
+                    optimizer.step()
+            if where != "loop":
+                loss.backward()
+        if where != "loop":
+            optimizer.step()
+
+    return run
+
+
+@pytest.mark.filterwarnings("ignore:Full backward hook")
+@pytest.mark.parametrize("where", ["forward", "loop", "two passes"])
+@pytest.mark.parametrize("gradients", ["fast", "opacus"])
+def test_sums_under_autocast_stay_within_the_certified_set(where: str, gradients: str) -> None:
+    """Rows of the clip's length, and shorter ones, in batches around powers of two."""
+    step = half_precision(where)
+    for target in (1000.0, 0.3):
+        x, y = torch.zeros(1031, 8), torch.full((1031, 1), -target)
+        x[:, 0] = 1.0
+        model = line(8)
+        optimizer, training = private(model, x, y, loss_reduction="sum", gradients=gradients)
+        seen: list[np.ndarray] = []
+
+        def keep(mechanism: Any, query: Any, draw: Any, seen: Any = seen) -> Any:
+            seen.append(np.array(query))
+            return query
+
+        for records in (257, 258, 259, 1026, 1027, 1028):
+            training.receive(Part(records, True))
+            with watching(keep):
+                step(optimizer, model, x[:records], y[:records], "sum")
+        moves = [float(np.linalg.norm(seen[k] - seen[k + 1])) for k in (0, 1, 3, 4)]
+        assert min(moves) > 0.5
+        assert max(moves) <= training.mechanism.sensitivity.radius  # type: ignore[attr-defined]
+
+
+@pytest.mark.filterwarnings("ignore:Full backward hook")
+@pytest.mark.parametrize("where", ["forward", "loop", "two passes"])
+@pytest.mark.parametrize("gradients", ["fast", "opacus"])
+def test_a_mean_in_half_precision_is_refused(where: str, gradients: str) -> None:
+    """Each record's gradient is divided by the size of the batch and rounded to 8 bits: all change when one leaves."""
+    x, y = torch.randn(9, 8), torch.randn(9, 1)
+    model = line(8)
+    optimizer, training = private(model, x, y, gradients=gradients)
+    training.receive(Part(9, True))
+    with pytest.raises(RecordError, match="pass loss_reduction='sum'"):
+        half_precision(where)(optimizer, model, x, y, "mean")
+    assert training.steps == 0
+
+
+@pytest.mark.parametrize("name", ["linear", "conv", "two-block transformer"])
+def test_records_beside_the_one_that_leaves_keep_their_rows(name: str) -> None:
+    """A mean over n and over n - 1 equal records: what their rows differ by fits the room that is left for it."""
+    case = CASES[name]
+    torch.manual_seed(0)
+    model, one, target = case.build(), case.inputs(1), torch.tensor([1])
+    x, y = one.repeat(130, *(1,) * (one.ndim - 1)), target.repeat(130)
+    optimizer, training = private(model, x, y, clip=100.0)
+    sums = {n: sum_of(model, optimizer, training, x[:n], y[:n], F.cross_entropy) for n in (127, 128, 129, 130)}
+    for n in (128, 129, 130):
+        change = float(np.linalg.norm(sums[n] - sums[n - 1] - sums[n - 1] / (n - 1)))
+        assert change <= OTHERS * float(np.linalg.norm(sums[n]))

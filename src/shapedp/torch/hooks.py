@@ -11,7 +11,7 @@ from torch import nn
 
 from shapedp.torch.layout import Layout
 from shapedp.torch.pieces import Dense
-from shapedp.torch.recorder import RecordError
+from shapedp.torch.recorder import RecordError, check_precision
 from shapedp.torch.sums import Gradients
 
 
@@ -45,6 +45,8 @@ class OpacusRecorder:
     def _begin(self, model: nn.Module, args: Any) -> None:
         if self.model.training and torch.is_grad_enabled():
             self.flush()
+            device = next(self.model.parameters()).device.type
+            check_precision(self.mean, torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None)
 
     def flush(self) -> None:
         """Hand over the pass that was run backward, if one was."""
@@ -63,5 +65,5 @@ class OpacusRecorder:
         sizes = {len(piece.dense()) for piece in found.values()}
         if len(sizes) > 1:
             raise RecordError(f"layers of one pass saw different numbers of records: {sorted(sizes)}")
-        with torch.no_grad():
+        with torch.no_grad(), torch.autocast(next(self.model.parameters()).device.type, enabled=False):
             self.on_pass(sizes.pop(), found, 1.0)

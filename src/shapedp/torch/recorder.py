@@ -192,11 +192,23 @@ class Recorder:
         records = sizes.pop()
         scale = float(records) if self.mean else 1.0  # a mean over the batch divided every gradient
         found: dict[int, list[Piece]] = {}
-        with torch.no_grad():
+        grads = [call.grad for call in calls if call.grad is not None]
+        check_precision(self.mean, *(grad.dtype for grad in grads))
+        with torch.no_grad(), torch.autocast(grads[0].device.type, enabled=False):
             for call in calls:
                 for place, piece in call.pieces().items():
                     found.setdefault(place, []).append(piece)
             self.on_pass(records, {place: added(pieces) for place, pieces in found.items()}, scale)
+
+
+def check_precision(mean: bool, *dtypes: torch.dtype | None) -> None:
+    """Refuse gradients of a mean that were rounded to half precision."""
+    if mean and any(dtype in (torch.bfloat16, torch.float16) for dtype in dtypes):
+        raise RecordError(
+            "the loss is a mean over the batch and gradients pass through half precision: every record's gradient is "
+            "then rounded anew, by up to 2^-9 of itself, when one record leaves; sum the loss over the records "
+            "(reduction='sum') and pass loss_reduction='sum', or train without autocast"
+        )
 
 
 def _recorded(recorder: Recorder, site: Site, *args: Any, **kwargs: Any) -> Any:
