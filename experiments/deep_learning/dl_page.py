@@ -71,9 +71,9 @@ def others() -> str:
 
 def accounted() -> str:
     """Laplace and radial noise."""
-    rows = [[f"{data}, {net}", method, f"{scale:.4f}", f"{epsilon:g}", f"{delta:.3g}"]
-            for data, net, method, scale, epsilon, delta in items.accounted(False, quiet).rows]  # fmt: skip
-    return markdown(["data, network", "noise", "noise multiplier", "epsilon", "delta at most"], rows)
+    rows = [[f"{data}, {net}", method, f"{epsilon:g}", f"{scale:.4f}", f"{spent:.4f}", f"{delta:.3g}"]
+            for data, net, method, epsilon, scale, spent, delta in items.accounted(False, quiet).rows]  # fmt: skip
+    return markdown(["data, network", "noise", "epsilon", "noise multiplier", "certified", "delta at epsilon"], rows)
 
 
 def energies() -> str:

@@ -111,9 +111,9 @@ def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]
 
 
 def proofs(rows: Iterable[Row]) -> dict[tuple[Any, ...], float]:
-    """The delta that Laplace and radial noise give at most, by data, network, noise and epsilon."""
+    """The epsilon certified for Laplace and radial noise, by data, network, noise and the epsilon trained for."""
     names = ("data", "net", "method", "epsilon")
-    return {tuple(row[name] for name in names): row["delta_upper"] for row in rows if "delta_upper" in row}
+    return {tuple(row[name] for name in names): row["certified"] for row in rows if "delta_upper" in row}
 
 
 def equal(full: bool, progress: Progress) -> Table:
@@ -124,9 +124,7 @@ def equal(full: bool, progress: Progress) -> Table:
     rows, curves = [], {}
     for (data, net, method, epsilon), group in grouped(trained, "data", "net", "method", "epsilon").items():
         mean, half = interval(row["accuracy"] for row in group)
-        own = group[0].get("certified")
-        if own is None and proved.get((data, net, method, epsilon), 1.0) <= 1e-5:
-            own = epsilon
+        own = group[0].get("certified", proved.get((data, net, method, epsilon)))
         rows.append((data, net, method, epsilon, own, mean, half, len(group)))
         if (data, net) == ("MNIST", "CNN") and epsilon is not None:
             curves.setdefault(method, []).append((epsilon, mean))
@@ -142,12 +140,14 @@ def equal(full: bool, progress: Progress) -> Table:
 
 
 def accounted(full: bool, progress: Progress) -> Table:
-    """delta of Laplace and radial noise at the epsilon they were trained for, composed from their own losses."""
+    """What Laplace and radial noise are worth at the scale they were trained with, composed from their own losses."""
     found = [row for study in ("equal", "table-iv") for row in rows_of(study, full, progress) if "delta_upper" in row]
     rows = sorted(
-        (row["data"], row["net"], row["method"], row["scale"], row["epsilon"], row["delta_upper"]) for row in found
+        tuple(row[name] for name in ("data", "net", "method", "epsilon", "scale", "certified", "delta_upper"))
+        for row in found
     )
-    return Table(headers=("data", "network", "noise", "noise multiplier", "epsilon", "delta at most"), rows=tuple(rows))
+    headers = ("data", "network", "noise", "epsilon", "noise multiplier", "certified", "delta at epsilon, at most")
+    return Table(headers=headers, rows=tuple(rows))
 
 
 def gain(epsilon: float) -> tuple[float, float]:
@@ -317,9 +317,7 @@ def table_iv(full: bool, progress: Progress) -> Table:
     for key in sorted(groups, key=lambda key: (-key[1], order.index(key[0]), -key[3], -key[4])):
         method, epsilon, delta, epochs, rate = key
         group = groups[key]
-        holds = group[0].get("certified") or group[0].get("pure")
-        if holds is None and proved.get(("CIFAR-10", "ResNet-20", method, epsilon), 1.0) <= delta:
-            holds = epsilon
+        holds = group[0].get("certified", proved.get(("CIFAR-10", "ResNet-20", method, epsilon), group[0].get("pure")))
         accuracies = [100 * row["accuracy"] for row in group]
         mean, half = interval(accuracies)
         printed = TABLE_IV[method][epsilon == 8.0] if method in TABLE_IV else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 import re
@@ -74,6 +75,59 @@ def test_pure_laplace_rows_have_the_scale_of_the_claim_and_keep_it(page):
         assert math.isclose(row["scale"], claim.found["scale_of_the_claim"], rel_tol=1e-6)
         assert 7.99 < row["pure"] <= row["epsilon"] == 8
         assert row["delta"] == 0
+
+
+def test_laplace_and_radial_rows_are_certified_at_the_scale_they_were_trained_with(page):
+    stored = page.items.stored()
+    proved = {(*map(row.get, ("data", "net", "method", "epsilon")),): row for row in stored if "delta_upper" in row}
+    slow = [row for row in stored if row["study"] in ("equal", "table-iv") and row.get("attack") != "certify"
+            and row["method"] in ("Laplace", "radial", "SPR Laplace")]  # fmt: skip
+    assert {row["method"] for row in slow} == {"Laplace", "radial", "SPR Laplace"}
+    for row in slow:
+        proof = proved[row["data"], row["net"], row["method"], row["epsilon"]]
+        assert proof["certified"] <= row["epsilon"]
+        assert (
+            proof["delta_upper"] <= 0.9 * proof["delta"] == 0.9 * row["delta"]
+        )  # more than rounding of scales changes
+        assert row["scale"] >= proof["scale"] * (1 - 1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["Laplace", "radial"])
+def test_a_stored_proof_is_computed_again(page, method):
+    import dl_studies
+    import torch
+
+    (row,) = [row for row in page.items.stored() if row.get("attack") == "certify"
+              and (row["data"], row["net"], row["method"]) == ("Adult", "MLP", method)]  # fmt: skip
+    names = [field.name for field in dl_studies.fields(dl_studies.Run) if field.name in row]
+    run = dl_studies.Run(**{name: row[name] for name in names})
+    empty = torch.zeros(row["records"])
+    again = dl_studies.certified(run, dl_studies.Data(empty, empty, empty, empty))
+    assert math.isclose(again["certified"], row["certified"], rel_tol=1e-4)
+
+
+def test_stored_results_are_those_of_the_trainings(page):
+    for name in ("equal-epsilon", "accounted", "table-4", "table-iv", "windows", "geodp-table-2"):
+        (item,) = [one for one in page.items.ITEMS if one.name == name]
+        kept = json.loads((ROOT / "experiments" / "results" / f"deep-learning-{name}.json").read_text("utf-8"))
+        found = item.run(False, page.quiet)
+        assert json.dumps([list(row) for row in found.rows]) == json.dumps(kept["rows"]), name
+        assert (kept["state"], kept["why"]) == (found.state, found.why)
+
+
+def test_mixing_beats_the_papers_baseline_on_trained_features(page):
+    path = ROOT / "experiments" / "results" / "erm-figure-3.json"
+    stored = json.loads(path.read_text("utf-8"))
+    assert stored["full"]
+    cells = {tuple(row[1:5]): row for row in stored["rows"]}
+    sets = {"Fashion-MNIST": True, "MNIST": True, "CIFAR-10": False, "CIFAR-100": False}
+    for name, faster in sets.items():
+        for epsilon in (0.1, 0.3, 1.0, 3.0):
+            mixing, kifer = (cells[name, "CNN", epsilon, solver] for solver in ("mixing", "kifer"))
+            assert mixing[5] > kifer[5]
+            assert max(1.0, epsilon) < mixing[8] <= 1 + epsilon
+        assert (mixing[7] < kifer[7] / 2) == faster
 
 
 def test_movielens_is_not_at_hand_without_its_file(page, monkeypatch, tmp_path):
