@@ -194,3 +194,10 @@ def test_signs_of_components_do_not_depend_on_rounding():
     values, rows = principal(np.diag([1.0, 3.0, 2.0]))
     np.testing.assert_allclose(values, [3.0, 2.0, 1.0])
     np.testing.assert_array_equal(rows, [[0, 1, 0], [0, 0, 1], [1, 0, 0]])
+
+
+def test_more_records_than_clipped_sums_hold_exactly_are_refused():
+    """2^23 entries of 2^30 steps fill the 53 bits of a float; nothing is read before the error."""
+    rows = np.broadcast_to(np.array([[0.5]]), (2**23 + 1, 1))
+    with pytest.raises(ValueError, match=r"at most 2\^23 records"):
+        PCA(epsilon=1.0, delta=1e-6, feature_bound=1.0, release="clipped").fit(rows)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from shapedp.learn.base import PrivateEstimator, checked_rows
 from shapedp.learn.linear import UNITS, intercept_constant
 from shapedp.learn.moments import Bounds, Reading
+from shapedp.learn.solvers.cd import MOST_RECORDS
 from shapedp.learn.solvers.covariance import FAMILIES, RELEASES, SecondMoments, matrix, principal, triangle
 from shapedp.learn.solvers.erm.estimator import refuse
 from shapedp.learn.tables import Table, read_table, without_odd
@@ -83,6 +84,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
         bounds = Bounds(self.feature_bound, 0.0, intercept_constant(self.feature_bound) if self.center else 0.0)
         data = Reading(table, bounds, self.progress)
         records, columns = data.records, table.columns
+        if self.release == "clipped" and records > MOST_RECORDS:
+            raise ValueError(f"release='clipped' takes at most 2^23 records, whose sums are exact, got {records}")
         rounding = gram_error(records, columns + 2) * bounds.row**2 * (1 + 2.0**-48)
         moments = SecondMoments(columns, self.feature_bound, self.adjacency, self.release, self.noise, rounding)
         mechanisms = [self._mechanism(moments.sensitivity(), 1 - self.share if self.center else 1.0)]

@@ -30,7 +30,7 @@ class SecondMoments:
     bound^2/sqrt(K) on the diagonal and bound^2/sqrt(2 K) off it, K = d (d + 1)/2, and shapes the noise to that box.
 
     Guarantee: |x x^T|_F = |x|^2 <= bound^2, and for a replaced row |x x^T - z z^T|_F <= sqrt(2) bound^2; the rounding
-    of a Gram matrix is added. Clipped entries add up exactly.
+    of a Gram matrix is added. Clipped entries of up to 2^23 records add up exactly.
     Reference: Dwork, Talwar, Thakurta and Zhang 2014 (Gaussian, "iid"); i.n.i.d. noise paper, section VI.B.
     """
 
