@@ -28,7 +28,7 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     `feature_bound` and `target_bound` bound |x|_2 and |y| and come from knowledge about the data, never from the
     data: records beyond them are pulled in. `solver` is one of `SOLVERS` or "auto", which chooses by n, d, epsilon
     and delta alone. `sketch_rows` are the rows k of the sketching solvers. The intercept is the weight of a constant
-    column as large as the feature bound, inside the accounting.
+    column, the power of two nearest half the feature bound, inside the accounting.
 
     Fitted: `coef_`, `intercept_`, `privacy_` (the certificate), `solver_`, and, where they follow from
     what was released, `coef_standard_error_` and `intercept_standard_error_`, for privacy noise and sampling together,

@@ -33,8 +33,9 @@ class LogisticRegression(LinearClassifier):
     `feature_bound` bounds |x|_2 and comes from knowledge about the data, never from the data: records beyond it are
     pulled in. `classes` names the labels; where it is None those that occur are treated as public, with a warning. A
     record with another label, a NaN or an infinity counts as a record of zeros. The intercept is the weight of a
-    constant column, inside the accounting. `regularization` is Lambda in mean loss + (Lambda/2) |w|_2^2; None chooses
-    it from the sizes and the claim.
+    constant column, the power of two nearest half the feature bound, inside the accounting. `regularization` is Lambda
+    in mean loss + (Lambda/2) |w|_2^2; None chooses it from the sizes and the claim ("cd": 0). "kifer" follows its paper
+    and "mixing" has none: both refuse a given one.
 
     solver   "output": the exact minimum, then noise. "bolt-on": the last iterate of stochastic gradient descent
              (`passes` permutations, batches of `batch_size`), then noise. "objective": noise in the objective, then
@@ -118,6 +119,10 @@ class LogisticRegression(LinearClassifier):
     def _checked(self) -> None:
         super()._checked()
         quadratic_surrogate(self.surrogate_reach)
+        if self.regularization is not None and self.solver in ("kifer", "mixing"):
+            raise ValueError(
+                f"regularization is not for solver {self.solver!r}, which has its own or none: leave it out"
+            )
         if self.sketch_rows is not None:
             count("sketch_rows", self.sketch_rows)
 
