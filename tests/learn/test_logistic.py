@@ -199,6 +199,33 @@ def test_parameters_are_checked_before_data_are_looked_at():
             model(LogisticRegression, **given).fit(x, y)
 
 
+def test_claims_at_the_limits_are_met_or_refused_in_words():
+    """delta = 0, or an epsilon whose exponential overflows: certified, or a ValueError that names the parameter."""
+    x, y = data(50)
+    for solver in LogisticRegression.solvers:
+        with pytest.raises(ValueError, match="delta"):
+            model(LogisticRegression, solver, delta=0.0).fit(x, y)
+    for solver in ("output", "objective", "bolt-on", "cd"):
+        found = model(LogisticRegression, solver, epsilon=1e5, regularization=1.0).fit(x, y)
+        assert found.privacy_.verdict == "certified"
+    assert model(LogisticRegression, "objective", epsilon=1e5).fit(x, y).privacy_.verdict == "certified"
+    assert model(LogisticRegression, "output", epsilon=1e5, noise="auto").fit(x, y).privacy_.verdict == "certified"
+    with pytest.raises(ValueError, match="epsilon must be at most"):
+        model(LogisticRegression, "mixing", epsilon=1e5).fit(x, y)
+    with pytest.raises(ValueError, match="use 'gaussian'"):
+        model(LogisticRegression, "objective", epsilon=1e5, noise="radial").fit(x, y)
+
+
+def test_a_regularization_that_would_not_be_used_is_refused():
+    x, y = data(50)
+    for solver in ("kifer", "mixing"):
+        with pytest.raises(ValueError, match="regularization is not for solver"):
+            model(LogisticRegression, solver, regularization=0.1).fit(x, y)
+    plain = model(LogisticRegression, "cd", random_state=0).fit(x, y)
+    barely = model(LogisticRegression, "cd", random_state=0, regularization=1e-12).fit(x, y)
+    assert np.allclose(plain.coef_, barely.coef_, rtol=1e-9)
+
+
 def test_weights_of_records_are_refused_with_the_reason():
     x, y = data(50)
     with pytest.raises(TypeError, match="sample_weight is not supported: a weight multiplies"):

@@ -229,6 +229,8 @@ def test_bad_calls():
         ({"holdout": 1.0}, "holdout"),
         ({"score_bound": None}, "score_bound"),
         ({"epsilon": -1.0}, "epsilon"),
+        ({"delta": 0.0}, "allow a larger delta"),
+        ({"delta": 1e-300}, "allow a larger delta"),
     ]:
         with pytest.raises((ValueError, TypeError), match=match):
             search(**options).fit(x, y)

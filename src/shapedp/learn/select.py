@@ -21,6 +21,7 @@ from shapedp.learn.solvers.erm.estimator import refuse
 from shapedp.learn.solvers.erm.labels import class_list
 from shapedp.mechanisms import Additive, certify, mechanism_from_json
 from shapedp.noise import Gaussian
+from shapedp.numerics import SearchError
 from shapedp.numerics.checks import positive
 from shapedp.privacy import Certificate, GaussianLoss
 from shapedp.privacy.conversions import ORDERS
@@ -204,7 +205,12 @@ def _budget(
     gamma: float, epsilon: float, delta: float, adjacency: Adjacency
 ) -> tuple[GaussianLoss, float, float, Certificate]:
     """What one run may spend, its claim, and the certificate of all runs together."""
-    run = gaussian_run(gamma, epsilon, delta)
+    try:
+        run = gaussian_run(gamma, epsilon, delta)
+    except SearchError:
+        raise ValueError(
+            f"no run is small enough for a search under epsilon {epsilon:g}, delta {delta:g}: allow a larger delta"
+        ) from None
     certificate = certify(Repetition(run, gamma, adjacency), epsilon=epsilon, delta=delta)
     return run, *_claim_within(run, delta), certificate
 

@@ -15,6 +15,7 @@ from shapedp.mechanisms.mixing import (
     UP,
     Floats,
     Sketching,
+    calibratable,
     check_claim,
     check_sizes,
     draw_sketch,
@@ -108,7 +109,7 @@ class AdaptiveMixing(Sketching):
         gamma alone would be least with eta infinite, an eigenvalue that says nothing; gamma + eta tau is what
         sigma^2 + lambda_min comes to.
         """
-        epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
+        epsilon, delta = calibratable(epsilon), probability("delta", delta)
         one_of("adjacency", adjacency, NEIGHBOURS)
         plain = MixingLoss.calibrate(rows, epsilon, delta, neighbours=adjacency, tolerance=1e-6).gamma
         spent = ROOM * delta

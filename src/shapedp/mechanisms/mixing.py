@@ -32,6 +32,7 @@ from shapedp.sensitivity import L2
 SCHEMA = 1
 ROOM = 2.0**-10  # of delta, left for floating point where the sizes are not known yet
 UP = 1 + 2.0**-44
+MOST_EPSILON = 700.0
 CHUNK = GROUP * BLOCK
 Floats = NDArray[np.float64]
 
@@ -220,7 +221,7 @@ class Mixing(Sketching):
         Without the sizes 2^-10 of delta is left for floating point, enough for small data; with `records` and `dim`
         exactly what is needed.
         """
-        epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
+        epsilon, delta = calibratable(epsilon), probability("delta", delta)
         one_of("adjacency", adjacency, NEIGHBOURS)
         aim = delta * (1 - ROOM) if records is None or dim is None else delta * (1 - 2.0**-40)
         tolerance = 1e-14 if records is None or dim is None else 1e-6
@@ -239,6 +240,13 @@ class Mixing(Sketching):
     def _draw(self, moments: Floats, randomness: Source) -> tuple[Floats, float]:
         variance = self.noise_variance
         return draw_sketch(moments, self.rows, variance, variance / 2, randomness), variance
+
+
+def calibratable(epsilon: float) -> float:
+    """An epsilon whose exponential times the rounding of floats can stay below a delta."""
+    if not positive("epsilon", epsilon) <= MOST_EPSILON:
+        raise ValueError(f"epsilon must be at most {MOST_EPSILON:g} for a sketch, got {epsilon!r}: rounding would show")
+    return float(epsilon)
 
 
 def check_claim(mechanism: Any) -> None:
@@ -281,7 +289,7 @@ def too_large(rows: int, records: int, dim: int, delta: float) -> str:
     """Why floating point does not let a claim be certified."""
     return (
         f"rounding of float64 for {records} records, {dim} columns and {rows} rows is not covered by delta {delta:g}: "
-        "calibrate with records= and dim=, or claim a larger delta"
+        "calibrate with records= and dim=, or claim a larger delta or a smaller epsilon"
     )
 
 

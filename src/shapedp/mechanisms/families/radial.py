@@ -41,7 +41,9 @@ def _law(request: Request) -> Radial:
         epsilon = request.epsilon - 2 * slip * (1 + 2.0**-40)
         if request.delta == 0:
             raise DoesNotApplyError("float releases of spherical noise carry a delta > 0: ask for delta = 1e-12, say")
-        delta = (request.delta - (1 + math.exp(request.epsilon)) * missed) * math.exp(-slip) * (1 - 2.0**-40)
+        delta = (
+            (request.delta - (1 + math.exp(min(request.epsilon, 700.0))) * missed) * math.exp(-slip) * (1 - 2.0**-40)
+        )
         if not (epsilon > 0 and delta > 0):
             raise DoesNotApplyError("the claim is below what rounding in floats allows in this dimension")
         ratio = RadialLoss.calibrate(dim, a, b, epsilon, delta).ratio

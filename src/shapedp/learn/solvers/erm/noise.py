@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from shapedp.mechanisms import Additive, calibrate
+from shapedp.mechanisms.families.base import DoesNotApplyError
 from shapedp.mechanisms.families.radial import best_shape
 from shapedp.recipes import RECIPES
 from shapedp.sensitivity import L2, Adjacency
@@ -38,7 +39,10 @@ def additive(
         gaussian = calibrate("gaussian", ball, epsilon=epsilon, delta=delta)
         if noise == "gaussian" or dim == 1:
             return gaussian
-        radial = calibrate("radial", ball, epsilon=epsilon, delta=delta, shape=_shape(dim, epsilon, delta))
+        try:
+            radial = calibrate("radial", ball, epsilon=epsilon, delta=delta, shape=_shape(dim, epsilon, delta))
+        except DoesNotApplyError:
+            return gaussian
         return min(radial, gaussian, key=lambda made: made.expected_squared_error)
     made = RECIPES[noise](dim=dim, sensitivity=radius, epsilon=epsilon, delta=delta)
     return replace(made, sensitivity=ball)
