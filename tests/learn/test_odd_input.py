@@ -10,6 +10,7 @@ import re
 import traceback
 import warnings
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,8 @@ from sklearn.base import clone
 from shapedp import scale
 from shapedp.learn import PCA, Lasso, LinearRegression, LogisticRegression, PublicLabelsWarning, Ridge
 from shapedp.learn.cells import distinct, entries, equal, numbers
+from shapedp.learn.moments import Bounds
+from shapedp.learn.solvers.erm.problem import read_records
 from shapedp.learn.streams import Columns
 from shapedp.learn.tables import NO_TARGET, labels_of
 from shapedp.mechanisms.watch import watching
@@ -386,3 +389,17 @@ def test_a_fit_that_fails_leaves_weights_and_certificate_as_they_were(name):
     assert after.keys() == before.keys()
     assert all(after[key] is before[key] for key in before if key != "n_features_in_")
     assert model.privacy_.epsilon == 1.0
+
+
+@pytest.mark.parametrize("bound", [1.01e-40, 2e-40, 1e-30, 1.1e-30, 1.0, 0.9e30, 3e38, 9e39])
+@pytest.mark.parametrize("columns", [1, 124, 4000])
+def test_rows_in_single_precision_stay_within_the_bound(bound, columns):
+    """Exactly: squares in rational numbers."""
+    with np.errstate(over="ignore"):
+        x = np.full((2, columns), 3 * bound, dtype=np.float64).astype(np.float32)
+    x[1] = np.finfo(np.float32).max
+    records = read_records(x, np.ones((2, 1)), Bounds(bound, 1.0, 0.0))
+    assert np.isfinite(records.x).all()
+    for row in records.x:
+        assert sum(Fraction(float(value)) ** 2 for value in row) <= Fraction(bound) ** 2
+    assert records.x.dtype == (np.float32 if 1e-30 < bound < 1e30 else np.float64)

@@ -17,6 +17,7 @@ from shapedp.sensitivity import L2, Adjacency
 Floats = NDArray[np.float64]
 BLOCK = 1 << 16  # entries of one matrix product, about what a cache holds: what is summed in working precision
 CLIP = 1 << 12
+SINGLE = (1e-30, 1e30)  # bounds between which float32 rounds relatively and does not overflow
 PRECONDITIONED = 3000  # variables up to which a Gram matrix is factored to speed up the search
 _U = 2.0**-53
 
@@ -89,15 +90,17 @@ def block_rows(order: int) -> int:
 def read_records(x: Any, signs: Floats, bounds: Bounds) -> Records:
     """Records [x, c] with x pulled into the feature bound, a few thousand at a time.
 
-    float32 rows stay float32, a little inside the bound so that rounding does not leave it.
+    float32 rows stay float32, a little inside the bound so that rounding does not leave it; where the bound is near
+    the ends of that type, rows become float64.
     """
     kept = signs[:, 0] != 0
     if not isinstance(x, np.ndarray):
         return _sparse_records(x.tocsr(copy=True), signs, kept, bounds)
     n, d = x.shape
     wide = d + (bounds.constant > 0)
-    rows, buffer = np.empty((n, wide), dtype=x.dtype), np.empty((min(n, CLIP), wide + 1))
-    shrink = 1.0 if x.dtype == np.float64 else 1 - 2.0**-20
+    kind = x.dtype if SINGLE[0] < bounds.feature < SINGLE[1] else np.dtype(np.float64)
+    rows, buffer = np.empty((n, wide), dtype=kind), np.empty((min(n, CLIP), wide + 1))
+    shrink = 1.0 if kind == np.float64 else 1 - 2.0**-20
     for start in range(0, n, CLIP):
         some = slice(start, start + CLIP)
         kept[some] &= np.isfinite(x[some]).all(axis=1)
