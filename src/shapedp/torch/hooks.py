@@ -11,7 +11,8 @@ from torch import nn
 
 from shapedp.torch.layout import Layout
 from shapedp.torch.pieces import Dense
-from shapedp.torch.recorder import RecordError, check_precision
+from shapedp.torch.probe import Probe
+from shapedp.torch.recorder import RecordError, check_precision, sites_of
 from shapedp.torch.sums import Gradients
 
 
@@ -23,6 +24,8 @@ class OpacusRecorder:
     layout: Layout
     mean: bool
     on_pass: Callable[[int, Gradients, float], None]
+    probe: bool = True
+    real: Callable[[], bool] = lambda: True
     _handles: list[Any] = field(default_factory=list)
 
     def attach(self) -> None:
@@ -34,9 +37,14 @@ class OpacusRecorder:
         reduction = "mean" if self.mean else "sum"
         self._wrapped = GradSampleModule(self.model, batch_first=True, loss_reduction=reduction)
         self._handles.append(self.model.register_forward_pre_hook(self._begin))
+        layers = [(site.name, site.module) for site in sites_of(self.model, self.layout)]
+        self._probe = Probe(self.model, layers, self.real)
+        if self.probe:
+            self._probe.attach(guard=True)
 
     def detach(self) -> None:
         """Remove the hooks."""
+        self._probe.detach()
         self._wrapped.remove_hooks()
         for handle in self._handles:
             handle.remove()

@@ -123,9 +123,9 @@ def make_private(
         training.draw = partial(gpu.draw, source=randomness)
     recorder: Recorder | OpacusRecorder
     if one_of("gradients", gradients, ("fast", "opacus")) == "fast":
-        recorder = Recorder(model, layout, training.mean, training.add, probe=check_records)
+        recorder = Recorder(model, layout, training.mean, training.add, check_records, training.has_records)
     else:
-        recorder = OpacusRecorder(model, layout, training.mean, training.add)
+        recorder = OpacusRecorder(model, layout, training.mean, training.add, check_records, training.has_records)
     recorder.attach()
     training._flush = recorder.flush
     processes.share_model(model)

@@ -13,14 +13,12 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from shapedp.torch.layout import Layout
 from shapedp.torch.pieces import Piece, added
+from shapedp.torch.probe import Probe
+from shapedp.torch.probe import RecordError as RecordError
 from shapedp.torch.rules import Rule, rule_for
 from shapedp.torch.sums import Gradients
 
 Tensor = torch.Tensor
-
-
-class RecordError(RuntimeError):
-    """The gradients of single records cannot be told apart; the message says where and what to do."""
 
 
 @dataclass(frozen=True)
@@ -129,20 +127,24 @@ class Recorder:
     mean: bool
     on_pass: Callable[[int, Gradients, float], None]
     probe: bool = True
+    real: Callable[[], bool] = lambda: True
     calls: list[Call] = field(default_factory=list)
-    _seen: list[tuple[str, int]] | None = None
     _handles: list[Any] = field(default_factory=list)
 
     def attach(self) -> None:
         """Start recording: the forward of each recorded module is replaced on the instance."""
         self.anchor = torch.zeros((), requires_grad=True)
-        for site in sites_of(self.model, self.layout):
+        sites = sites_of(self.model, self.layout)
+        for site in sites:
             site.module.forward = functools.partial(_recorded, self, site)
-        self._handles.append(self.model.register_forward_pre_hook(self._begin, with_kwargs=True))
+        self._handles.append(self.model.register_forward_pre_hook(self._begin))
+        self._probe = Probe(self.model, [(site.name, site.module) for site in sites], self.real)
+        if self.probe:
+            self._probe.attach()
         for name, parameter in self.model.named_parameters():
             if name in self.layout.names:
                 stray = functools.partial(self._stray, name)
-                self._handles.append(parameter.register_post_accumulate_grad_hook(stray))
+                self._handles.append(parameter.register_post_accumulate_grad_hook(stray))  # type: ignore[no-untyped-call]
 
     def detach(self) -> None:
         """Stop recording."""
@@ -151,6 +153,7 @@ class Recorder:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
+        self._probe.detach()
         self.calls.clear()
 
     @property
@@ -158,13 +161,9 @@ class Recorder:
         """Whether calls are recorded now."""
         return self.model.training and torch.is_grad_enabled()
 
-    def _begin(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if not self.active or self._seen is not None:
-            return
-        self.flush()
-        if self.probe:
-            self.probe = False
-            check_records(self, args, kwargs)
+    def _begin(self, model: nn.Module, args: Any) -> None:
+        if self.active:
+            self.flush()
 
     def _stray(self, name: str, parameter: Tensor) -> None:
         """A gradient came to the parameter itself, past the layers."""
@@ -212,10 +211,10 @@ def check_precision(mean: bool, *dtypes: torch.dtype | None) -> None:
 
 
 def _recorded(recorder: Recorder, site: Site, *args: Any, **kwargs: Any) -> Any:
-    if recorder._seen is not None:
-        recorder._seen.append((site.name, _records(site, args, kwargs)))
     if not recorder.active:
         return type(site.module).forward(site.module, *args, **kwargs)
+    if recorder.probe:
+        recorder._probe.called(site.name)
     records, versions = _records(site, args, kwargs), _versions(args, kwargs)
     output = site.rule.forward(site.module, *args, **kwargs)
     rest: tuple[Any, ...] = ()
@@ -244,66 +243,3 @@ def _records(site: Site, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
         if isinstance(value, Tensor) and value.ndim:
             return len(value)
     raise RecordError(f"{site.name} was called without a tensor whose first axis is the record")
-
-
-def check_records(recorder: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Run the model on the batch and on the batch without its last record, and compare.
-
-    Raises RecordError where a layer's first axis does not follow the batch, or where the answer for one record
-    changes when another one leaves.
-    """
-    sizes = [len(value) for value in (*args, *kwargs.values()) if isinstance(value, Tensor) and value.ndim]
-    if not sizes:
-        return
-    n = sizes[0]
-    whole = _picked(args, kwargs, n, [*range(n), 0])  # one record more, so that a batch of one can lose one
-    part = _picked(args, kwargs, n, list(range(n)))
-    before, rows = _probed(recorder, *whole)
-    after, fewer = _probed(recorder, *part)
-    for (name, one), (_, two) in zip(rows, fewer, strict=True):
-        if (one, two) != (n + 1, n):
-            raise RecordError(
-                f"{name} saw {one} and {two} rows for batches of {n + 1} and {n} records: the first axis of its input "
-                "must be the record; expand shared inputs (such as positions) to the batch, and do not fold other "
-                "axes into the first"
-            )
-    for full, less in zip(_tensors(before), _tensors(after), strict=True):
-        if full.shape[:1] == (n + 1,) and full.shape[1:] == less.shape[1:] and less.is_floating_point():
-            size = float(less.abs().max().nan_to_num())
-            near = torch.allclose(full[:n], less, rtol=1e-2, atol=1e-3 * size, equal_nan=True)
-            if not near:
-                raise RecordError(
-                    "the model's answer for one record depends on the others of its batch: replace what mixes records "
-                    "(statistics over the batch, attention across it)"
-                )
-
-
-def _picked(args: tuple[Any, ...], kwargs: dict[str, Any], n: int, rows: list[int]) -> tuple[Any, Any]:
-    def pick(value: Any) -> Any:
-        return value[rows] if isinstance(value, Tensor) and value.ndim and len(value) == n else value
-
-    return tuple(map(pick, args)), {key: pick(value) for key, value in kwargs.items()}
-
-
-def _probed(recorder: Recorder, args: Any, kwargs: Any) -> tuple[Any, list[tuple[str, int]]]:
-    modes = {module: module.training for module in recorder.model.modules()}
-    recorder._seen = []
-    try:
-        recorder.model.eval()
-        with torch.no_grad():
-            answer = recorder.model(*args, **kwargs)
-        return answer, recorder._seen
-    finally:
-        recorder._seen = None
-        for module, mode in modes.items():
-            module.training = mode
-
-
-def _tensors(answer: Any) -> list[Tensor]:
-    if isinstance(answer, Tensor):
-        return [answer]
-    if isinstance(answer, dict):
-        answer = list(answer.values())
-    if isinstance(answer, tuple | list):
-        return [one for part in answer for one in _tensors(part)]
-    return []

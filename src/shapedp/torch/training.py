@@ -151,6 +151,10 @@ class Training:
         rows = summed_rows(self.clip, self.layout, records, gradients, scale)
         self.total = rows if self.total is None else self.total + rows
 
+    def has_records(self) -> bool:
+        """Whether the piece at hand is not empty."""
+        return self.part is not None and self.part.records > 0
+
     def before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """Put the private gradient in place; on all but the last piece of a draw leave none, so that nothing moves."""
         if any(one is not None for one in (*args[1:], *kwargs.values())):
