@@ -50,8 +50,8 @@ def plain_step(model: Any, x: Any, y: Any) -> Callable[[], object]:
     return step
 
 
-def private_step(model: Any, x: Any, y: Any) -> Callable[[], object]:
-    """A step of `make_private`, the batch given."""
+def private_step(model: Any, x: Any, y: Any, reduction: str) -> Callable[[], object]:
+    """A step of `make_private`, the batch given; a mean switches TF32 off."""
     import torch
     from torch.nn import functional as F
     from torch.utils.data import DataLoader, TensorDataset
@@ -61,13 +61,14 @@ def private_step(model: Any, x: Any, y: Any) -> Callable[[], object]:
 
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     loader: Any = DataLoader(TensorDataset(torch.zeros(50_000, 1)), batch_size=len(x))
-    make_private(model, optimizer, loader, clip=1.0, noise_multiplier=1.0, delta=1e-5, check_records=False)
+    settings: dict[str, Any] = {"clip": 1.0, "noise_multiplier": 1.0, "delta": 1e-5, "loss_reduction": reduction}
+    make_private(model, optimizer, loader, check_records=False, **settings)
     training: Any = optimizer.privacy_  # type: ignore[attr-defined]
 
     def step() -> None:
         training.receive(Part(len(x), True))
         optimizer.zero_grad()
-        F.cross_entropy(model(x), y).backward()
+        F.cross_entropy(model(x), y, reduction=reduction).backward()
         optimizer.step()
 
     return step
@@ -118,7 +119,7 @@ def run(quick: bool) -> Result:
     last = {"memory_format": torch.channels_last}
     cases = {
         "not private": plain_step(models[0], x, y),
-        "shapedp": private_step(models[1], x, y),
+        "shapedp": private_step(models[1], x, y, "sum"),
         "plain vmap step": vmap_step(models[2], x, y),
         "not private, channels last": plain_step(models[3].to(**last), x.to(**last), y),
     }

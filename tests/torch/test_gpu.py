@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -235,3 +236,50 @@ def test_numbers_are_compared_over_nccl() -> None:
         assert Processes(0, 2).largest(7) == 7
     finally:
         dist.destroy_process_group()
+
+
+@pytest.fixture
+def tf32() -> Iterator[None]:
+    """TF32 on, as before afterwards."""
+    before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    torch.set_float32_matmul_precision("high")
+    torch.backends.cudnn.allow_tf32 = True
+    yield
+    torch.set_float32_matmul_precision(before[0])
+    torch.backends.cudnn.allow_tf32 = before[1]
+
+
+@needs_gpu
+@pytest.mark.usefixtures("tf32")
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("name", ["linear", "conv", "two-block transformer"])
+def test_records_beside_the_one_that_leaves_keep_their_rows(name: str, reduction: str) -> None:
+    """Equal records, one leaves: what the rows of the others differ by fits the room that is left for it."""
+    from tests.torch.test_clip_numerics import change_of_others
+
+    from shapedp.torch.rounding import OTHERS
+
+    case = CASES[name]
+    torch.manual_seed(0)
+    for change, size in change_of_others(case.build().cuda(), case.inputs(1).cuda(), reduction):
+        assert change <= OTHERS * size
+
+
+@needs_gpu
+@pytest.mark.usefixtures("tf32")
+def test_a_mean_switches_tf32_off_and_a_sum_does_not() -> None:
+    from tests.torch.helpers import data, network, private, step
+
+    from shapedp.torch.loader import Part
+    from shapedp.torch.recorder import RecordError
+
+    x, y = (one[:9].cuda() for one in data())
+    private(network().cuda(), loss_reduction="sum")
+    assert torch.backends.cudnn.allow_tf32
+    model, optimizer, _, training = private(network().cuda())
+    assert not torch.backends.cudnn.allow_tf32
+    assert torch.get_float32_matmul_precision() == "highest"
+    torch.backends.cudnn.allow_tf32 = True
+    training.receive(Part(9, True))
+    with pytest.raises(RecordError, match="TF32 was switched on"):
+        step(model, optimizer, x, y)

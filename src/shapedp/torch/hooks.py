@@ -12,7 +12,7 @@ from torch import nn
 from shapedp.torch.layout import Layout
 from shapedp.torch.pieces import Dense
 from shapedp.torch.probe import Probe
-from shapedp.torch.recorder import RecordError, check_precision, sites_of
+from shapedp.torch.recorder import RecordError, check_precision, leave_tf32, sites_of
 from shapedp.torch.sums import Gradients
 
 
@@ -34,6 +34,7 @@ class OpacusRecorder:
             from opacus.grad_sample import GradSampleModule
         except ImportError:
             raise ImportError("gradients='opacus' needs opacus: pip install 'shapedp[torch]'") from None
+        leave_tf32(self.mean, next(self.model.parameters()).device)
         reduction = "mean" if self.mean else "sum"
         self._wrapped = GradSampleModule(self.model, batch_first=True, loss_reduction=reduction)
         self._handles.append(self.model.register_forward_pre_hook(self._begin))
@@ -53,8 +54,9 @@ class OpacusRecorder:
     def _begin(self, model: nn.Module, args: Any) -> None:
         if self.model.training and torch.is_grad_enabled():
             self.flush()
-            device = next(self.model.parameters()).device.type
-            check_precision(self.mean, torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None)
+            device = next(self.model.parameters()).device
+            half = [torch.get_autocast_dtype(device.type)] if torch.is_autocast_enabled(device.type) else []
+            check_precision(self.mean, device, *half)
 
     def flush(self) -> None:
         """Hand over the pass that was run backward, if one was."""

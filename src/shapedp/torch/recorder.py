@@ -133,6 +133,7 @@ class Recorder:
 
     def attach(self) -> None:
         """Start recording: the forward of each recorded module is replaced on the instance."""
+        leave_tf32(self.mean, next(self.model.parameters()).device)
         self.anchor = torch.zeros((), requires_grad=True)
         sites = sites_of(self.model, self.layout)
         for site in sites:
@@ -192,7 +193,7 @@ class Recorder:
         scale = float(records) if self.mean else 1.0  # a mean over the batch divided every gradient
         found: dict[int, list[Piece]] = {}
         grads = [call.grad for call in calls if call.grad is not None]
-        check_precision(self.mean, *(grad.dtype for grad in grads))
+        check_precision(self.mean, grads[0].device, *(grad.dtype for grad in grads))
         with torch.no_grad(), torch.autocast(grads[0].device.type, enabled=False):
             for call in calls:
                 for place, piece in call.pieces().items():
@@ -200,13 +201,30 @@ class Recorder:
             self.on_pass(records, {place: added(pieces) for place, pieces in found.items()}, scale)
 
 
-def check_precision(mean: bool, *dtypes: torch.dtype | None) -> None:
-    """Refuse gradients of a mean that were rounded to half precision."""
+def leave_tf32(mean: bool, device: torch.device) -> None:
+    """Switch TF32 off in this process where a mean is trained on a CUDA device; see `check_precision`."""
+    if mean and device.type == "cuda":
+        torch.set_float32_matmul_precision("highest")
+        torch.backends.cudnn.allow_tf32 = False
+
+
+def check_precision(mean: bool, device: torch.device, *dtypes: torch.dtype) -> None:
+    """Refuse gradients of a mean that were rounded to fewer digits than float32 has.
+
+    Each is divided by the size of the batch first, so that all are rounded otherwise when one record leaves.
+    """
     if mean and any(dtype in (torch.bfloat16, torch.float16) for dtype in dtypes):
         raise RecordError(
             "the loss is a mean over the batch and gradients pass through half precision: every record's gradient is "
             "then rounded anew, by up to 2^-9 of itself, when one record leaves; sum the loss over the records "
             "(reduction='sum') and pass loss_reduction='sum', or train without autocast"
+        )
+    coarse = torch.get_float32_matmul_precision() != "highest" or torch.backends.cudnn.allow_tf32
+    if mean and device.type == "cuda" and coarse:
+        raise RecordError(
+            "the loss is a mean over the batch and TF32 was switched on after make_private: every record's gradient is "
+            "then rounded anew, by up to 2^-11 of itself, when one record leaves; sum the loss over the records "
+            "(reduction='sum') and pass loss_reduction='sum', or leave TF32 off"
         )
 
 
