@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.reference.pairs import ScalarLaplace, gaussian_delta, laplace_delta, response_delta
 
-from shapedp.accounting import BareLoss, compose
+from shapedp.accounting import BareLoss, compose, subsample
 from shapedp.privacy import GaussianLoss
 
 DELTAS = (1e-1, 1e-3, 1e-6, 1e-12, 1e-18, 1e-25)
@@ -148,3 +148,17 @@ def test_failures_and_shifts_add_up() -> None:
     loss = compose([(base.with_failure(1e-6), 10), (base.shift(0.01), 5)])
     plain = compose([(base, 15)])
     assert loss.delta(3.0).upper == pytest.approx(plain.delta(2.95).upper + 1e-5, rel=1e-9)
+
+
+@pytest.mark.parametrize(("sigma", "steps"), [(0.5, 10), (0.63, 100), (1.0, 300)])
+def test_few_sampled_steps_ruled_by_rare_losses_are_tight(sigma: float, steps: int) -> None:
+    composed = compose([(subsample(GaussianLoss(1 / sigma), 256 / 60000, adjacency="add-remove"), steps)])
+    bracket = composed.epsilon(1e-5)
+    assert bracket.relative_gap < 2e-3
+    assert composed.delta(bracket.upper).relative_gap < 1e-2
+
+
+def test_the_direction_that_ends_early_does_not_spoil_delta() -> None:
+    """At epsilon 7 the reverse direction of 1,000 steps has no loss left: it ends at 1000 log(1/(1 - rate)) = 4.3."""
+    composed = compose([(subsample(GaussianLoss(2.0), 256 / 60000, adjacency="add-remove"), 1000)], accuracy=1e-2)
+    assert composed.delta(7.0).relative_gap < 1e-2
