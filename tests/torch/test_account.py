@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 import torch
-from tests.torch.helpers import private, step
+from tests.torch.helpers import empty_step, private, step
 
 import shapedp as sdp
 from shapedp.accounting import Plan, Step
-from shapedp.torch import Adaptive, Flat, PerLayer, make_private
+from shapedp.torch import Adaptive, BudgetError, Flat, PerLayer, make_private
 
 ROOT = Path(__file__).parents[2]
 
@@ -161,15 +161,91 @@ def test_a_killed_run_is_charged_for_every_step_it_started(tmp_path: Path) -> No
     for x, y in loader:
         step(model, optimizer, x, y)
     assert training.steps == 13
-    assert (tmp_path / "journal").stat().st_size == 13
+    assert (tmp_path / "journal").read_bytes().count(b".") == 13
     exact = sdp.Plan((Step(training.mechanism, 12 / 60, 13),)).epsilon(1e-5)
     assert training.epsilon().upper == pytest.approx(exact.upper, rel=1e-9)
 
 
+def taken(steps: int, **options: Any) -> Any:
+    """A training after that many steps on empty draws."""
+    _, optimizer, _, training = private(**options)
+    for _ in range(steps):
+        empty_step(training, optimizer)
+    return training
+
+
 def test_the_journal_alone_is_enough(tmp_path: Path) -> None:
-    (tmp_path / "journal").write_bytes(b"." * 9)
-    *_, training = private(noise_multiplier=1.0, journal=tmp_path / "journal")
+    taken(9, journal=tmp_path / "journal")
+    *_, training = private(journal=tmp_path / "journal")
     assert training.steps == 9
+
+
+def test_a_journal_counts_one_kind_of_step(tmp_path: Path) -> None:
+    """Steps at 0.6 are not charged as steps at 3; nor is a file that holds something else."""
+    taken(4, noise_multiplier=0.6, journal=tmp_path / "journal")
+    for options in ({"noise_multiplier": 3.0}, {"noise_multiplier": 0.6, "batch_size": 6}):
+        with pytest.raises(ValueError, match="other noise, clip or sampling"):
+            private(**options, journal=tmp_path / "journal")
+    (tmp_path / "notes").write_bytes(b"." * 9)
+    with pytest.raises(ValueError, match="not a journal of steps"):
+        private(journal=tmp_path / "notes")
+    assert private(noise_multiplier=0.6, journal=tmp_path / "journal")[3].steps == 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["journal", "notes"]
+
+
+def test_runs_that_share_a_journal_are_both_charged(tmp_path: Path) -> None:
+    _, first, _, one = private(journal=tmp_path / "journal")
+    _, second, _, two = private(journal=tmp_path / "journal")
+    for training, optimizer in ((one, first), (two, second), (two, second), (one, first)):
+        empty_step(training, optimizer)
+    assert one.steps == 4
+    assert private(journal=tmp_path / "journal")[3].steps == 4
+
+
+def test_steps_of_a_run_without_the_journal_are_added(tmp_path: Path) -> None:
+    state = taken(5).state_dict()
+    taken(3, journal=tmp_path / "journal")
+    *_, training = private(journal=tmp_path / "journal")
+    training.load_state_dict(state)
+    assert training.steps == 8
+
+
+def test_loading_a_state_never_lowers_the_account() -> None:
+    _, optimizer, _, training = private()
+    states = [training.state_dict()]
+    for _ in range(3):
+        empty_step(training, optimizer)
+        states.append(training.state_dict())
+    for state in states:
+        with pytest.raises(ValueError, match="before the first step"):
+            training.load_state_dict(state)
+    assert training.steps == 3
+    *_, later = private()
+    later.load_state_dict(states[0])
+    later.load_state_dict(states[3])
+    with pytest.raises(ValueError, match="before the first step"):
+        later.load_state_dict(states[1])
+    assert later.steps == 3
+
+
+def test_a_plan_cannot_be_run_again_by_loading_its_start() -> None:
+    model, optimizer, loader, training = private(epsilon=3.0, steps=2, batch_size=60)
+    start = training.state_dict()
+    for _ in range(2):
+        empty_step(training, optimizer)
+    with pytest.raises(ValueError, match="before the first step"):
+        training.load_state_dict(start)
+    with pytest.raises(BudgetError):
+        empty_step(training, optimizer)
+
+
+def test_a_state_that_contradicts_itself_is_refused() -> None:
+    state = taken(2).state_dict()
+    for change in ({"steps": None, "taken": 50}, {"taken": 0}, {"taken": 3}):
+        *_, training = private()
+        with pytest.raises(ValueError, match="contradicts itself"):
+            training.account.load_state_dict(state["account"] | change)
+        assert training.steps == 0
 
 
 def test_an_account_without_steps_has_spent_nothing() -> None:

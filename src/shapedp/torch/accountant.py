@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import hashlib
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 from shapedp.accounting import Plan, Step
 from shapedp.mechanisms import certify
 from shapedp.privacy import Bracket, Certificate
+from shapedp.torch.journal import Journal
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 class BudgetError(RuntimeError):
@@ -24,6 +26,9 @@ class Account:
 
     `limit` is the number of steps the claim allows, None where no claim was made. With a `journal` (a file that grows
     by one byte before each release) a killed run is charged for every step it started.
+
+    Guarantee: what was charged stays charged. Steps are told apart by their `identity`, in a journal and a checkpoint
+    as well; those of another identity are composed, never renamed.
     """
 
     step: Step
@@ -35,26 +40,26 @@ class Account:
     past: tuple[Step, ...] = ()
     secure: bool = True
     _spent: dict[int, Bracket] = field(default_factory=dict)
+    _fresh: bool = True  # neither charged nor loaded yet
 
     def __post_init__(self) -> None:
-        if self.journal is not None:
-            self.taken = max(self.taken, self._journalled())
+        self._journal = None if self.journal is None else Journal(self.journal, identity(self.step))
+        self.taken = max(self.taken, self._journalled())
 
     def charge(self) -> None:
         """Count one step; raises before anything is released if the claim does not allow it."""
-        if self.limit is not None and self.taken >= self.limit:
+        taken = max(self.taken, self._journalled())
+        if self.limit is not None and taken >= self.limit:
             raise BudgetError(
                 f"all {self.limit} planned steps have been taken: a further one would exceed epsilon = "
                 f"{self.epsilon:g} at delta = {self.delta:g}; plan for more epochs, or train on with a new claim"
             )
-        self.taken += 1
-        if self.journal is not None:
-            with open(self.journal, "ab", buffering=0) as file:
-                file.write(b"." * max(self.taken - self._journalled(), 0))
-                os.fsync(file.fileno())
+        self.taken, self._fresh = taken + 1, False
+        if self._journal is not None:
+            self._journal.grow(self.taken)
 
     def _journalled(self) -> int:
-        return self.journal.stat().st_size if self.journal is not None and self.journal.exists() else 0
+        return 0 if self._journal is None else self._journal.steps
 
     def plan(self, taken: int | None = None) -> Plan:
         """The steps taken so far as a plan (all planned ones before the first)."""
@@ -98,21 +103,45 @@ class Account:
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint must keep."""
-        steps = self.plan(self.taken).to_json() if self.taken or self.past else None
-        return {"schema": SCHEMA, "taken": self.taken, "steps": steps, "secure": self.secure}
+        return {
+            "schema": SCHEMA,
+            "step": identity(self.step),
+            "taken": self.taken,
+            "steps": self.plan(self.taken).to_json() if self.taken or self.past else None,
+            "secure": self.secure,
+            "journal": None if self._journal is None else self._journal.name,
+        }
 
     def load_state_dict(self, state: Any) -> None:
-        """Take over the steps of an earlier run; refuses if together with the planned ones they break the claim."""
+        """Take over the steps of an earlier run, before the first step of this one.
+
+        Refuses if together with the planned ones they break the claim. A journal that the earlier run kept counts its
+        steps already; those of any other are added.
+        """
         if not isinstance(state, dict) or state.get("schema") != SCHEMA:
             raise ValueError("not the state of an account, or of another schema: pass what state_dict returned")
+        if not self._fresh:
+            raise ValueError(
+                "this account holds steps that a loaded state would hide: load it into a new make_private before the "
+                "first step; to go back to earlier weights load the model's and the optimizer's states alone"
+            )
         steps = () if state["steps"] is None else Plan.from_json(state["steps"]).steps
-        own = self.step.to_json() | {"count": None}
-        same = [step for step in steps if step.to_json() | {"count": None} == own]
-        taken = sum(step.count for step in same)
-        past = tuple(step for step in steps if step not in same)
+        counts = [(identity(step), step) for step in steps]
+        if sum(step.count for name, step in counts if name == state["step"]) != state["taken"]:
+            raise ValueError("the state contradicts itself about the number of steps: pass what state_dict returned")
+        taken = sum(step.count for name, step in counts if name == identity(self.step))
+        past = tuple(step for name, step in counts if name != identity(self.step))
         if self.epsilon is not None and self.delta is not None and self.limit is not None and past:
             certify(Plan((*past, Step(self.step.subject, self.step.sampling_rate, self.limit))), epsilon=self.epsilon,
                     delta=self.delta).require()  # fmt: skip
-        self.taken, self.past = max(taken, self._journalled()), past
+        known = self._journal is not None and state["journal"] == self._journal.name
+        self.taken = max(taken, self._journalled()) if known else taken + self._journalled()
+        self.past, self._fresh = (*self.past, *past), not steps
         self.secure = self.secure and bool(state["secure"])
         self._spent.clear()
+
+
+def identity(step: Step) -> str:
+    """A name for the step's mechanism and sampling, whatever its count."""
+    written = json.dumps(step.to_json() | {"count": 1}, sort_keys=True)
+    return hashlib.sha256(written.encode()).hexdigest()[:32]
