@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -266,3 +267,17 @@ def test_records_beside_the_one_that_leaves_keep_their_rows(name: str, reduction
     torch.manual_seed(0)
     for change, size in change_of_others(case.build(), case.inputs(1), reduction):
         assert change <= OTHERS * size
+
+
+@pytest.mark.parametrize("target", [1.0, 1.0 + 2.0**-23, 1.5, 0.1])
+def test_counts_of_norms_at_the_radius_do_not_turn_together(target: float) -> None:
+    """A mean over 300 records whose norm is the radius to the last bit: one leaves, the others count as before."""
+    x = torch.ones(300, 3) / 3**0.5
+    y = torch.full((300, 1), -target / 2)
+    model = line(3)
+    optimizer, training = private(model, x, y, clip=Adaptive(1.0, rate=1e-13))
+    blocks: Any = training.mechanism.sensitivity
+    sums = [sum_of(model, optimizer, training, x[:n], y[:n], F.mse_loss) for n in range(290, 300)]
+    for more, less in itertools.pairwise(sums):
+        assert np.linalg.norm((more - less)[:3]) <= blocks.radii[0]
+        assert abs((more - less)[3]) <= blocks.radii[1]

@@ -98,7 +98,7 @@ def make_private(
         scale, delta = 1.0, claimed[1]
     else:
         scale = _scale(shaped, sensitivity, layout, rate, total, epsilon, delta, noise_multiplier)
-    make = partial(_mechanism, shaped, sensitivity, layout, expected, delta=delta)
+    make = partial(_mechanism, shaped, sensitivity, layout, expected, delta=delta, steepness=chosen.steepness)
     if epsilon is not None and delta is not None and total is not None:
         mechanism, scale = _certified(make, scale, rate, total, epsilon, delta)
     else:
@@ -180,10 +180,16 @@ def _planned_steps(epochs: int | None, steps: int | None, per_epoch: int) -> int
 
 
 def _mechanism(
-    noise: Noise, sensitivity: Sensitivity, layout: Layout, expected: float, scale: float, delta: float | None
+    noise: Noise,
+    sensitivity: Sensitivity,
+    layout: Layout,
+    expected: float,
+    scale: float,
+    delta: float | None,
+    steepness: float,
 ) -> Additive:
     """The step's mechanism; what it claims for itself is the epsilon of one step."""
-    widened = sensitivity.scaled(1 + margin(expected, sensitivity.dim, scale), "add-remove")
+    widened = sensitivity.scaled(1 + margin(expected, sensitivity.dim, scale, steepness), "add-remove")
     law = noise.law(widened, layout, scale)
     at = delta or LABEL
     if isinstance(noise, Published):

@@ -259,4 +259,5 @@ class Training:
         """The set with room for rounding."""
         if sensitivity.adjacency != "add-remove":
             raise ValueError(f"a clip's sensitivity must be that of 'add-remove', got {sensitivity.adjacency!r}")
-        return sensitivity.scaled(1 + margin(self.expected, sensitivity.dim, self.scale), "add-remove")
+        room = margin(self.expected, sensitivity.dim, self.scale, self.clip.steepness)
+        return sensitivity.scaled(1 + room, "add-remove")
