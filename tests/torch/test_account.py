@@ -229,7 +229,7 @@ def test_loading_a_state_never_lowers_the_account() -> None:
 
 
 def test_a_plan_cannot_be_run_again_by_loading_its_start() -> None:
-    model, optimizer, loader, training = private(epsilon=3.0, steps=2, batch_size=60)
+    _, optimizer, _, training = private(epsilon=3.0, steps=2, batch_size=60)
     start = training.state_dict()
     for _ in range(2):
         empty_step(training, optimizer)

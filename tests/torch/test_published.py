@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from tests.torch.helpers import private, step
+from tests.torch.helpers import empty_step, private, step
 from tests.torch.models import PaperCNN
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -55,6 +55,20 @@ def test_tensor_noise_as_published_holds_with_room() -> None:
     assert certificate.bracket.upper < 1e-3 * certificate.delta
     exact = sdp.calibrate("gaussian", sdp.L2(0.5, 53), epsilon=1.0, delta=1e-7)
     assert training.mechanism.law.second_moment > 100 * exact.expected_squared_error
+
+
+def test_steps_of_an_earlier_run_count_against_the_published_claim() -> None:
+    noise = PublishedTensorNoise(step_epsilon=1.0, step_delta=1e-7, slack=1e-6)
+    options = {"clip": 0.5, "noise": noise, "epochs": 2, "delta": None, "noise_multiplier": None}
+    *_, earlier = private(clip=0.5, noise_multiplier=0.6)
+    _, optimizer, _, training = private(**options)
+    empty_step(training, optimizer)
+    assert training.certificate.verdict == "certified"
+    earlier.account.taken = 20
+    training.account.past = earlier.plan.steps
+    certificate = training.certificate
+    assert certificate.verdict == "refuted"
+    assert certificate.secure is False
 
 
 def test_advanced_composition_is_what_the_theorem_says_and_holds() -> None:

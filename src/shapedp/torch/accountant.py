@@ -84,15 +84,18 @@ class Account:
             raise ValueError("no delta was named: pass one here, or to make_private")
         return found
 
-    def certificate(self) -> Certificate:
+    def certificate(self, early: bool = False) -> Certificate:
         """The claim against the steps taken (against all planned ones before the first).
 
-        Without a claim of its own what is claimed is the epsilon spent, rounded up.
+        Without a claim of its own what is claimed is the epsilon spent, rounded up. With `early` the first step is
+        tried alone before: a claim that it breaks is broken by more of them.
         """
         delta = self._delta(None)
         plan = self.plan()
         if self.epsilon is not None:
-            found = certify(plan, epsilon=self.epsilon, delta=delta)
+            found = certify(self.plan(1) if early else plan, epsilon=self.epsilon, delta=delta)
+            if early and found.verdict != "refuted":
+                found = certify(plan, epsilon=self.epsilon, delta=delta)
         else:
             spent = plan.epsilon(delta).upper
             for room in (1e-9, 1e-6, 1e-4, 1e-2):  # another grid may put delta a little higher there

@@ -83,13 +83,7 @@ class Training:
     @property
     def certificate(self) -> Certificate:
         """The claim, computed for the noise and the steps of this training."""
-        if isinstance(self.noise, Published) and self.account.epsilon is not None and self.account.delta is not None:
-            step, count = self.account.step, self.account.taken or self.account.limit or 1
-            judged = self.noise.judged(
-                self.mechanism, step.sampling_rate, count, self.account.epsilon, self.account.delta
-            )
-            return judged.with_randomness(self.account.secure)
-        return self.account.certificate()
+        return self.account.certificate(early=isinstance(self.noise, Published))
 
     @property
     def plan(self) -> Plan:
