@@ -111,7 +111,8 @@ class ComposedLoss(Loss):
         """The bracket of the larger direction; the other is only looked at coarsely where that settles it."""
         if self.symmetric:
             return bracket(False, self._goal())
-        rough = [bracket(False, _QUICK), bracket(True, _QUICK)]
+        quick = _QUICK if self._goal() < _QUICK / 4 else self._goal()
+        rough = [bracket(False, quick), bracket(True, quick)]
         first = int(rough[1].upper > rough[0].upper)
         fine = bracket(bool(first), self._goal())
         other = rough[1 - first]

@@ -19,6 +19,8 @@ from shapedp.privacy import Bracket, GaussianLoss, Loss
 
 SCHEMA = 1
 _COARSE = 1e-2
+_SHARE = 3.0  # accuracy of delta over that of the scale: delta moves at least five times as much
+_SLOPE = -10.0
 _STEP = 1.4  # the most a search moves the log of a scale at once
 
 
@@ -179,10 +181,10 @@ def plan(
             raise PlanningError(f"no scale was settled within {seconds:g} s: allow more, or a larger `relative`")
         return composed(scale, accuracy).delta(epsilon)
 
-    fine = min(relative, 1e-3)
-    search = _Search(delta, smallest, largest, _start(epsilon, delta, rate, steps))
-    search.run(lambda scale: reached(scale, _COARSE), 50 * relative)
-    search = _Search(delta, smallest, largest, search.scale)
+    fine = min(_SHARE * relative, 1e-3)
+    search = _Search(delta, smallest, largest, *_start(epsilon, delta, rate, steps))
+    search.run(lambda scale: reached(scale, _COARSE), max(min(50 * relative, 1e-2), relative))
+    search = _Search(delta, smallest, largest, search.scale, search.slope)
     search.run(lambda scale: reached(scale, fine), relative)
     if search.best is None:
         raise PlanningError(
@@ -193,12 +195,20 @@ def plan(
     return Planned(search.high, composed(search.high, fine), search.best)
 
 
-def _start(epsilon: float, delta: float, rate: float, steps: int) -> float:
-    """The scale with rate sqrt(steps (e^(1/scale^2) - 1)) = mu of the claim: where a search begins, never an answer."""
+def _start(epsilon: float, delta: float, rate: float, steps: int) -> tuple[float, float]:
+    """The scale with rate sqrt(steps (e^(1/scale^2) - 1)) = mu of the claim, and d log delta/d log scale there.
+
+    Where a search begins, never an answer.
+    """
     if delta == 0:
-        return 1.0
+        return 1.0, _SLOPE
     mu = GaussianLoss.calibrate(epsilon, delta).mu
-    return math.sqrt(steps) / mu if rate == 1 else 1 / math.sqrt(math.log1p((mu / rate) ** 2 / steps))
+    steeper = GaussianLoss(mu * 1.001).delta(epsilon).upper
+    slope = -math.log(steeper / delta) / math.log(1.001)
+    if rate == 1:
+        return math.sqrt(steps) / mu, slope
+    square = math.log1p((mu / rate) ** 2 / steps)  # 1/scale^2
+    return 1 / math.sqrt(square), slope * square / -math.expm1(-square)
 
 
 @dataclass
@@ -209,6 +219,7 @@ class _Search:
     smallest: float
     largest: float
     scale: float
+    slope: float
     low: float = 0.0
     high: float = math.inf
     best: Bracket | None = None
@@ -216,7 +227,7 @@ class _Search:
 
     def run(self, reached: Callable[[float], Bracket], relative: float) -> None:
         """Move `scale`; afterwards high <= low (1 + relative), or one end of the range is decisive."""
-        slope, before = -10.0, (0.0, 0.0)
+        before = (0.0, 0.0)
         while True:
             self.scale = min(max(self.scale, self.smallest), self.largest)
             self.last = reached(self.scale)
@@ -229,9 +240,9 @@ class _Search:
             excess = self._excess()
             if math.isfinite(excess):
                 if before[0] and before[0] != self.scale:
-                    slope = min((excess - before[1]) / math.log(self.scale / before[0]), -0.1)
+                    self.slope = min((excess - before[1]) / math.log(self.scale / before[0]), -0.1)
                 before = (self.scale, excess)
-                root = self.scale * math.exp(min(max(-excess / slope, -_STEP), _STEP))
+                root = self.scale * math.exp(min(max(-excess / self.slope, -_STEP), _STEP))
             else:
                 root = self.scale * math.exp(math.copysign(_STEP, excess))
             self.scale = self._between(root, relative / 3)
