@@ -61,6 +61,11 @@ class Account:
     def _journalled(self) -> int:
         return 0 if self._journal is None else self._journal.steps
 
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What was charged so far, by this run and those before it."""
+        return self.plan(self.taken).steps if self.taken or self.past else ()
+
     def plan(self, taken: int | None = None) -> Plan:
         """The steps taken so far as a plan (all planned ones before the first)."""
         count = (self.taken or self.limit or 1) if taken is None else taken
@@ -121,19 +126,15 @@ class Account:
         Refuses if together with the planned ones they break the claim. A journal that the earlier run kept counts its
         steps already; those of any other are added.
         """
-        if not isinstance(state, dict) or state.get("schema") != SCHEMA:
-            raise ValueError("not the state of an account, or of another schema: pass what state_dict returned")
+        steps = steps_of(state)
         if not self._fresh:
             raise ValueError(
                 "this account holds steps that a loaded state would hide: load it into a new make_private before the "
                 "first step; to go back to earlier weights load the model's and the optimizer's states alone"
             )
-        steps = () if state["steps"] is None else Plan.from_json(state["steps"]).steps
-        counts = [(identity(step), step) for step in steps]
-        if sum(step.count for name, step in counts if name == state["step"]) != state["taken"]:
-            raise ValueError("the state contradicts itself about the number of steps: pass what state_dict returned")
-        taken = sum(step.count for name, step in counts if name == identity(self.step))
-        past = tuple(step for name, step in counts if name != identity(self.step))
+        own = identity(self.step)
+        taken = sum(step.count for step in steps if identity(step) == own)
+        past = tuple(step for step in steps if identity(step) != own)
         if self.epsilon is not None and self.delta is not None and self.limit is not None and past:
             certify(Plan((*past, Step(self.step.subject, self.step.sampling_rate, self.limit))), epsilon=self.epsilon,
                     delta=self.delta).require()  # fmt: skip
@@ -148,3 +149,13 @@ def identity(step: Step) -> str:
     """A name for the step's mechanism and sampling, whatever its count."""
     written = json.dumps(step.to_json() | {"count": 1}, sort_keys=True)
     return hashlib.sha256(written.encode()).hexdigest()[:32]
+
+
+def steps_of(state: Any) -> tuple[Step, ...]:
+    """The steps that an account's state holds, if it is one and agrees with itself."""
+    if not isinstance(state, dict) or state.get("schema") != SCHEMA:
+        raise ValueError("not the state of an account, or of another schema: pass what state_dict returned")
+    steps = () if state["steps"] is None else Plan.from_json(state["steps"]).steps
+    if sum(step.count for step in steps if identity(step) == state["step"]) != state["taken"]:
+        raise ValueError("the state contradicts itself about the number of steps: pass what state_dict returned")
+    return steps

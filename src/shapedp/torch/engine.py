@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
+import copy
+import os
+import secrets
+import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
+from shapedp.accounting import Plan, Step
 from shapedp.numerics.checks import one_of
+from shapedp.torch.accountant import Account, steps_of
 from shapedp.torch.clips import Clip, Flat, PerLayer
-from shapedp.torch.loader import PoissonLoader
-from shapedp.torch.private import make_private
+from shapedp.torch.loader import checked_loader
+from shapedp.torch.private import check_optimizer, make_private
 from shapedp.torch.training import Training
+from shapedp.torch.validate import check_model
 
-Private = tuple[nn.Module, torch.optim.Optimizer, PoissonLoader]
+Private = tuple[Any, ...]  # module, optimizer, loader; or module, optimizer, criterion, loader
+_STATE = "privacy_accountant_state_dict"
 
 
 class PrivacyEngine:
     """`from shapedp.torch import PrivacyEngine` in place of `from opacus import PrivacyEngine`.
 
-    The methods take Opacus' arguments, and any other of `make_private` besides (`noise`, `clip`, ...). `accountant`
-    is ignored: epsilon is always the certified one. Noise is always secure unless `rng` is passed.
+    The methods take Opacus' arguments, and any other of `make_private` besides (`noise`, `clip`, ...). Epsilon is
+    always the certified one, whatever the name in `accountant`; noise is always secure unless `rng` is passed.
+
+    Guarantee: `get_epsilon` is that of all trainings the engine made, together.
     """
 
     def __init__(self, *, accountant: str = "prv", secure_mode: bool = True) -> None:
+        one_of("accountant", accountant, ("prv", "rdp", "gdp"))
         self.training: Training | None = None
+        self.accountant = Accountant()
 
     def make_private(
         self,
@@ -36,15 +49,12 @@ class PrivacyEngine:
         data_loader: DataLoader[Any],
         noise_multiplier: float,
         max_grad_norm: float | Sequence[float],
-        clipping: str = "flat",
-        poisson_sampling: bool = True,
         **options: Any,
     ) -> Private:
-        """Private counterparts with a given noise multiplier."""
+        """Private counterparts with a given noise multiplier; with grad_sample_mode="ghost" the criterion too."""
         return self._make(
-            module, optimizer, data_loader, max_grad_norm, clipping, poisson_sampling,
-            options | {"noise_multiplier": noise_multiplier},
-        )  # fmt: skip
+            module, optimizer, data_loader, max_grad_norm, options | {"noise_multiplier": noise_multiplier}
+        )
 
     def make_private_with_epsilon(
         self,
@@ -56,19 +66,109 @@ class PrivacyEngine:
         target_delta: float,
         epochs: int,
         max_grad_norm: float | Sequence[float],
-        clipping: str = "flat",
-        poisson_sampling: bool = True,
         **options: Any,
     ) -> Private:
         """Private counterparts with the least noise that meets the target."""
+        if self.accountant.steps:
+            raise ValueError(
+                "this engine has spent privacy already, and a target would not hold together with it: pass a "
+                "noise_multiplier to make_private and ask get_epsilon for all, or make a new engine for other data"
+            )
         claim = {"epsilon": target_epsilon, "delta": target_delta, "epochs": epochs}
-        return self._make(module, optimizer, data_loader, max_grad_norm, clipping, poisson_sampling, options | claim)
+        return self._make(module, optimizer, data_loader, max_grad_norm, options | claim)
 
     def get_epsilon(self, delta: float) -> float:
         """The upper end of the epsilon spent so far."""
+        self._made()
+        return self.accountant.get_epsilon(delta)
+
+    def is_compatible(
+        self, *, module: nn.Module, optimizer: Any = None, data_loader: DataLoader[Any] | None = None
+    ) -> bool:
+        """Whether `validate` has nothing to say."""
+        try:
+            self.validate(module=module, optimizer=optimizer, data_loader=data_loader)
+        except ValueError:
+            return False
+        return True
+
+    def validate(self, *, module: nn.Module, optimizer: Any = None, data_loader: DataLoader[Any] | None = None) -> None:
+        """Raise ValueError with cause and remedy where `make_private` would refuse these."""
+        check_model(module)
+        if optimizer is not None:
+            check_optimizer(optimizer, module)
+        if data_loader is not None:
+            checked_loader(data_loader)
+
+    @classmethod
+    def get_compatible_module(cls, module: nn.Module) -> nn.Module:
+        """The module with what mixes records replaced by Opacus' fixes; raises if something is left."""
+        try:
+            from opacus.validators import ModuleValidator
+        except ImportError:
+            raise ImportError("get_compatible_module needs opacus: pip install 'shapedp[torch]'") from None
+        fixed: nn.Module = ModuleValidator.fix(module)
+        check_model(fixed)
+        return fixed
+
+    def save_checkpoint(
+        self,
+        *,
+        path: Any,
+        module: nn.Module,
+        optimizer: torch.optim.Optimizer | None = None,
+        noise_scheduler: None = None,
+        grad_clip_scheduler: None = None,
+        checkpoint_dict: dict[str, Any] | None = None,
+        module_state_dict_kwargs: dict[str, Any] | None = None,
+        torch_save_kwargs: dict[str, Any] | None = None,
+    ) -> None:
+        """Write the states of module, optimizer and account to a path or a file."""
+        _no_schedulers(noise_scheduler, grad_clip_scheduler)
+        states = dict(checkpoint_dict or {})
+        states["module_state_dict"] = module.state_dict(**(module_state_dict_kwargs or {}))
+        states[_STATE] = self.accountant.state_dict() | {"training": self._made().state_dict()}
+        if optimizer is not None:
+            states["optimizer_state_dict"] = optimizer.state_dict()
+        if not isinstance(path, str | os.PathLike):
+            torch.save(states, path, **(torch_save_kwargs or {}))
+            return
+        beside = Path(f"{os.fspath(path)}.{secrets.token_hex(4)}")
+        torch.save(states, beside, **(torch_save_kwargs or {}))
+        os.replace(beside, path)
+
+    def load_checkpoint(
+        self,
+        *,
+        path: Any,
+        module: nn.Module,
+        optimizer: torch.optim.Optimizer | None = None,
+        noise_scheduler: None = None,
+        grad_clip_scheduler: None = None,
+        module_load_dict_kwargs: dict[str, Any] | None = None,
+        torch_load_kwargs: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Go on from a checkpoint, after `make_private` and before the first step; returns what it holds."""
+        _no_schedulers(noise_scheduler, grad_clip_scheduler)
+        training = self._made()
+        states: dict[str, Any] = torch.load(path, **(torch_load_kwargs or {}))
+        account = states[_STATE]
+        if not isinstance(account, dict) or "training" not in account:
+            raise ValueError("the checkpoint's account is not one of shapedp: those of Opacus cannot be taken over")
+        training.load_state_dict(account["training"])
+        self.accountant.load_state_dict(account)
+        module.load_state_dict(states["module_state_dict"], **(module_load_dict_kwargs or {}))
+        found = states.pop("optimizer_state_dict", None)
+        if optimizer is not None and found is not None:
+            optimizer.load_state_dict(found)
+        elif optimizer is not None or found is not None:
+            warnings.warn("the checkpoint and the call do not both have an optimizer: none was loaded", stacklevel=2)
+        return states
+
+    def _made(self) -> Training:
         if self.training is None:
             raise RuntimeError("nothing is private yet: call make_private first")
-        return self.training.epsilon(delta).upper
+        return self.training
 
     def _make(
         self,
@@ -76,19 +176,92 @@ class PrivacyEngine:
         optimizer: torch.optim.Optimizer,
         loader: DataLoader[Any],
         norm: float | Sequence[float],
-        clipping: str,
-        poisson: bool,
         options: dict[str, Any],
     ) -> Private:
-        if not poisson:
-            raise ValueError("poisson_sampling=False has no amplification that was proved for it: leave it on")
-        for ignored in ("batch_first", "grad_sample_mode", "noise_generator", "alphas"):
-            if options.pop(ignored, None) not in (None, True, "hooks", "functorch", "ghost", "ew"):
-                raise ValueError(f"{ignored} is not served: see make_private for what is")
+        clipping, criterion = options.pop("clipping", "flat"), options.pop("criterion", None)
+        mode = options.get("grad_sample_mode", "hooks")
+        for name, (served, remedy) in _SERVED.items():
+            if options.pop(name, served[0]) not in served:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, served))}: {remedy}")
+        options.pop("alphas", None)
         options.setdefault("clip", _clip(norm, clipping))
-        private = make_private(module, optimizer, loader, **options)
-        self.training = private[1].privacy_  # type: ignore[attr-defined]
-        return private
+        loss = None
+        if mode == "ghost":
+            loss = PerRecordLoss(criterion or nn.CrossEntropyLoss(), options.get("loss_reduction", "mean"))
+        made = make_private(module, optimizer, loader, **options)
+        self.training = made[1].privacy_  # type: ignore[attr-defined]
+        self.accountant.accounts.append(self.training.account)
+        return made if loss is None else (made[0], made[1], loss, made[2])
+
+
+_SERVED: dict[str, tuple[tuple[Any, ...], str]] = {
+    "poisson_sampling": ((True,), "without Poisson sampling there is no amplification that was proved; leave it on"),
+    "batch_first": ((True,), "the record must be the first axis"),
+    "noise_generator": ((None,), "noise is secure; for a simulation pass rng="),
+    "grad_sample_mode": (("hooks", "functorch", "ew", "ghost"), "gradients are the same in each of them"),
+    "wrap_model": ((True,), "what is returned is your model itself, with its own names; leave it out"),
+    "rand_on_empty": ((False, True), "an empty draw has no weight, whatever stands for it"),
+}
+
+
+class Accountant:
+    """The accounts of all trainings of one engine, as one."""
+
+    def __init__(self) -> None:
+        self.accounts: list[Account] = []
+        self.past: tuple[Step, ...] = ()
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What all trainings have released so far."""
+        return (*self.past, *(step for account in self.accounts for step in account.steps))
+
+    def __len__(self) -> int:
+        return sum(step.count for step in self.steps)
+
+    def get_epsilon(self, delta: float) -> float:
+        """The upper end of the epsilon spent so far."""
+        if len(self.accounts) == 1 and not self.past:
+            return self.accounts[0].spent(delta).upper
+        return Plan(self.steps).epsilon(delta).upper if self.steps else 0.0
+
+    def state_dict(self) -> dict[str, Any]:
+        """What was spent before the last training; that one's own state stands beside it in a checkpoint."""
+        before = [account.state_dict() for account in self.accounts[:-1]]
+        return {"past": Plan(self.past).to_json() if self.past else None, "earlier": before}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Add what an earlier engine had spent before its last training."""
+        past = () if state["past"] is None else Plan.from_json(state["past"]).steps
+        self.past = (*self.past, *past, *(step for one in state["earlier"] for step in steps_of(one)))
+
+
+class PerRecordLoss:
+    """A criterion whose value is the mean (or sum) of one loss per record, whatever else it averages over.
+
+    `shape`, that of the logits before they were flattened, makes a sequence one record, as in Opacus; tokens with the
+    criterion's ignore_index do not count in its mean.
+    """
+
+    def __init__(self, criterion: Any, reduction: str) -> None:
+        if getattr(criterion, "reduction", None) != one_of("loss_reduction", reduction, ("mean", "sum")):
+            raise ValueError(f"the criterion must have the attribute reduction = {reduction!r}, as loss_reduction says")
+        self.criterion, self.reduction = copy.copy(criterion), reduction
+        self.criterion.reduction = "none"
+
+    def __call__(self, *args: Any, shape: Sequence[int] | None = None, **kwargs: Any) -> torch.Tensor:
+        losses: torch.Tensor = self.criterion(*args, **kwargs)
+        valid = None
+        if shape is not None and len(losses) == shape[0] * shape[1]:
+            losses = losses.reshape(shape[0], shape[1])
+            target = kwargs.get("target", args[1] if len(args) > 1 else None)
+            ignored = getattr(self.criterion, "ignore_index", None)
+            if ignored is not None and target is not None:
+                valid = (target.reshape(shape[0], shape[1]) != ignored).sum(1).clamp(min=1)
+        inner = losses.flatten(1) if losses.ndim > 1 else losses[:, None]
+        if self.reduction == "sum":
+            return inner.sum()
+        return (inner.mean(1) if valid is None else inner.sum(1) / valid).mean()
 
 
 def _clip(norm: float | Sequence[float], clipping: str) -> Clip:
@@ -97,3 +270,8 @@ def _clip(norm: float | Sequence[float], clipping: str) -> Clip:
     if isinstance(norm, Sequence):
         raise ValueError("several max_grad_norm go with clipping='per_layer'")
     return Flat(norm)
+
+
+def _no_schedulers(*schedulers: None) -> None:
+    if any(one is not None for one in schedulers):
+        raise ValueError("noise and clip schedulers are not served: a clip that moves is Adaptive")

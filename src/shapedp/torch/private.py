@@ -83,7 +83,7 @@ def make_private(
     rate = expected / records
     per_epoch = max(records // expected if loader.drop_last else -(-records // expected), 1)
     layout = Layout.of(model)
-    _check_optimizer(optimizer, model, layout)
+    check_optimizer(optimizer, model)
     chosen, shaped = clip_from(clip), noise_from(noise)
     randomness = source(rng)
     if delta is None and epsilon is not None:
@@ -211,7 +211,8 @@ def _certified(
     raise PlanningError(f"the claim could not be certified near the noise scale {scale:g}: {found.explain()}")
 
 
-def _check_optimizer(optimizer: Any, model: nn.Module, layout: Layout) -> None:
+def check_optimizer(optimizer: Any, model: nn.Module) -> None:
+    """Raise where the optimizer cannot be made private, or holds parameters that are not the model's."""
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise TypeError(f"optimizer must be a torch Optimizer, got {type(optimizer).__name__}")
     if isinstance(optimizer, torch.optim.LBFGS):
