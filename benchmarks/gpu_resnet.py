@@ -135,6 +135,7 @@ def run(quick: bool) -> Result:
     result.figure("largest memory, GiB", torch.cuda.max_memory_allocated() / 2**30)
     result.notes.append(
         "TF32 as torch sets it by default: on in convolutions, off in matrix products; cudnn.benchmark on for every "
-        "case (without it the step that is not private chose slower convolutions than the private one needs)."
+        "case (without it the step that is not private chose slower convolutions than the private one needs). The "
+        "private step's loss is a sum: under a mean it would switch TF32 off."
     )
     return result

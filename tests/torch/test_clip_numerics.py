@@ -19,7 +19,7 @@ from shapedp.torch import Adaptive, Auto, Flat, PerLayer, Training, make_private
 from shapedp.torch.geodp import AngleWindows
 from shapedp.torch.loader import Part
 from shapedp.torch.recorder import RecordError
-from shapedp.torch.rounding import OTHERS
+from shapedp.torch.rounding import OTHERS, most_records
 
 Tensor = torch.Tensor
 
@@ -281,3 +281,15 @@ def test_counts_of_norms_at_the_radius_do_not_turn_together(target: float) -> No
     for more, less in itertools.pairwise(sums):
         assert np.linalg.norm((more - less)[:3]) <= blocks.radii[0]
         assert abs((more - less)[3]) <= blocks.radii[1]
+
+
+def test_draws_stay_below_the_number_that_is_counted_with() -> None:
+    """The exact tails of binomial draws, and of those with one record more; a tenth less would not do."""
+    from scipy import stats
+
+    for expected, records in ((1, 1000), (12, 60), (256, 60_000), (10_000, 800_167)):
+        most = most_records(float(expected))
+        for more in (0, 1):
+            tail = stats.binom.logsf(most - 1, records + more, expected / records) if most <= records else -np.inf
+            assert tail < -128 * np.log(2)
+    assert stats.binom.logsf(0.9 * most_records(256.0), 60_000, 256 / 60_000) > -128 * np.log(2)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shapedp.torch.training import OTHERS, OWN
+from shapedp.torch.rounding import NORMS, OTHERS, margin, most_records
 
 PAGE = Path(__file__).parents[2] / "docs" / "deep-learning.md"
 
@@ -28,5 +28,9 @@ def test_the_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_room_for_rounding_is_what_the_page_says() -> None:
-    share = OWN + OTHERS * 256
-    assert f"({100 * share:.4f}% at 256)" in PAGE.read_text().replace("\n", " ")
+    page = " ".join(PAGE.read_text().split())
+    assert (OTHERS, NORMS) == (2.0**-22, 2.0**-24)
+    for expected, words in ((256.0, "{} for an expected 256: {:.3f}%"), (10_000.0, "{} for 10000: {:.2f}%")):
+        n, share = most_records(expected), margin(expected, 26010, 0.0)
+        assert words.format(n, 100 * share) in page
+        assert share == pytest.approx((OTHERS + NORMS) * n, rel=0.01)
