@@ -57,8 +57,8 @@ class MembershipResult:
         return max(self.auc, 0.5)
 
     def found_nothing(self, within: float = 0.02) -> bool:
-        """Whether the interval meets [1/2 - within, 1/2 + within]."""
-        return self.lower <= 0.5 + within and self.upper >= 0.5 - within
+        """Whether the interval lies in [1/2 - within, 1/2 + within]; a wider one has not looked closely enough."""
+        return self.lower >= 0.5 - within and self.upper <= 0.5 + within
 
     def explain(self) -> str:
         """The finding in one line."""
