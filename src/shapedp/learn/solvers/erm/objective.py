@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 FINE = 2.0**-28  # of the noise's effect on the weights: how exactly the minimum is found, rounding permitting
 UP = 1 + 2.0**-46
 FINEST = 2.0**-14
-MOST_RADIAL = 500.0
+MOST_RADIAL = 500.0  # epsilon beyond which rounding costs the other radial laws more than they save
 TWO_CLASSES = "Only binary classification is supported. The type of the target is multiclass, got solver {!r}"
 
 
@@ -95,10 +95,8 @@ def mechanism(problem: Problem, noise: str) -> ObjectivePerturbation:
     noise = "gaussian" if noise == "auto" else noise
     if noise not in CERTIFIED:
         raise ValueError(f"objective perturbation takes the noise 'gaussian' or 'radial', got {noise!r}")
-    if noise == "radial" and left > MOST_RADIAL:
-        raise ValueError(f"noise 'radial' takes epsilon up to {MOST_RADIAL:g}, got {problem.epsilon:g}: use 'gaussian'")
     change = math.sqrt(problem.problems) * problem.gradient_change
-    shape = _shape(problem.dim, left, problem.delta) if noise == "radial" else None
+    shape = _shape(problem.dim, left, problem.delta) if noise == "radial" and left <= MOST_RADIAL else None
 
     def law(scale: float) -> Law:
         return Gaussian(scale, problem.dim) if shape is None else Radial(problem.dim, *shape, scale)
@@ -114,9 +112,10 @@ def mechanism(problem: Problem, noise: str) -> ObjectivePerturbation:
         found = perturbation(problem, law(first_true(holds, guess, 16 * guess, relative=FINEST)))
         return found if shape is None else min(found, mechanism(problem, "gaussian"), key=partial(error, problem))
     except SearchError:
+        if shape is not None:
+            return mechanism(problem, "gaussian")
         raise ValueError(
-            f"no noise meets epsilon {problem.epsilon:g}, delta {problem.delta:g}: raise regularization or delta, or "
-            "take noise='gaussian'"
+            f"no noise meets epsilon {problem.epsilon:g}, delta {problem.delta:g}: raise regularization or delta"
         ) from None
 
 
