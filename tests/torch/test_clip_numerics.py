@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
 from shapedp.mechanisms.watch import watching
-from shapedp.torch import Adaptive, Auto, Flat, PerLayer, Training, make_private
+from shapedp.torch import Adaptive, Auto, Flat, Layout, PerLayer, PerValue, Training, make_private
 from shapedp.torch.geodp import AngleWindows
 from shapedp.torch.loader import Part
 from shapedp.torch.recorder import RecordError
@@ -293,3 +293,12 @@ def test_draws_stay_below_the_number_that_is_counted_with() -> None:
             tail = stats.binom.logsf(most - 1, records + more, expected / records) if most <= records else -np.inf
             assert tail < -128 * np.log(2)
     assert stats.binom.logsf(0.9 * most_records(256.0), 60_000, 256 / 60_000) > -128 * np.log(2)
+
+
+@pytest.mark.parametrize("p", [2.0, 0.5, 0.1])
+def test_bounds_of_single_values_are_rounded_down(p: float) -> None:
+    """p = 0.1 gives bounds down to 1e-33."""
+    clip = PerValue([1.0, 0.7, 1e-12], p=p)
+    layout = Layout(("a", "b", "c"), ((2000,), (17,), (3,)), (0, 1, 2))
+    rows = clip.rows(torch.full((1, layout.dim), 5.0), layout)
+    assert (rows[0].double().numpy() <= clip.bounds(layout)).all()

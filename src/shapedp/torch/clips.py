@@ -183,7 +183,9 @@ class PerValue(Clip):
         return Box(self.bounds(layout), adjacency="add-remove")
 
     def rows(self, gradients: Tensor, layout: Layout) -> Tensor:
-        bounds = torch.from_numpy(self.bounds(layout)).to(gradients)
+        exact = torch.from_numpy(self.bounds(layout)).to(gradients.device)
+        near = exact.to(gradients.dtype)
+        bounds = torch.where(near > exact, torch.nextafter(near, torch.zeros_like(near)), near)
         return torch.minimum(torch.maximum(gradients, -bounds), bounds)
 
 
