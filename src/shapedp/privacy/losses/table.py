@@ -11,7 +11,7 @@ from shapedp.privacy.losses.base import Floats, Loss
 
 _NODES = np.concatenate([[0.0], np.geomspace(1e-9, 1e3, 193), np.linspace(1e3, 1e4, 40)[1:]])
 _MOST = 2**16
-_FINEST = 1e-6  # some ten thousand nodes
+_FINEST = 1e-5  # some five thousand nodes
 _ROUNDS = 30
 _PARTS = 16
 _SHARE = 1 / 40  # of the accuracy asked for: a composition widens the bounds
