@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from shapedp.claims.harness import find_item
 from shapedp.learn.losses import HuberHinge, Logistic
 from shapedp.learn.solvers.erm import objective, output
 from shapedp.learn.solvers.erm.problem import Problem, Records
@@ -177,6 +178,15 @@ def test_models_minimised_together_are_the_library_s_own(loss, problems):
     assert np.linalg.norm(models["two"] - expected) > 10 * spread
     best = output.optimum(fixed, records)
     assert np.linalg.norm(plain - best) <= 2 * math.sqrt(problems) * output.tolerance(fixed)
+
+
+def test_an_item_runs_quickly_and_names_what_is_missing(monkeypatch, tmp_path):
+    """Without data files: Synthetic-H is drawn, the others are said to be missing."""
+    monkeypatch.setenv("SHAPEDP_DATA", str(tmp_path))
+    found = find_item("erm/objective-huber", FOLDER.parent).run(False, lambda *_: None)
+    assert {row[0] for row in found.rows} == {"Synthetic-H"}
+    assert all(len(row) == len(found.headers) for row in found.rows)
+    assert found.note == "RCV1 sample: data not at hand; Real-sim: data not at hand"
 
 
 def test_rows_are_kept_after_every_split(page, monkeypatch, tmp_path):
