@@ -58,9 +58,7 @@ def run(quick: bool) -> Result:
     result.ratio("fit, calibration kept / threaded Gram", timings[FIT].median / timings[gram].median, at_most=limit)
     result.ratio("best fit / best Gram", timings[FIT].best / timings[gram].best)
     result.ratio("best one pass / best Gram", timings[PASS].best / timings[gram].best)
-    result.ratio(
-        "explicit sketch / fit", timings[SKETCH].best / timings[FIRST].median, at_least=None if quick else 10
-    )
+    result.ratio("explicit sketch / fit", timings[SKETCH].best / timings[FIRST].median, at_least=None if quick else 10)
     result.notes.append(f"The Gram matrix is the faster of two plain ones, here: {gram}.")
     (extra,) = _child(_MEMORY, n, d, k)
     result.figure("fit: peak memory beyond X, y and imports, MB", extra, at_most=64)
