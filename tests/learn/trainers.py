@@ -229,7 +229,7 @@ TRAINERS: dict[str, Trainer] = {
     "LogisticRegression, cd": logistic("cd", among_zeros(100), first, passes=2),
     "LogisticRegression, mixing": logistic("mixing", lone(1), first, sketch_rows=60),
     "PrivateSearch, 1.001 runs": search(1.001, (CUT,)),
-    "PrivateSearch, 2 runs": search(2.0, (CUT, 0.4)),
+    "PrivateSearch, 2 runs": search(2.0, (CUT, 0.3)),
     "LinearRegression, suffstats": squares("suffstats", steep(0.45 / 0.53)),
     "LinearRegression, mixing": squares("mixing", ONE, sketch_rows=60),
     "LinearRegression, adassp-joint": squares("adassp-joint", steep(0.58 / 0.36)),
