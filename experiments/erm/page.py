@@ -17,6 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from scipy import special
+
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 RESULTS, PAGE = HERE / "results.json", HERE.parents[1] / "docs" / "classification.md"
@@ -64,8 +66,8 @@ def keep(study: str, losses: tuple[str, ...], name: str, fresh: list[dict[str, A
 
 
 def interval(row: dict[str, Any]) -> float:
-    """Half the 99% interval of a mean accuracy."""
-    return 2.6 * row["accuracy_sd"] / math.sqrt(row["runs"])
+    """Half the 99% interval of a mean accuracy, by Student's law."""
+    return float(special.stdtrit(row["runs"] - 1, 0.995)) * row["accuracy_sd"] / math.sqrt(row["runs"])
 
 
 def at(rows: list[dict[str, Any]], dataset: str, noise: str, epsilon: float) -> dict[str, Any] | None:
