@@ -162,3 +162,15 @@ def test_help_teaches(capsys):
     printed = capsys.readouterr().out
     assert "never from the data" in printed
     assert "shapedp fit linear houses.parquet" in printed
+
+
+@pytest.mark.parametrize("first", ["34,2,120.5", "age,2,price", "\ufeff34,visits,price", '"34","2","price"'])
+def test_a_first_row_of_data_is_refused_and_not_repeated(tmp_path, capsys, first):
+    (tmp_path / "nohead.csv").write_text(f"{first}\n51,7,80\n", encoding="utf-8")
+    for target in ("120.5", "price"):
+        options = ["--target", target, "--features", "34,2", "--feature-bound", "2", "--target-bound", "1", *CLAIM]
+        assert _fit(tmp_path, "linear", str(tmp_path / "nohead.csv"), *options) == WRONG_INPUT
+        said = capsys.readouterr()
+        assert said.err.endswith("the first row looks like data: a header with column names is expected\n")
+        assert not said.out
+    assert not (tmp_path / "model.json").exists()

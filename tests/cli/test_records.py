@@ -83,3 +83,29 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(
     assert main(["release", "m.json", "people.csv", *options, "-o", "out.csv", "--unsafe"]) == 2
     assert said in capsys.readouterr().err
     assert sorted(path.name for path in folder.iterdir()) == ["m.json", "people.csv"]
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["34,2", "age,2", " 34 ,visits", "\ufeff34,2", '"34",2', "nan,visits", "2026-11-15,visits", "34;2,", "$34,7"],
+)
+def test_a_first_row_of_data_is_refused_and_not_repeated(
+    folder: Path, capsys: pytest.CaptureFixture[str], first: str
+) -> None:
+    mechanism("add-remove")
+    (folder / "nohead.csv").write_text(f"{first}\n51,7\n")
+    for options in ([], ["--columns", "34,2"]):
+        assert main(["release", "m.json", "nohead.csv", "--records", *options, "-o", "out.csv", "--unsafe"]) == 2
+        said = capsys.readouterr()
+        assert said.err.strip() == (
+            "shapedp: error: nohead.csv: the first row looks like data: a header with column names is expected"
+        )
+        assert not said.out
+    assert not (folder / "out.csv").exists()
+
+
+def test_names_with_digits_are_names(folder: Path) -> None:
+    mechanism("add-remove")
+    (folder / "named.csv").write_text("q1,2nd\n51,7\n")
+    assert main(["release", "m.json", "named.csv", "--records", "-o", "out.csv", "--unsafe"]) == 0
+    assert (folder / "out.csv").read_text().splitlines()[2].startswith("2nd,")

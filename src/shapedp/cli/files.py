@@ -16,6 +16,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.numerics.checks import column_names
+
 SUFFIXES = (".npy", ".csv", ".parquet")
 
 
@@ -88,7 +90,8 @@ def read_records(path: Path, columns: list[str] | None = None) -> tuple[list[str
     if kind == ".parquet":
         table = _parquet().read_table(path)
         return _columns(path, table.column_names, columns, lambda i: table.column(i).to_numpy())
-    header, *rows = _csv_rows(path)
+    first, *rows = _csv_rows(path)
+    header = list(column_names(path, first))
 
     def column(index: int) -> list[float]:
         try:
@@ -96,7 +99,7 @@ def read_records(path: Path, columns: list[str] | None = None) -> tuple[list[str
         except (ValueError, IndexError):
             raise ValueError(f"column {header[index]!r} holds something that is not a number") from None
 
-    return _columns(path, [cell.strip() for cell in header], columns, column)
+    return _columns(path, header, columns, column)
 
 
 def finite_or_nan(path: Path, array: NDArray[Any]) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.learn.cells import objects
+from shapedp.numerics.checks import column_names
 
 Floats = NDArray[np.float64]
 EMPTY = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
@@ -21,8 +22,9 @@ EMPTY = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 class CsvFiles:
     """Files with one header; a line is a record, an empty one too.
 
-    Guarantee: the names are public. Whether a column holds numbers would depend on records: whatever is asked for as
-    a feature counts as one of numbers, and a cell that is none is NaN. Errors quote no row.
+    Guarantee: the names are public; a header with a number among them is refused, as it may be a record. Whether a
+    column holds numbers would depend on records: whatever is asked for as a feature counts as one of numbers, and a
+    cell that is none is NaN. Errors quote no row.
     """
 
     paths: tuple[Path, ...]
@@ -82,7 +84,9 @@ def _header(path: Path) -> tuple[str, ...]:
         line = stream.readline()
     if not line.strip():
         raise ValueError(f"{path}: the file is empty; a header with the names of the columns is expected")
-    return tuple(csv.read_csv(pyarrow.BufferReader(line)).schema.names)
+    names = tuple(csv.read_csv(pyarrow.BufferReader(line)).schema.names)
+    column_names(path, names)
+    return names
 
 
 def _floats(column: Any) -> Floats:

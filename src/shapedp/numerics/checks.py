@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -103,3 +104,22 @@ def one_of(name: str, value: object, allowed: tuple[str | None, ...]) -> Any:
     if not (value is None or isinstance(value, str)) or value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
     return value
+
+
+def column_names(where: object, cells: Iterable[str]) -> tuple[str, ...]:
+    """The cells of a header; refused, unquoted, where one is a number, a date or an amount.
+
+    Guarantee: the first record of such a table is not taken for public names, and no error repeats it.
+    """
+    names = tuple(cell.strip() for cell in cells)
+    if any(_like_data(name) for name in names):
+        raise ValueError(f"{where}: the first row looks like data: a header with column names is expected")
+    return names
+
+
+def _like_data(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return any(map(str.isdigit, cell)) and not any(map(str.isalpha, cell))
+    return True
