@@ -34,10 +34,14 @@ def mechanism(adjacency: str | None, bounds: list[float] | None = None) -> None:
 @pytest.mark.parametrize(
     ("adjacency", "bounds"), [("add-remove", [90.0, 10.0]), ("zero-out", [90.0, 10.0]), ("replace", [180.0, 20.0])]
 )
-def test_rows_are_clipped_and_summed(folder: Path, adjacency: str, bounds: list[float]) -> None:
+def test_rows_are_clipped_and_summed(
+    folder: Path, capsys: pytest.CaptureFixture[str], adjacency: str, bounds: list[float]
+) -> None:
     mechanism(adjacency, bounds)  # almost no noise, so that the totals show
     command = ["release", "m.json", "people.csv", "--records", "--columns", "age,visits", "-o", "out.csv", "--unsafe"]
     assert main(command) == 0
+    half = " (half the box: an exchanged record changes a total twice)" if adjacency == "replace" else ""
+    assert capsys.readouterr().err == f"rows clipped to 90, 10{half}\n"
     header, *lines = (folder / "out.csv").read_text().splitlines()
     assert header == "column,value,standard_error"
     values = {name: float(value) for name, value, _ in (line.split(",") for line in lines)}
@@ -109,3 +113,37 @@ def test_names_with_digits_are_names(folder: Path) -> None:
     (folder / "named.csv").write_text("q1,2nd\n51,7\n")
     assert main(["release", "m.json", "named.csv", "--records", "-o", "out.csv", "--unsafe"]) == 0
     assert (folder / "out.csv").read_text().splitlines()[2].startswith("2nd,")
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "said"),
+    [
+        ("gaussian", ["--l2", "5", "--dim", "2"], "an L2 norm of 2.5 (half the L2 ball:"),
+        ("gaussian", ["--l2", "5", "--dim", "2", "--scales", "1,2"], "an L2 norm of 2.5, each column divided by its"),
+        ("laplace", ["--l1", "5", "--dim", "2"], "an L1 norm of 2.5 (half the L1 ball:"),
+        ("gaussian", ["--blocks", "8,3", "--sizes", "1,1"], "L2 norms of 4, 1.5 by block (half the bounds of the blo"),
+    ],
+)
+def test_what_rows_are_clipped_to_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str], kind: str, options: list[str], said: str
+) -> None:
+    claim = ["--adjacency", "replace", "--epsilon", "1", "--delta", "1e-6", "-o", "m.json"]
+    assert main(["calibrate", kind, *options, *claim]) == 0
+    release = ["release", "m.json", "people.csv", "--records", "--columns", "age,visits", "-o", "out.csv"]
+    assert main(release) == 0
+    assert f"rows clipped to {said}" in capsys.readouterr().err
+
+
+def test_records_make_no_tensor(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    claim = ["--adjacency", "replace", "--epsilon", "1", "--delta", "1e-6", "-o", "m.json"]
+    assert main(["calibrate", "gaussian", "--slice-bounds", "8,3", "--tensor", "1x2", *claim]) == 0
+    assert main(["release", "m.json", "people.csv", "--records", "--columns", "age,visits", "-o", "out.npy"]) == 2
+    assert "a total per column, the answer is a tensor" in capsys.readouterr().err
+    assert not (folder / "out.npy").exists()
+
+
+def test_help_says_that_replace_halves_the_bounds(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("calibrate", "release"):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        assert "changes a total twice" in " ".join(capsys.readouterr().out.split())

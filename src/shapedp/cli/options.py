@@ -42,7 +42,12 @@ def add_sensitivity(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--dim", type=int, help="number of coordinates of the answer")
     group.add_argument("--sizes", help="block sizes: 100,20,10")
     group.add_argument("--scales", help="semi-axes that turn --l2 into an ellipsoid, as for --box")
-    group.add_argument("--adjacency", choices=ADJACENCIES, help="the neighbour relation behind these bounds")
+    group.add_argument(
+        "--adjacency",
+        choices=ADJACENCIES,
+        help="the neighbour relation behind these bounds, which are of a change of the answer: under replace a row "
+        "of release --records is clipped to half of them, as an exchanged record changes a total twice",
+    )
     parser.add_argument("--weights", help="importance of each coordinate's squared error, as for --box")
     parser.add_argument(
         "--exact-zeros", action="store_true", help="release coordinates of zero sensitivity as they are"

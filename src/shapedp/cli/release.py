@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,10 @@ from shapedp.cli.files import (
 from shapedp.cli.options import add_json
 from shapedp.cli.output import print_certificate, print_json
 from shapedp.mechanisms import Additive
+from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity
 
 EXACT = 2**23  # rows whose clipped entries add up without rounding; see Sensitivity.clip
+SHOWN = 12
 
 
 def register(commands: Any) -> None:
@@ -32,8 +35,9 @@ def register(commands: Any) -> None:
         help="add a mechanism's noise to a vector in a file",
         description="Release a vector (csv, npy or parquet) with secure randomness. Writes the noisy vector and, "
         "beside it, the certificate. Nothing is written unless the mechanism is certified. With --records the input "
-        "is a table, one row per person: every row is clipped to the set that the mechanism was calibrated for, and "
-        "the sum of the rows is released, a total per column. A row with an empty cell counts as zeros.",
+        "is a table, one row per person: every row is clipped to the set that the mechanism was calibrated for "
+        "(under --adjacency replace to half of it: an exchanged record changes a total twice), and the sum of the "
+        "rows is released, a total per column. A row with an empty cell counts as zeros.",
         epilog="examples: shapedp release mechanism.json answers.csv -o noisy.csv; "
         "shapedp release mechanism.json people.csv --records --columns age,visits -o totals.csv",
     )
@@ -97,6 +101,10 @@ def _total(mechanism: Additive, options: argparse.Namespace) -> tuple[list[str],
             "the mechanism does not say what a neighbour is, so rows cannot be clipped for it: calibrate it with "
             "--adjacency add-remove (a person comes or goes) or replace (a person is exchanged)"
         )
+    if len(mechanism.shape) > 1:
+        raise ValueError(
+            f"--records makes a total per column, the answer is a tensor of shape {mechanism.shape}: release it alone"
+        )
     names, rows = read_records(options.input, options.columns)
     if rows.shape[1] != mechanism.law.dim:
         raise ValueError(
@@ -108,4 +116,28 @@ def _total(mechanism: Additive, options: argparse.Namespace) -> tuple[list[str],
     whole = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0.0)
     each = mechanism.sensitivity.scaled(0.5 if adjacency == "replace" else 1.0, None)
     clipped, _ = each.clip(whole, adjacency=adjacency)
+    half = f" (half the {_NAMES[type(each)]}: an exchanged record changes a total twice)"
+    print(f"rows clipped to {_described(each)}{half if adjacency == 'replace' else ''}", file=sys.stderr)
     return names, Vector(clipped.sum(axis=0))
+
+
+_NAMES = {Box: "box", L1: "L1 ball", L2: "L2 ball", Blocks: "bounds of the blocks"}
+
+
+def _described(each: Sensitivity) -> str:
+    """The set that one row is clipped to."""
+    match each:
+        case Box():
+            return _listed(each.profile)
+        case Blocks():
+            return f"L2 norms of {_listed(each.radii)} by block"
+        case L2(scales=None) | L1():
+            return f"an {'L1' if isinstance(each, L1) else 'L2'} norm of {each.radius:g}"
+        case L2():
+            return f"an L2 norm of {each.radius:g}, each column divided by its scale"
+    raise TypeError(f"rows cannot be clipped to {each.kind}")
+
+
+def _listed(bounds: np.ndarray[Any, np.dtype[np.float64]]) -> str:
+    more = f" and {bounds.size - SHOWN} more" if bounds.size > SHOWN else ""
+    return ", ".join(f"{bound:g}" for bound in bounds[:SHOWN]) + more
