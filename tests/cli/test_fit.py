@@ -9,7 +9,10 @@ import pandas as pd
 import pytest
 
 from shapedp.cli import main
+from shapedp.cli.fit import SOLVERS
 from shapedp.cli.output import DONE, REFUSED, WRONG_INPUT
+from shapedp.learn import LogisticRegression
+from shapedp.learn.solvers import linear
 
 N = 4000
 CLAIM = ["--epsilon", "1", "--delta", "1e-6"]
@@ -174,3 +177,31 @@ def test_a_first_row_of_data_is_refused_and_not_repeated(tmp_path, capsys, first
         assert said.err.endswith("the first row looks like data: a header with column names is expected\n")
         assert not said.out
     assert not (tmp_path / "model.json").exists()
+
+
+def test_help_names_every_solver(capsys):
+    assert SOLVERS["linear"] == tuple(linear.SOLVERS)
+    assert SOLVERS["logistic"] == LogisticRegression.solvers
+    with pytest.raises(SystemExit):
+        main(["fit", "--help"])
+    printed = "".join(capsys.readouterr().out.split())
+    for names in SOLVERS.values():
+        assert ",".join(names) in printed
+
+
+def test_the_features_of_a_csv_file_must_be_named(folder, capsys):
+    """One column of text among the features would make every record count as zeros."""
+    for model, others in (("linear", LINEAR), ("logistic", LOGISTIC)):
+        options = [*others[:2], *others[4:], *CLAIM]
+        assert _fit(folder, model, str(folder / "d.csv"), *options) == WRONG_INPUT
+        assert "name the features: --features a,b,c (a csv column has no type" in capsys.readouterr().err
+    assert not (folder / "model.json").exists()
+    frame = pd.read_parquet(folder / "d.parquet")[["age", "income", "price"]]
+    frame.to_parquet(folder / "numbers.parquet")
+    assert _fit(folder, "linear", str(folder / "numbers.parquet"), *LINEAR[:2], *LINEAR[4:], *CLAIM) == DONE
+    assert "price, 2 features, solver" in capsys.readouterr().out
+
+
+def test_one_feature_is_one_feature(folder, capsys):
+    assert _fit(folder, "linear", str(folder / "d.csv"), *LINEAR, "--features", "age", *CLAIM) == DONE
+    assert "price, 1 feature, solver" in capsys.readouterr().out

@@ -14,6 +14,10 @@ from shapedp.cli.output import print_certificate, print_json, table
 
 SCHEMA = 1
 SHOWN = 30
+SOLVERS = {  # named here, as importing them takes a second that no other command should wait for
+    "linear": ("mixing", "mixing-paper", "adassp", "adassp-joint", "suffstats", "sheffet", "sheffet-rdp"),
+    "logistic": ("output", "bolt-on", "objective", "kifer", "cd", "mixing"),
+}
 
 _EPILOG = """\
 examples:
@@ -26,8 +30,8 @@ Bounds come from what you know about the units of the data, never from the data:
 pulled in to the bound, so a bound that is too small biases the model and one that is too large adds noise. Scale the
 columns first, by constants known beforehand, so that each matters. A record with a missing value counts as zeros.
 
-The names and types of the columns and the number of records are public. The cells of a csv file have no type: every
-feature counts as a column of numbers, one of text is missing throughout, so name the others by --features. The file is
+The names and types of the columns and the number of records are public. The cells of a csv file have no type, and a
+feature of text would be missing throughout: for csv name the features, columns of numbers, by --features. The file is
 read in one pass, with fixed memory, by every solver of `linear` and by `logistic --solver mixing`; the others load it.
 """
 
@@ -45,7 +49,11 @@ def register(commands: Any) -> None:
     parser.add_argument("model", choices=("linear", "logistic"), help="least squares, or two or more classes")
     parser.add_argument("data", type=Path, help="the records: parquet, csv (with a header) or feather")
     parser.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
-    parser.add_argument("--features", metavar="A,B,...", help="the columns to predict from (default: all others)")
+    parser.add_argument(
+        "--features",
+        metavar="A,B,...",
+        help="the columns to predict from; required for csv (default for parquet and feather: all others)",
+    )
     parser.add_argument(
         "--feature-bound", type=float, required=True, metavar="B", help="bound on the L2 norm of a record's features"
     )
@@ -58,8 +66,7 @@ def register(commands: Any) -> None:
     parser.add_argument(
         "--solver",
         default="auto",
-        help="linear: mixing, suffstats, adassp-joint and others; logistic: mixing, objective, output and others "
-        "(default: auto)",
+        help="; ".join(f"{model}: {', '.join(names)}" for model, names in SOLVERS.items()) + " (default: auto)",
     )
     parser.add_argument("--sketch-rows", type=int, metavar="K", help="rows of the sketch, for solvers that mix")
     parser.add_argument("--no-intercept", action="store_true", help="no constant term")
@@ -118,6 +125,7 @@ def _prepared(options: argparse.Namespace) -> tuple[Any, Any, Any]:
     """The estimator, and what its `fit` is given."""
     try:
         from shapedp.learn import LinearRegression, LogisticRegression
+        from shapedp.learn.csvfiles import CsvFiles
         from shapedp.learn.streams import Columns, source_of
         from shapedp.learn.tables import labels_of
     except ImportError as error:
@@ -135,6 +143,11 @@ def _prepared(options: argparse.Namespace) -> tuple[Any, Any, Any]:
     }
     source = source_of(options.data)
     assert source is not None
+    if options.features is None and isinstance(source, CsvFiles):
+        raise ValueError(
+            "name the features: --features a,b,c "
+            "(a csv column has no type; text would make every record count as zeros)"
+        )
     others = [name for name in source.names if name != options.target]
     features = others if options.features is None else [name.strip() for name in options.features.split(",")]
     x = Columns(options.data, features)
@@ -204,7 +217,9 @@ def _described(estimator: Any, options: argparse.Namespace) -> dict[str, Any]:
 
 def _summarise(estimator: Any, model: dict[str, Any], options: argparse.Namespace) -> None:
     """Coefficients and certificate as text."""
-    print(f"fitted     {options.model} regression of {options.target}, {len(model['features'])} features, ", end="")
+    count = len(model["features"])
+    features = f"{count} feature{'s' if count > 1 else ''}"
+    print(f"fitted     {options.model} regression of {options.target}, {features}, ", end="")
     print(f"solver {estimator.solver_}")
     columns, headers = [[*model["features"], "(intercept)"]], ["feature"]
     if options.model == "linear":
