@@ -24,9 +24,11 @@ def test_the_pages_print_what_the_register_holds() -> None:
 def checkout(tmp_path: Path) -> Path:
     docs = tmp_path / "docs"
     docs.mkdir()
-    for name in ("hooks.py", "mixing.md", "why-product-noise-fails.md"):
+    for name in ("mixing.md", "why-product-noise-fails.md"):
         shutil.copy(ROOT / "docs" / name, docs)
     (docs / PAGE).write_text(page(), encoding="utf-8")
+    (tmp_path / "experiments").mkdir()
+    shutil.copy(ROOT / "experiments" / "published.toml", tmp_path / "experiments")
     (tmp_path / "README.md").write_text("plain", encoding="utf-8")
     assert list(disagreements(docs)) == []
     return docs

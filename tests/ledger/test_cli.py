@@ -69,7 +69,7 @@ def test_refused_mechanism(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_ledger_errors_are_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("status", folder / "none.db") == 2
-    assert "cannot be opened" in capsys.readouterr().err
+    assert "no such ledger: make it with shapedp ledger init" in capsys.readouterr().err
     assert run("init", folder / "l.db", *CAP) == 2
     assert "already" in capsys.readouterr().err
     assert run("history", folder / "l.db", "--dataset", "e") == 2

@@ -14,6 +14,7 @@ from typing import Any
 Progress = Callable[[int, int, str], None]
 REPRODUCED, DIFFERS, COMPUTED, ABSENT = "reproduced", "differs", "computed", "data not at hand"
 NOTHING = "nothing to compute"  # a drawing, or a list
+LIST = "published.toml"
 STATES = (REPRODUCED, DIFFERS, COMPUTED, ABSENT)  # computed: the paper prints no number to compare with
 
 
@@ -58,12 +59,15 @@ class Item:
 
 
 def experiments_folder(start: Path | None = None) -> Path:
-    """The nearest folder named experiments at or above the working directory, or beside the source tree."""
+    """The nearest folder experiments that holds published.toml, at or above the working directory or the sources."""
     here = (start or Path.cwd()).resolve()
     for base in (here, *here.parents, *Path(__file__).resolve().parents):
-        if (base / "experiments").is_dir():
+        if (base / "experiments" / LIST).is_file():
             return base / "experiments"
-    raise ValueError("no folder named experiments was found: run inside a checkout of the repository")
+    raise ValueError(
+        f"no folder experiments with {LIST} was found: the published tables and figures are computed inside a checkout "
+        "of the shapedp repository; run there, or name its folder with --experiments"
+    )
 
 
 def items(folder: Path) -> Iterator[tuple[str, Item]]:
@@ -124,7 +128,7 @@ def published(folder: Path) -> list[Published]:
 
     An item without a stored result is "not run"; what no item computes states its own reason in the list.
     """
-    entries = tomllib.loads((folder / "published.toml").read_text(encoding="utf-8"))["entry"]
+    entries = tomllib.loads((folder / LIST).read_text(encoding="utf-8"))["entry"]
     known = dict(items(folder))
     found = []
     for entry in entries:

@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 
 from shapedp.claims.format import Claim
+from shapedp.claims.harness import LIST
 from shapedp.claims.register import CLAIMS
 
 PAGE = "claims.md"
@@ -55,8 +56,8 @@ def _entry(claim: Claim) -> str:
 def documentation(start: Path | None = None) -> Path | None:
     """The docs folder of the nearest checkout at or above the working directory; None outside one."""
     here = (start or Path.cwd()).resolve()
-    found = (base / "docs" for base in (here, *here.parents) if (base / "docs" / "hooks.py").is_file())
-    return next(found, None)
+    checkouts = (base for base in (here, *here.parents) if (base / "experiments" / LIST).is_file())
+    return next((base / "docs" for base in checkouts if (base / "docs").is_dir()), None)
 
 
 def disagreements(docs: Path) -> Iterator[str]:

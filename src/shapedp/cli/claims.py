@@ -68,6 +68,12 @@ def run(options: argparse.Namespace) -> int:
             for f in findings
         ]
         print(table(("claim", "verdict", "register", "computed"), rows))
+    if docs is None:
+        print(
+            "shapedp: note: the pages are not compared: docs/claims.md is in a checkout of the shapedp repository, "
+            "beside experiments/published.toml; run there",
+            file=sys.stderr,
+        )
     for misprint in misprints:
         print(f"shapedp: misprint: {misprint}", file=sys.stderr)
     return DONE if all(finding.verified for finding in findings) and not misprints else REFUSED

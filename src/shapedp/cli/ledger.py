@@ -61,9 +61,16 @@ def _guarded(work: Callable[[argparse.Namespace], int], options: argparse.Namesp
 
 
 def _open(options: argparse.Namespace) -> Ledger:
-    from shapedp.accounting.ledger import Ledger
+    from shapedp.accounting.ledger import Ledger, LedgerUnavailableError
+    from shapedp.accounting.ledger.store import Store
 
-    return Ledger.open(options.ledger, timeout=options.timeout)
+    try:
+        return Ledger.open(options.ledger, timeout=options.timeout)
+    except LedgerUnavailableError as error:
+        store = Store.at(options.ledger, timeout=options.timeout)
+        if not store.is_sqlite or Path(store.name).exists():
+            raise
+        raise LedgerUnavailableError(f"{store.name}: no such ledger: make it with shapedp ledger init") from error
 
 
 def _init(actions: Any) -> None:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from shapedp.claims.harness import Published, experiments_folder, find_item, items, published, reproduce
+from shapedp.claims.harness import LIST, Published, experiments_folder, find_item, items, published, reproduce
 from shapedp.cli.options import add_json
 from shapedp.cli.output import DONE, print_json, table
 
@@ -37,6 +37,10 @@ def register(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run one item, or list them."""
     folder = options.experiments or experiments_folder()
+    if not (folder / LIST).is_file():
+        raise FileNotFoundError(
+            f"{folder}: holds no {LIST}; give the folder experiments of a checkout of the shapedp repository"
+        )
     if options.list:
         return _list(published(folder), options.json)
     if options.all:

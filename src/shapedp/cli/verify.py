@@ -32,6 +32,8 @@ def run(options: argparse.Namespace) -> int:
     data = read_json(options.file)
     if data.get("kind") == "certificate":
         certificate = verify(Certificate.from_json(data))
+    elif str(data.get("kind")).endswith("-regression"):
+        raise ValueError(f"this is a model; verify {options.file.with_suffix('.certificate.json')}")
     else:
         certificate = mechanism_from_json(data).certificate
     if options.json:
