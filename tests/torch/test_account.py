@@ -251,4 +251,7 @@ def test_a_state_that_contradicts_itself_is_refused() -> None:
 def test_an_account_without_steps_has_spent_nothing() -> None:
     *_, training = private()
     assert training.epsilon().upper == 0
-    assert training.certificate.secure is None
+    with pytest.raises(ValueError, match="no number of steps"):  # one step would stand for all
+        _ = training.certificate
+    *_, planned = private(epsilon=2.0, steps=3)
+    assert planned.certificate.secure is None

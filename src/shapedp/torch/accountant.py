@@ -68,7 +68,12 @@ class Account:
 
     def plan(self, taken: int | None = None) -> Plan:
         """The steps taken so far as a plan (all planned ones before the first)."""
-        count = (self.taken or self.limit or 1) if taken is None else taken
+        if taken is None and not (self.taken or self.limit or self.past):
+            raise ValueError(
+                "no number of steps was planned, so that nothing is known before the first: give make_private epsilon "
+                "and epochs (or steps), or ask after training"
+            )
+        count = (self.taken or self.limit or 0) if taken is None else taken
         own = (Step(self.step.subject, self.step.sampling_rate, count),) if count else ()
         return Plan((*self.past, *own))
 

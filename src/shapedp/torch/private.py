@@ -32,7 +32,7 @@ from shapedp.torch.processes import Processes
 from shapedp.torch.published import Published
 from shapedp.torch.recorder import Recorder
 from shapedp.torch.rounding import margin
-from shapedp.torch.training import Progress, Training
+from shapedp.torch.training import Progress, StepMechanism, Training
 from shapedp.torch.validate import check_model
 
 Report = Callable[[Progress], None]
@@ -193,9 +193,9 @@ def _mechanism(
     law = noise.law(widened, layout, scale)
     at = delta or LABEL
     if isinstance(noise, Published):
-        return Additive(law, widened, noise.step_epsilon, at)
+        return StepMechanism(law, widened, noise.step_epsilon, at)
     epsilon = loss_of(law, widened).epsilon(at).upper
-    return Additive(law, widened, epsilon if 0 < epsilon < math.inf else EPSILON_LIMIT, at)
+    return StepMechanism(law, widened, epsilon if 0 < epsilon < math.inf else EPSILON_LIMIT, at)
 
 
 def _certified(

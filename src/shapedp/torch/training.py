@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -44,6 +44,13 @@ class Progress:
         total = "" if self.steps is None else f"/{self.steps}"
         low, high = self.epsilon.lower, self.epsilon.upper
         return f"step {self.step}{total}: epsilon in [{low:.4g}, {high:.4g}] at delta {self.delta:g}"
+
+
+@dataclass(frozen=True, eq=False)
+class StepMechanism(Additive):
+    """The noise of one step; no ledger takes it for the whole training."""
+
+    step_of: ClassVar[str] = "a training: spend optimizer.privacy_.plan, before the first step"
 
 
 @dataclass(eq=False)
@@ -243,7 +250,7 @@ class Training:
             raise TypeError(f"the clip was {type(self.clip).__name__}, the new one is {type(clip).__name__}")
         sensitivity = self.widened(clip.sensitivity(self.layout))
         law = self.noise.law(sensitivity, self.layout, self.scale * _UP)
-        mechanism = Additive(law, sensitivity, self.mechanism.epsilon, self.mechanism.delta)
+        mechanism = StepMechanism(law, sensitivity, self.mechanism.epsilon, self.mechanism.delta)
         planned, found = self.account.step.subject.loss, loss_of(mechanism.law, sensitivity)
         if not (isinstance(planned, GaussianLoss) and isinstance(found, GaussianLoss) and found.mu <= planned.mu):
             raise ValueError("a clip may change during training with Gaussian noise that follows it, and no other")

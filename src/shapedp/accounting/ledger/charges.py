@@ -8,6 +8,7 @@ from functools import singledispatch
 
 from scipy import special
 
+from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.ledger.errors import SpendRefusedError
 from shapedp.privacy.conversions import pure_to_rdp
 from shapedp.privacy.losses import AdjustedLoss, GaussianLoss, LaplaceLoss, Loss
@@ -30,6 +31,11 @@ def _(loss: AdjustedLoss) -> tuple[Loss, Fraction, Fraction]:
     return core, failure + Fraction(loss.failure), variation + Fraction(loss.total_variation)
 
 
+@split.register
+def _(loss: BareLoss) -> tuple[Loss, Fraction, Fraction]:
+    return BareLoss(loss.pure_epsilon), Fraction(loss.failure), Fraction(0)
+
+
 @singledispatch
 def pure_epsilon(loss: Loss) -> float:
     """The epsilon of pure differential privacy; infinite where there is none."""
@@ -44,6 +50,11 @@ def _(loss: GaussianLoss) -> float:
 @pure_epsilon.register
 def _(loss: LaplaceLoss) -> float:
     return loss.pure
+
+
+@pure_epsilon.register
+def _(loss: BareLoss) -> float:
+    return math.inf if loss.failure else loss.pure_epsilon
 
 
 @pure_epsilon.register

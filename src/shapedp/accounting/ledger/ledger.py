@@ -15,12 +15,15 @@ from shapedp.accounting.ledger import schema
 from shapedp.accounting.ledger.errors import BudgetExceededError, LedgerCorruptedError, LedgerError
 from shapedp.accounting.ledger.filters import Filter, make_filter
 from shapedp.accounting.ledger.fixed import Charge
+from shapedp.accounting.ledger.jobs import price, spendable
 from shapedp.accounting.ledger.records import Entry, Status, Terms, entry_of, filter_of, totals_of
 from shapedp.accounting.ledger.spend import Spend, accepted, describe
 from shapedp.accounting.ledger.store import Store, check_is_ledger, set_up
+from shapedp.accounting.plan import Plan
 from shapedp.mechanisms import Mechanism
 from shapedp.numerics.checks import count as checked_count
 from shapedp.numerics.checks import one_of
+from shapedp.privacy import Certificate
 from shapedp.sensitivity.base import ADJACENCIES
 
 DEFAULT_TIMEOUT = 60.0
@@ -81,24 +84,28 @@ class Ledger:
         built = make_filter(epsilon=epsilon, delta=delta, **options)
         self._insert(_name(dataset), one_of("adjacency", adjacency, ADJACENCIES), built)
 
-    def spend(self, dataset: str, mechanism: Mechanism, count: int = 1) -> Spend:
+    def spend(self, dataset: str, mechanism: Mechanism | Plan | Certificate, count: int = 1) -> Spend:
         """A block in which `mechanism` may be released `count` times.
 
+        A `Plan` is spent whole, at its composed loss; a `Certificate` at the loss of the mechanism it describes
+        where the dataset's rule has a price for that, else at its (epsilon, delta).
         Refuses at once what a ledger never accepts (uncertified, other adjacency, no price in this currency).
         """
         count = _count(count)
         terms = self._terms_of(dataset)
-        certificate = accepted(mechanism, terms.adjacency)
-        charge = terms.filter.charge(mechanism).times(count)
-        return Spend(self, dataset, mechanism, count, charge, certificate, terms)
+        job = spendable(mechanism, terms.filter)
+        certificate = accepted(job, terms.adjacency)
+        charge = price(job, terms.filter).times(count)
+        return Spend(self, dataset, job, count, charge, certificate, terms)
 
-    def affords(self, dataset: str, mechanism: Mechanism) -> int | None:
+    def affords(self, dataset: str, mechanism: Mechanism | Plan | Certificate) -> int | None:
         """How many more releases of `mechanism` the cap admits; None where they cost nothing."""
         with self.store.read() as connection:
             row = self._row(connection, dataset)
         budget = filter_of(row)
-        accepted(mechanism, row["adjacency"])
-        return budget.affords(totals_of(row), budget.charge(mechanism))
+        job = spendable(mechanism, budget)
+        accepted(job, row["adjacency"])
+        return budget.affords(totals_of(row), price(job, budget))
 
     def datasets(self) -> tuple[str, ...]:
         """The names, in order of creation."""

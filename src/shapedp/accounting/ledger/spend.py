@@ -121,7 +121,13 @@ def accepted(mechanism: Any, adjacency: str) -> str:
     """The mechanism's certificate as JSON text, once it is one this ledger accepts."""
     missing = [name for name in ("loss", "certificate", "release") if not hasattr(mechanism, name)]
     if missing:
-        raise TypeError(f"a ledger spends mechanisms; {type(mechanism).__name__} has no {', '.join(missing)}")
+        raise TypeError(
+            "a ledger spends mechanisms, plans and certificates; "
+            f"{type(mechanism).__name__} has no {', '.join(missing)}"
+        )
+    whole = getattr(mechanism, "step_of", "")
+    if whole:
+        raise SpendRefusedError(f"this mechanism is one step of {whole}")
     certificate = mechanism.certificate
     if not isinstance(certificate, Certificate):
         raise TypeError(f"the mechanism's certificate must be a Certificate, got {type(certificate).__name__}")
@@ -137,5 +143,6 @@ def accepted(mechanism: Any, adjacency: str) -> str:
 
 def describe(mechanism: Any) -> dict[str, Any]:
     """What the ledger keeps of a mechanism: its type and how it prints."""
+    mechanism = getattr(mechanism, "subject", mechanism)
     kind = type(mechanism)
     return {"type": f"{kind.__module__}.{kind.__qualname__}", "text": repr(mechanism)[:_DESCRIPTION_LIMIT]}
