@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -232,3 +233,13 @@ def test_noise_that_is_too_small_is_found_out():
             Additive(Laplace(pure.scales[0] / 2, base.dim), L1(pure.scales[0], base.dim), **PURE).certificate.verdict
             == "refuted"
         )
+
+
+def test_staircase_noise_is_left_out_where_it_is_slow():
+    started = time.monotonic()
+    advice = {one.family: one for one in advise(Box(np.linspace(0.1, 1.0, 1000)), **CLAIM)}
+    assert time.monotonic() - started < 20
+    assert advice["staircase"].mechanism is None
+    assert "not tried beyond 100 different bounds" in str(advice["staircase"])
+    same = {one.family: one for one in advise(Box(np.full(101, 0.5)), epsilon=1.0, delta=0.0)}
+    assert same["staircase"].mechanism is not None

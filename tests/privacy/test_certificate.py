@@ -43,6 +43,11 @@ def test_verdict(lower: float, upper: float, verdict: str) -> None:
         assert caught.value.certificate is made
 
 
+def test_no_one_is_told_to_claim_a_useless_delta() -> None:
+    assert "Claim the upper end" in certificate(1e-6, 2e-5).explain()
+    assert "Claim the upper end" not in certificate(0.0, 1.0).explain()
+
+
 def test_pure_claims() -> None:
     assert certificate(0.0, 0.0, delta=0.0).verdict == "certified"
     assert certificate(0.0, 5e-324, delta=0.0).verdict == "undecided"

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.calibrate import _calibrated, _request
 from shapedp.mechanisms.families import FAMILIES, Request
 from shapedp.privacy import NotCertifiedError
-from shapedp.sensitivity import Sensitivity
+from shapedp.sensitivity import Box, Sensitivity
+
+_STAIRCASE_BOUNDS = 100  # the time of its loss grows fast with the number of different coordinates
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +48,10 @@ def advise(
     request = _request(sensitivity, epsilon, delta, weights, error, exact_zeros, {})
     served, refused = [], []
     for family in FAMILIES.values():
+        if family.name == "staircase" and _different(request) > _STAIRCASE_BOUNDS:
+            reason = f"not tried beyond {_STAIRCASE_BOUNDS} different bounds: slow; calibrate('staircase', ...) does it"
+            refused.append(Advice(family.name, None, float("inf"), reason))
+            continue
         try:
             mechanism = _calibrated(family, request)
         except (ValueError, NotCertifiedError) as refusal:
@@ -58,6 +65,14 @@ def advise(
         reason = "least expected error" if ratio == 1 else f"{ratio:.4g} times the least expected error"
         ranked.append(Advice(name, mechanism, cost, reason, "" if ranked else _why(request, served)))
     return ranked + refused
+
+
+def _different(request: Request) -> int:
+    """The number of different bounds or weights of a box."""
+    if not isinstance(request.sensitivity, Box):
+        return 1
+    weights = np.broadcast_to(request.root_weights(), request.sensitivity.profile.shape)
+    return len(np.unique(np.stack([request.sensitivity.profile, weights]), axis=1).T)
 
 
 def _why(request: Request, served: list[tuple[float, str, Additive]]) -> str:

@@ -14,6 +14,7 @@ from shapedp.privacy.losses import Loss
 from shapedp.sensitivity import ADJACENCIES, Adjacency
 
 SCHEMA = 1
+_WORTH = 0.1  # no delta above it is worth claiming
 Verdict = Literal["certified", "refuted", "undecided"]
 
 
@@ -101,10 +102,8 @@ class Certificate:
                 "Calibrate with shapedp.calibrate, or pass unsafe=True to reproduce a published experiment"
                 + (f". Reason: {self.reason}" if self.reason else "")
             )
-        return (
-            f"undecided: {claim}, the exact delta lies in {self.bracket}. "
-            "Claim the upper end, or add a little more noise"
-        )
+        advice = "Claim the upper end, or add a little more noise" if self.bracket.upper <= _WORTH else "Add noise"
+        return f"undecided: {claim}, the exact delta lies in {self.bracket}. {advice}"
 
     def with_randomness(self, secure: bool) -> Certificate:
         """This certificate for a release whose randomness was secure, or was not."""
