@@ -282,4 +282,11 @@ def _shared(radii: float | Sequence[float], layers: int, p: float) -> tuple[floa
 
 def clip_from(clip: Any) -> Clip:
     """A clip, or a number: the radius of a flat clip."""
-    return clip if isinstance(clip, Clip) else Flat(moderate("clip", clip))
+    if isinstance(clip, Clip):
+        return clip
+    if isinstance(clip, str):
+        raise TypeError(
+            f"clip must be a number (the radius of a flat clip) or a Clip, got {clip!r}: "
+            "Flat, Auto, PerLayer, PerValue and Adaptive are in shapedp.torch, as in clip=Flat(1.0)"
+        )
+    return Flat(moderate("clip", clip))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -35,11 +35,28 @@ from shapedp.torch.rounding import margin
 from shapedp.torch.training import Progress, StepMechanism, Training
 from shapedp.torch.validate import check_model
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Report = Callable[[Progress], None]
 _RELATIVE = 3e-4  # how much more noise than the least is accepted
 LABEL = 2.0**-30  # the delta at which a step states its own epsilon where no claim was made
 
 
+def _named_here(function: Callable[P, R]) -> Callable[P, R]:
+    """`function`, with a hint for an argument that is known by another name."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if "max_grad_norm" in kwargs:
+            raise TypeError(
+                "make_private takes no max_grad_norm: pass clip=, a number for flat clipping at that norm or a Clip"
+            )
+        return function(*args, **kwargs)
+
+    return call
+
+
+@_named_here
 def make_private(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,

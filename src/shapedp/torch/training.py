@@ -53,7 +53,7 @@ class StepMechanism(Additive):
     step_of: ClassVar[str] = "a training: spend optimizer.privacy_.plan, before the first step"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Training:
     """What `make_private` sets up; the optimizer's `privacy_` and the loader's `privacy_` are this object.
 
@@ -85,6 +85,16 @@ class Training:
         self._named = dict(self.model.named_parameters())
         self._parameters = [self._named[name] for name in self.layout.names]
 
+    def __repr__(self) -> str:
+        account = self.account
+        total = "" if account.limit is None else f" of {account.limit}"
+        claim = f", delta={account.delta:g}" if account.delta is not None else ""
+        claim = f", epsilon={account.epsilon:g}{claim}" if account.epsilon is not None else claim
+        if account.taken in account._spent:
+            claim += f", spent {account._spent[account.taken]}"
+        noise = f"{type(self.noise).__name__} scale {self.scale:.4g}"
+        return f"Training({account.taken}{total} steps{claim}, noise={noise}, clip={type(self.clip).__name__})"
+
     # What users ask.
 
     @property
@@ -110,8 +120,10 @@ class Training:
         """The account and the clip, for a checkpoint beside the model's and the optimizer's."""
         return {"account": self.account.state_dict(), "clip": self.clip.state()}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Any) -> None:
         """Go on from a checkpoint."""
+        if not isinstance(state, dict) or not {"account", "clip"} <= set(state):
+            raise ValueError("not the state of a private training: pass what optimizer.privacy_.state_dict() returned")
         self.account.load_state_dict(state["account"])
         self.account.taken = self.processes.largest(self.account.taken)
         self._set_clip(self.clip.with_state(state["clip"]))
