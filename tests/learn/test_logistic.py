@@ -313,3 +313,13 @@ def test_the_surrogate_scales_probabilities():
     """Weights of the sketch times -b1/(2 b2): at a vanishing reach 2, as the logistic curve bends by 1/8 there."""
     assert quadratic_surrogate(0.01).scale == pytest.approx(2.0, rel=1e-3)
     assert quadratic_surrogate(6.0).scale > quadratic_surrogate(1.0).scale
+
+
+def test_a_file_needs_a_solver_that_streams(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text("a,bought\n0.5,0\n0.1,1\n")
+    for solver in ("objective", "auto"):
+        model = LogisticRegression(epsilon=1.0, delta=1e-5, feature_bound=1.0, classes=[0, 1], solver=solver)
+        for given in (str(path), path):
+            with pytest.raises(ValueError, match=r"solver 'objective' needs arrays or a frame.*solver='mixing'"):
+                model.fit(given, "bought")

@@ -7,8 +7,10 @@ import sys
 import warnings
 
 import numpy as np
+import pandas
 import pytest
 from scipy import integrate, stats
+from sklearn.linear_model import Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import shapedp as sdp
@@ -263,3 +265,27 @@ def test_bad_calls():
 @pytest.mark.filterwarnings("ignore")
 def test_conventions_of_scikit_learn(estimator, check):
     check(estimator)
+
+
+def test_what_is_missing_is_named():
+    x, y = made(50)
+    with pytest.raises(ValueError, match=r"score_bound is required.*worth nothing"):
+        search(score_bound=None).fit(x, y)
+    for empty in ({}, [], {"alpha": []}):
+        with pytest.raises(ValueError, match="non-empty"):
+            PrivateSearch(BASE, empty, epsilon=2.0, delta=1e-5, score_bound=2.0).fit(x, y)
+    with pytest.raises(ValueError, match="Ridge is not a private estimator"):
+        PrivateSearch(Ridge(), {"alpha": [1.0]}, epsilon=2.0, delta=1e-5, score_bound=2.0).fit(x, y)
+    base = LogisticRegression(epsilon=1.0, delta=1e-5, feature_bound=2.0, classes=[0, 1], solver="objective")
+    with pytest.raises(ValueError, match="solver='output', noise='gaussian' or solver='cd'"):
+        PrivateSearch(base, [{"noise": "auto"}], epsilon=2.0, delta=1e-5).fit(x, (y > 0).astype(int))
+    for named in ({"solver": "output", "noise": "gaussian"}, {"solver": "cd"}):
+        PrivateSearch(base, [named], epsilon=2.0, delta=1e-5).fit(x, (y > 0).astype(int))
+
+
+def test_the_best_estimator_knows_the_columns_of_a_frame():
+    x, y = made(200)
+    frame = pandas.DataFrame(x, columns=["a", "b", "c"])
+    found = search().fit(frame, y)
+    assert found.best_estimator_.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert (found.predict(frame) == found.best_estimator_.predict(frame)).all()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import MetaEstimatorMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -117,6 +117,8 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
         self.privacy_ = certificate
         self.best_estimator_, self.best_params_ = best[1], dict(best[2])
         self.best_estimator_.privacy_ = certificate  # what it cost to find it
+        if hasattr(self, "feature_names_in_"):
+            self.best_estimator_.feature_names_in_ = self.feature_names_in_
         self.best_score_ = best[0] / parts[2].shape[0]
         self.run_epsilon_, self.run_delta_ = run_epsilon, run_delta
         if hasattr(self.best_estimator_, "classes_"):
@@ -148,11 +150,18 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
         return self.best_estimator_
 
     def _rows(self, x: Any) -> Any:
-        return checked_rows(self, x, reset=False)
+        checked_rows(self, x, reset=False)
+        return x  # the names of its columns with it
 
     def _candidates(self) -> list[dict[str, Any]]:
+        takes = self.estimator.get_params() if isinstance(self.estimator, BaseEstimator) else {}
+        if not {"epsilon", "delta", "adjacency"} <= set(takes):
+            raise ValueError(
+                f"{type(self.estimator).__name__} is not a private estimator: it takes no epsilon, delta and "
+                "adjacency; use one of shapedp.learn"
+            )
         given = list(ParameterGrid(self.candidates)) if isinstance(self.candidates, Mapping) else list(self.candidates)
-        if not given or not all(isinstance(one, Mapping) for one in given):
+        if not given or not all(isinstance(one, Mapping) for one in given) or self.candidates == {}:
             raise ValueError("candidates must be a non-empty list of parameter dicts, or a dict of lists")
         taken = {"epsilon", "delta", "adjacency", "random_state", "unsafe"}
         for one in given:
@@ -160,6 +169,12 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
             if taken & set(one):
                 raise ValueError(f"candidates cannot set {', '.join(sorted(taken & set(one)))}: the search does")
         if not is_classifier(self.estimator):
+            if self.score_bound is None:
+                raise ValueError(
+                    "score_bound is required to search over a regression: a record scores "
+                    "1 - min(error/score_bound, 1)^2, so name the error at which a prediction is worth nothing, "
+                    "from public knowledge"
+                )
             positive("score_bound", self.score_bound)
         return [dict(one) for one in given]
 
@@ -242,5 +257,6 @@ def _require(model: Any, run: GaussianLoss, adjacency: Adjacency) -> None:
     if not within or certificate.adjacency != adjacency:
         raise ValueError(
             f"{type(model).__name__} does not certify a Renyi divergence within mu = {run.mu:.4g} at every order "
-            f"under {adjacency!r}: use a solver with Gaussian noise, or choose parameters on public data"
+            f"under {adjacency!r}: use a solver with Gaussian noise (a classifier with solver='output', "
+            "noise='gaussian' or solver='cd'), or choose parameters on public data"
         )

@@ -6,6 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -79,6 +80,11 @@ class LinearClassifier(ClassifierMixin, PrivateEstimator, ABC):  # type: ignore[
 
     def _weights(self, x: Any, y: Any, classes: NDArray[Any], bounds: Bounds) -> tuple[Floats, Certificate, str]:
         """Released weights (order, problems), their certificate and the solver's name."""
+        if isinstance(x, str | PathLike):
+            chosen = self._choose(1 if classes.size == 2 else classes.size) if self.solver == "auto" else self.solver
+            remedy = "from a file use solver='mixing' (two classes), or the command shapedp fit"
+            remedy = remedy if "mixing" in self.solvers else "read the file first"
+            raise ValueError(f"solver {chosen!r} needs arrays or a frame: {remedy}")
         rows = checked_rows(self, x)
         signs = sign_columns(y, classes, rows.shape[0])
         name = self._choose(signs.shape[1]) if self.solver == "auto" else self.solver
