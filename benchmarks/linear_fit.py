@@ -51,7 +51,7 @@ def _explicit(x: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
 def run(quick: bool) -> Result:
     n, d, k = (100_000, 50, 200) if quick else (1_000_000, 100, 500)
     result = Result("linear_fit", what=f"solver mixing, {n} x {d}, {k} rows; threads: {cores()}")
-    timings = result.timings = _timed(n, d, k, rounds=3 if quick else 9)
+    timings = result.timings = _timed(n, d, k, rounds=3 if quick else 31)
     gram = min((THREADS, BLAS), key=lambda name: timings[name].median)
     limit = None if quick else 1.2
     result.ratio("fit / threaded Gram", timings[FIRST].median / timings[gram].median, at_most=limit)

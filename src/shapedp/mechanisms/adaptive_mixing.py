@@ -103,25 +103,29 @@ class AdaptiveMixing(Sketching):
         adjacency: Neighbours = "zero-out",
         records: int | None = None,
         dim: int | None = None,
+        plain: float | None = None,
     ) -> AdaptiveMixing:
         """The eta and the failure share that minimise gamma + eta tau; gamma on the private side.
+
+        `plain` is about the gamma of `Mixing` for the same claim, where that is known: a guide for the search.
 
         gamma alone would be least with eta infinite, an eigenvalue that says nothing; gamma + eta tau is what
         sigma^2 + lambda_min comes to.
         """
         epsilon, delta = calibratable(epsilon), probability("delta", delta)
         one_of("adjacency", adjacency, NEIGHBOURS)
-        plain = MixingLoss.calibrate(rows, epsilon, delta, neighbours=adjacency, tolerance=1e-6).gamma
+        plain = plain or MixingLoss.calibrate(rows, epsilon, delta, neighbours=adjacency, tolerance=1e-4).gamma
         spent = ROOM * delta
         if records is not None and dim is not None:
             tv = rounding(rows, plain, count("records", records), count("dim", dim))
             spent = ((1 + math.exp(epsilon)) * tv + 2.0**-30 * delta) * UP
             if not spent < delta / 2:
                 raise ValueError(too_large(rows, records, dim, delta))
-        mu, share = _best(rows, epsilon, delta - spent, adjacency, plain)
+        mu, share, about = _best(rows, epsilon, delta - spent, adjacency, plain)
         tau = -float(special.ndtri(share * (delta - spent)))
         aim = (delta - spent) * (1 - share) * (1 - 2.0**-20)
-        gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, mu=mu * (1 + 2.0**-20)).gamma
+        near = MixingLoss(rows, min(1 / about, 0.5), adjacency)
+        gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, mu=mu * (1 + 2.0**-20), near=near).gamma
         slip = 0.0 if records is None or dim is None else gram_error(records, dim)
         gamma *= 1 + 2.0**-40 + 2 * slip / (gamma - 1)
         made = cls(rows, row_bound, gamma, 1 / mu, tau * (1 + 2.0**-30), epsilon, delta, adjacency, records, dim)
@@ -136,8 +140,8 @@ class AdaptiveMixing(Sketching):
         return draw_sketch(moments, self.rows, variance, (self.gamma - 1) / 2 * square, randomness), variance
 
 
-def _best(rows: int, epsilon: float, delta: float, adjacency: Neighbours, plain: float) -> tuple[float, float]:
-    """mu = 1/eta and the share of delta for failure with the least gamma + eta tau: a guide, it certifies nothing.
+def _best(rows: int, epsilon: float, delta: float, adjacency: Neighbours, plain: float) -> tuple[float, float, float]:
+    """mu = 1/eta, the share of delta for failure and about the gamma that make gamma + eta tau least: a mere guide.
 
     First as if the mixing loss were Gaussian, scaled so that gamma is right at mu = 0; then, for the few rows where
     that misses the least value by more than 0.1%, with the loss itself.
@@ -167,10 +171,11 @@ def _best(rows: int, epsilon: float, delta: float, adjacency: Neighbours, plain:
     def true(mu: float, left: float) -> float:
         return MixingLoss.calibrate(rows, epsilon, left, neighbours=adjacency, mu=mu, tolerance=1e-5).gamma
 
-    start = least(rough, [0.5, -1.0])
+    start, gamma = least(rough, [0.5, -1.0]), rough
     if rows < 200:
-        start = least(true, start)
-    return most * float(special.expit(start[0])), float(special.expit(start[1]))
+        start, gamma = least(true, start), true
+    mu, share = most * float(special.expit(start[0])), float(special.expit(start[1]))
+    return mu, share, gamma(mu, delta * (1 - share))
 
 
 def _gaussian(mu: float, epsilon: float) -> float:

@@ -59,7 +59,7 @@ class QuadraticSum:
     def saddle(self, epsilon: Floats) -> Floats:
         """A c near the least value of M(c) e^(-c eps)/(c (c + 1)), which is convex in log; any c is valid."""
         low, high = np.full_like(epsilon, -60.0), np.full_like(epsilon, 60.0 if math.isinf(self.pole) else 25.0)
-        for _ in range(24):
+        for _ in range(17):
             middle = (low + high) / 2
             s = self._place(middle)
             rising = self._slope(s) - epsilon - 1 / s - 1 / (s + 1) > 0

@@ -154,13 +154,15 @@ class MixingLoss(Loss):
         def holds(t: float) -> bool:
             return cls(rows, t, neighbours, mu).delta(epsilon).upper <= delta
 
+        at = np.array([epsilon])
+
         def excess(log_t: float) -> float:
-            upper = cls(rows, math.exp(log_t), neighbours, mu).delta(epsilon).upper
-            return math.log(max(upper, 1e-300)) - math.log(delta)
+            _, upper = cls(rows, math.exp(log_t), neighbours, mu).profile(at)
+            return math.log(max(float(upper[0]), 1e-300)) - math.log(delta)
 
         try:
             start, step = (_guess(rows, epsilon, delta, mu), 0.02) if near is None else (near.t, 1e-4)
-            root = math.exp(_root(excess, math.log(start), step, tolerance))
+            root = math.exp(_root(excess, math.log(start), step, tolerance))  # of the direction that mostly is larger
             return cls(rows, last_true_near(holds, root, relative=max(tolerance, 2.0**-48)), neighbours, mu)
         except (SearchError, ValueError, OverflowError):
             return cls(rows, last_true(holds, 1e-90, 1 - 2.0**-30), neighbours, mu)

@@ -14,6 +14,7 @@ from shapedp.learn.solvers.linear.shrink import NoisyMoments, Shrunk, shrunk
 from shapedp.learn.solvers.linear.suffstats import positive_part
 from shapedp.mechanisms import AdaptiveMixing, Mixing
 from shapedp.privacy import GaussianLoss
+from shapedp.privacy.losses import MixingLoss
 
 ENTRIES = 2**19  # of a sketch: drawing them takes about a tenth of a second
 RICH = 0.1  # of the most the least eigenvalue can be; above it releasing it is thought to pay
@@ -43,12 +44,15 @@ def mechanisms(problem: Problem) -> tuple[Any, ...]:
         "records": problem.records,
         "dim": problem.order + 1,
     }
-    plain = Mixing.calibrate(**options)
+    about = MixingLoss.calibrate(
+        options["rows"], problem.epsilon, problem.delta, neighbours=options["adjacency"], tolerance=1e-4
+    ).gamma
     least = RICH * problem.records / (problem.order + 1)
-    if least <= plain.gamma / 4:  # the eigenvalue alone costs more
-        return (plain,)
-    adaptive = AdaptiveMixing.calibrate(**options)
-    return (adaptive,) if least > adaptive.reach - plain.gamma + 1 else (plain,)
+    if least > about / 4:  # otherwise the eigenvalue alone costs more
+        adaptive = AdaptiveMixing.calibrate(**options, plain=about)
+        if least > adaptive.reach - about + 1:
+            return (adaptive,)
+    return (Mixing.calibrate(**options),)
 
 
 def scaled(moments: Moments) -> Floats:
