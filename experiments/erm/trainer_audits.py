@@ -127,15 +127,19 @@ def table(rows: list[dict[str, Any]]) -> str:
     head = ["trainer", "claim", "certified", "at least", "fits", "seconds", "with 30% less noise at least", "caught"]
     lines = [head, ["---"] * len(head)]
     found = {(row["trainer"], row["kept"]): row for row in rows}
+    waiting = [name for name in TRAINERS if (name, 1.0) not in found]
     for name, trainer in TRAINERS.items():
+        if name in waiting:
+            continue
         certified = trainer.certified().epsilon(CLAIM["delta"]).upper
-        plain = found.get((name, 1.0))
+        plain = found[name, 1.0]
         cut = [found[name, kept] for kept in trainer.kept if (name, kept) in found]
         less = [bound(cut[0]), caught(cut)] if len(cut) == len(trainer.kept) else [NOT_RUN, ""]
         lines.append([name, claim(), f"{certified:.3f}", *cells(plain), *less])
     for row in (found[name, 1.0] for name in PRODUCT if (name, 1.0) in found):
         lines.append([row["trainer"], claim(), "REFUTED", *cells(row), "", caught([row])])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return text + (f"\n\nListed, but not run yet: {'; '.join(waiting)}." if waiting else "")
 
 
 def claim() -> str:
@@ -148,10 +152,8 @@ def bound(row: dict[str, Any]) -> str:
     return f"{row['epsilon_lower']:.3f}"
 
 
-def cells(row: dict[str, Any] | None) -> list[str]:
+def cells(row: dict[str, Any]) -> list[str]:
     """What was shown, by how many fits, in how long."""
-    if row is None:
-        return [NOT_RUN, "", ""]
     return [bound(row), str(row["fits"]), "" if row["seconds"] is None else f"{row['seconds']:.0f}"]
 
 
