@@ -97,8 +97,8 @@ def _sweep(
     ahead = np.arange(1, n + 1, dtype=np.float64)
     ratio = x[:, None] / (first[:, None] + ahead) if grow else np.maximum(first[:, None] - ahead + 1, 0.0) / x[:, None]
     weight = np.cumprod(np.where(ahead <= limit[:, None], ratio, 0.0), axis=1)
-    factor = -np.expm1((i[:, None] + step * ahead) * log_kept)
-    total = (weight * np.maximum(factor, 0.0)).sum(axis=1)
+    factor = -np.expm1(np.minimum((i[:, None] + step * ahead) * log_kept, 0.0))  # 0 beyond the limit
+    total = (weight * factor).sum(axis=1)
     last = weight[:, -1]
     following = x / (first + n + 1) if grow else np.maximum(first - n, 0.0) / x
     with np.errstate(divide="ignore", invalid="ignore"):
