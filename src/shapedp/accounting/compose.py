@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from shapedp.accounting.bare import BareLoss
-from shapedp.accounting.pld import Problem, View, default_accuracy
+from shapedp.accounting.floor import Floor
+from shapedp.accounting.pld import Place, Problem, View, default_accuracy
 from shapedp.noise.radial import DEVIATIONS
 from shapedp.numerics import SearchError, first_true, last_true, last_true_near
 from shapedp.numerics.checks import count, nonnegative, positive, probability
@@ -23,6 +24,7 @@ from shapedp.privacy.losses.radial import ReleasedRadialLoss
 from shapedp.sensitivity import ADJACENCIES
 
 _QUICK = 0.02
+_MOST_VIEWS = 30
 _UP = 1 + 2.0**-46
 
 
@@ -41,7 +43,9 @@ class ComposedLoss(Loss):
     certain: float = 0.0
     adjacency: str | None = None
     spoilt: float | None = None
-    _views: dict[Any, list[View]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _views: dict[Any, View] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _roughs: dict[Any, Bracket] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _floors: dict[bool, Floor] = field(default_factory=dict, init=False, repr=False, compare=False)
     _problems: dict[bool, Problem] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -66,13 +70,18 @@ class ComposedLoss(Loss):
         """The losses of the parts, slow ones as tables: both directions and every grid ask these."""
         return tuple(loss.tabulated(self._goal()) for loss, _ in self.parts)
 
-    def _view(self, epsilon: float, reverse: bool, accuracy: float) -> View:
-        known = self._views.setdefault((reverse and not self.symmetric, accuracy), [])
-        near = [view for view in known if view.covers(epsilon)]
-        if near:
-            return min(near, key=lambda view: abs(view.focus - epsilon))
-        known.append(self._problem(reverse).solve(epsilon=epsilon, accuracy=accuracy))
-        return known[-1]
+    def _view(self, place: Place, reverse: bool, accuracy: float) -> View:
+        """The view at one of the composition's places; what was asked before plays no part in it."""
+        key = (reverse and not self.symmetric, accuracy, place)
+        if key not in self._views:
+            self._views[key] = self._problem(reverse).solve(place=place, accuracy=accuracy)
+        return self._views[key]
+
+    def _floor(self, reverse: bool) -> Floor:
+        reverse = reverse and not self.symmetric
+        if reverse not in self._floors:
+            self._floors[reverse] = Floor(tuple(zip(self._tables, (n for _, n in self.parts), strict=True)), reverse)
+        return self._floors[reverse]
 
     def _with_certain(self, lower: Floats, upper: Floats, reverse: bool) -> tuple[Floats, Floats]:
         if not self.certain:
@@ -86,18 +95,27 @@ class ComposedLoss(Loss):
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         return self._profile(np.asarray(epsilon, dtype=np.float64), reverse, self._goal())
 
+    @cached_property
+    def _pure(self) -> float:
+        """An epsilon that all parts together keep to: those of pure parts add up."""
+        ends = (getattr(loss, "pure", getattr(loss, "pure_epsilon", math.inf)) for loss, _ in self.parts)
+        return math.fsum(n * end for end, (_, n) in zip(ends, self.parts, strict=True)) * _UP
+
     def _profile(self, epsilon: Floats, reverse: bool, accuracy: float) -> tuple[Floats, Floats]:
-        lower, upper = np.zeros(epsilon.shape), np.ones(epsilon.shape)
-        pure = sum(n * getattr(loss, "pure", math.inf) for loss, n in self.parts) * _UP
-        open_ = epsilon < pure
-        upper[~open_] = 0.0  # the epsilons of pure parts add up
-        while open_.any():
-            least = float(epsilon[open_].min())
-            view = self._view(least, reverse, accuracy)
-            near = open_ & ((epsilon == least) | (epsilon <= view.end))
-            lower[near], upper[near] = view.bounds(epsilon[near])
-            open_ &= ~near
+        lower, upper = np.zeros(epsilon.shape), np.zeros(epsilon.shape)
+        open_ = epsilon < self._pure
+        if open_.any():
+            lower[open_], upper[open_] = self._finite(epsilon[open_], reverse, accuracy)
         return self._with_certain(lower, upper, reverse)
+
+    def _finite(self, epsilon: Floats, reverse: bool, accuracy: float) -> tuple[Floats, Floats]:
+        """Bounds without the mass at infinity, each from the view of its focus, checked against the floor."""
+        lower, upper = np.empty(epsilon.shape), np.empty(epsilon.shape)
+        places = self._problem(reverse).places(epsilon)
+        for place in sorted(set(places)):
+            here = np.array([one == place for one in places]).reshape(epsilon.shape)
+            lower[here], upper[here] = self._view(place, reverse, accuracy).bounds(epsilon[here])
+        return np.maximum(lower, self._floor(reverse).checked(epsilon, upper)), upper
 
     def delta(self, epsilon: float) -> Bracket:
         at = np.array([nonnegative("epsilon", epsilon)])
@@ -131,39 +149,92 @@ class ComposedLoss(Loss):
             return Bracket(sum(n * end.lower for n, end in ends) / _UP, sum(n * end.upper for n, end in ends) * _UP)
         if self.certain >= target:
             return Bracket(0.0 if target * _UP**2 > self.certain else math.inf, math.inf)
-        return self._larger(lambda reverse, accuracy: self._epsilon(target, reverse, accuracy))
+        found = self._larger(lambda reverse, accuracy: self._epsilon(target, reverse, accuracy))
+        upper, move = found.upper, 2.0**-40
+        while math.isfinite(upper) and self.delta(upper).upper > target:  # the last digits of another view
+            upper, move = upper * (1 + move) + move * 1e-6, 4 * move
+        return Bracket(min(found.lower, upper), upper)
 
     def _epsilon(self, target: float, reverse: bool, accuracy: float) -> Bracket:
-        finite = (target - self.certain) / (1 - self.certain)
-        view = self._problem(reverse).solve(delta=finite, accuracy=accuracy)
-        known = self._views.setdefault((reverse and not self.symmetric, accuracy), [])
-        for _ in range(12):
-            known.append(view)
-            top = max(view.focus + 3 * view.upper.spread, 0.0) + view.upper.step
-            bottom = max(view.upper.start, view.lower.start, 0.0) if view.upper.theta > 0 else 0.0
-            if bottom and self._ends(view, bottom)[1] <= target:
-                view = self._problem(reverse).solve(epsilon=max(bottom - view.upper.spread, 0.0), accuracy=accuracy)
-            elif self._ends(view, top)[1] > target:
-                view = self._problem(reverse).solve(epsilon=top, accuracy=accuracy)
-            else:
-                break
-        return self._within(view, target, bottom, top)
+        """Where a direction's upper bound meets the target, from the views that `delta` asks too.
 
-    def _ends(self, view: View, epsilon: float) -> tuple[float, float]:
+        A rough view near the target says where to begin; then the root of each view leads to the next one, always
+        inside what is still open.
+        """
+        rough = self._rough(target, reverse)
+        if accuracy >= _QUICK:
+            return rough
+        failing, meeting = 0.0, math.inf if self.certain else self._pure
+        at = min(rough.upper if math.isfinite(rough.upper) else rough.lower, meeting)
+        for turn in range(_MOST_VIEWS):
+            place = self._place(at, reverse)
+            view = self._view(place, reverse, accuracy)
+            reach = 3 * max(self._problem(reverse).spread(at), view.upper.spread)
+            root = self._root(view, target, max(at, view.focus) + reach)
+            if self._at(view, at)[1] <= target:
+                meeting = min(meeting, at)
+            else:
+                failing = max(failing, at)
+            if self._place(root, reverse) == place and failing <= root <= meeting:
+                meeting = root
+                break
+            if math.isfinite(meeting) and meeting - failing <= 2.0**-40 * meeting * 4**turn:
+                break
+            if failing < root < meeting:
+                at = root
+            else:
+                at = (failing + meeting) / 2 if math.isfinite(meeting) else 2 * failing + view.upper.step
+        if meeting == math.inf:
+            return Bracket(min(rough.lower, failing), meeting)
+        return Bracket(min(self._insufficient_near(view, target, meeting, reverse), meeting), meeting)
+
+    def _rough(self, target: float, reverse: bool) -> Bracket:
+        """The same from views of little accuracy that aim at the target; kept, so that it is the same each time."""
+        key = (reverse and not self.symmetric, target)
+        if key not in self._roughs:
+            self._roughs[key] = self._from_delta(target, reverse)
+        return self._roughs[key]
+
+    def _from_delta(self, target: float, reverse: bool) -> Bracket:
+        problem, accuracy = self._problem(reverse), max(_QUICK, self._goal())
+        view = problem.solve(delta=(target - self.certain) / (1 - self.certain), accuracy=accuracy)
+        for _ in range(3):
+            reach = 3 * view.upper.spread + view.upper.step
+            root = self._root(view, target, view.focus + reach)
+            if abs(root - view.focus) < reach:
+                break
+            view = problem.solve(place=self._place(root, reverse), accuracy=accuracy)
+        upper = root if self._at(view, root)[1] <= target else math.inf
+        return Bracket(min(self._insufficient_near(view, target, root, reverse), upper), upper)
+
+    def _insufficient_near(self, view: View, target: float, upper: float, reverse: bool) -> float:
+        """The largest epsilon found at which delta exceeds the target for certain; 0 where none is seen."""
+        floor = self._floor(reverse)
+
+        def shown(epsilon: float) -> bool:
+            at = np.array([epsilon])
+            low = np.maximum(view.bounds(at)[0], floor.at(at))
+            return float(self._with_certain(low, np.ones(1), True)[0][0]) > target
+
+        for bottom in (max(view.focus - 3 * view.upper.spread, 0.0), 0.0):
+            with contextlib.suppress(SearchError):
+                return last_true(shown, min(bottom, upper), upper, relative=2.0**-42)
+        return 0.0
+
+    def _place(self, epsilon: float, reverse: bool) -> Place:
+        return self._problem(reverse).places(np.array([epsilon]))[0]
+
+    def _at(self, view: View, epsilon: float) -> tuple[float, float]:
         low, high = self._with_certain(*view.bounds(np.array([epsilon])), True)
         return float(low[0]), float(high[0])
 
-    def _within(self, view: View, target: float, bottom: float, top: float) -> Bracket:
-        """The epsilon of one view; infinite above and 0 below where the view does not show it."""
-        try:
-            upper = first_true(lambda e: self._ends(view, e)[1] <= target, bottom, top, relative=2.0**-42)
-        except SearchError:
-            upper = math.inf
-        try:
-            lower = last_true(lambda e: self._ends(view, e)[0] > target, bottom, min(upper, top), relative=2.0**-42)
-        except SearchError:
-            lower = 0.0
-        return Bracket(min(lower, upper), upper)
+    def _root(self, view: View, target: float, top: float) -> float:
+        """The least epsilon up to `top` at which a view's upper bound meets the target, or `top`."""
+        if self._at(view, top)[1] > target:
+            return top
+        if self._at(view, 0.0)[1] <= target:
+            return 0.0
+        return first_true(lambda e: self._at(view, e)[1] <= target, 0.0, top, relative=2.0**-42)
 
     def renyi(self, alpha: float) -> Bracket:
         """Renyi divergences add up."""

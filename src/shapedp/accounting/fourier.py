@@ -1,8 +1,9 @@
 """Convolution of exponentially tilted masses by FFT, with every error bounded.
 
-Tilting by theta, q(x) = p(x) e^(theta x - K(theta)), moves the composed law to the loss that matters, so that a
-delta of 1e-25 is computed from masses of order one. Three errors remain, all added outward: what lies outside the
-window and wraps around (Chernoff, from the same K), the rounding of the FFT (in the 2-norm), and that of the sums.
+Tilting by theta, q(x) = p(x) e^(theta x - s), moves the composed law to the loss that matters, so that a delta of
+1e-25 is computed from masses of order one. Any theta >= 0 and any s give valid bounds; a good choice makes them tight.
+Three errors remain, all added outward: what lies outside the window and wraps around (Chernoff bound), the rounding of
+the FFT (in the 2-norm), and that of the sums. Scales are kept as logarithms until the very end.
 """
 
 from __future__ import annotations
@@ -15,11 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
+from shapedp.numerics.tailsums import hockey_stick_sums
 from shapedp.privacy.losses.base import Floats
 from shapedp.privacy.losses.discrete import Masses
 
 UNIT = 2.0**-53
 _TINY = 5e-324
+_LOG_RANGE = 760.0  # no logarithm of a float is larger
+_MOVE = 2.0**-50  # more than a node and an eps are rounded by, relative to them
+_MOST_ERROR = 30.0  # a relative error of e^30 says nothing any more
+_UNDERFLOW = 1e-280  # more than underflowing sums and products can hide
+MOST_TILT = 20.0  # per step of the grid: beyond it neighbouring nodes no longer see each other
+_MULTIPLES = (0.002, 0.005, 0.012, 0.03, 0.07, 0.2, 0.4, 0.7, 1.0, 1.4)  # of a Gaussian's best Chernoff tilt
+_FEW = 4096  # nodes that never need a window
+_DROPPED = 230.0  # spectrum below e^-230 is taken as nothing
 Complex = NDArray[np.complex128]
 Parts = Sequence[tuple[Masses, int]]
 
@@ -28,32 +38,35 @@ class WindowError(ArithmeticError):
     """The window needs more nodes than allowed."""
 
 
+def _log_tilted(masses: Masses, theta: float) -> Floats:
+    """log p + theta x, -inf where there is no mass."""
+    return theta * masses.losses + masses.log_masses
+
+
 def cumulant(masses: Masses, theta: float) -> tuple[float, float, float]:
     """K = log E e^(theta L) over the finite masses, with its first two derivatives."""
-    losses = masses.losses
-    peak, tilted = _tilt(masses, theta)
+    peak, tilted = _scaled(masses, theta)
     total = float(tilted.sum())
     if not total > 0:
         return -math.inf, 0.0, 0.0
-    mean = float(np.sum(tilted * losses)) / total
-    return peak + math.log(total), mean, max(float(np.sum(tilted * np.square(losses - mean))) / total, 0.0)
+    losses = masses.losses
+    mean = float(tilted @ losses) / total
+    return peak + math.log(total), mean, max(float(tilted @ np.square(losses - mean)) / total, 0.0)
 
 
-def _tilt(masses: Masses, theta: float) -> tuple[float, Floats]:
-    """Masses times e^(theta x - peak), the exponents kept above -600 (an overestimate of nothing that counts)."""
-    exponent = theta * masses.losses
-    peak = float(max(exponent[0], exponent[-1]))
+def _scaled(masses: Masses, theta: float) -> tuple[float, Floats]:
+    """Masses times e^(theta x - peak), the largest of them 1."""
+    exponent = _log_tilted(masses, theta)
+    peak = float(exponent.max())
+    if peak == -math.inf:
+        return peak, np.zeros(exponent.size)
     with np.errstate(under="ignore"):
-        return peak, masses.masses * np.exp(np.maximum(exponent - peak, -600.0))
+        return peak, np.exp(exponent - peak)
 
 
 def _log_mgf(parts: Parts, theta: float) -> float:
-    """An upper bound on K of the composition, up to the rounding that `_window` adds."""
-    total = 0.0
-    for masses, n in parts:
-        peak, tilted = _tilt(masses, theta)
-        total += n * (peak + math.log(float(tilted.sum()) + 1e-300))
-    return total
+    """K of the composition, up to the rounding that `_window` adds."""
+    return math.fsum(n * cumulant(masses, theta)[0] for masses, n in parts)
 
 
 def total_cumulant(parts: Parts, theta: float) -> tuple[float, float, float]:
@@ -63,8 +76,8 @@ def total_cumulant(parts: Parts, theta: float) -> tuple[float, float, float]:
 
 
 def _reach(parts: Parts, theta: float) -> float:
-    """Largest |theta x| over the masses: the tilt's exponents are rounded relative to it."""
-    return max(
+    """Largest |log p| + |theta x| over the masses: the tilt's exponents are rounded relative to it."""
+    return _LOG_RANGE + max(
         abs(theta) * masses.step * max(abs(masses.first), abs(masses.first + masses.masses.size)) for masses, _ in parts
     )
 
@@ -75,9 +88,9 @@ def _window(parts: Parts, theta: float, base: float, spread: float, tail: float)
     ends = []
     for sign in (-1.0, 1.0):
         best = math.inf
-        for multiple in (0.07, 0.2, 0.4, 0.7, 1.0, 1.4):
+        for multiple in _MULTIPLES:
             t = multiple * math.sqrt(2 * need) / spread
-            slack = sum(n for _, n in parts) * 2.0**-48 * (2 + _reach(parts, theta + sign * t))
+            slack = sum(n for _, n in parts) * 2.0**-49 * _reach(parts, theta + sign * t)
             value = _log_mgf(parts, theta + sign * t) - base + slack + need
             best = min(best, value / t)
         ends.append(sign * best)
@@ -90,32 +103,37 @@ def window(parts: Parts, theta: float, tail: float) -> tuple[float, float, float
     base, mean, variance = total_cumulant(parts, theta)
     spread = max(math.sqrt(variance), step / 4)
     left, right = _window(parts, theta, base, spread, tail)
-    bottom = step * sum(n * masses.first for masses, n in parts)
-    top = step * sum(n * (masses.first + masses.masses.size - 1) for masses, n in parts)
+    bottom, top = (step * sum(n * masses.span[side] for masses, n in parts) for side in (0, 1))
+    if top - bottom <= max(1.3 * (right - left), _FEW * step):
+        left, right = bottom, top  # all of it fits
     below, above = (0.0 if left <= bottom else tail), (0.0 if right >= top else tail)
     return mean, spread, max(left, bottom) - step, min(right, top) + step, below, above
 
 
 @dataclass(frozen=True, eq=False)
 class Convolution:
-    """Masses of a composition, tilted, on a window, ready to answer delta(eps) from one side.
+    """Masses of a composition, tilted, on a window of nodes, ready to answer delta(eps) from one side.
 
-    Guarantee: `delta` is at least (upper) or at most (lower) the delta of the composed masses for every eps.
+    With x the first node at or above eps and g = x - eps, the composed masses on the window give
+        delta(eps) = e^(log_scale - theta x) (at_node + (1 - e^-g) tail)     (see `hockey_stick_sums`).
+
+    Guarantee: `delta` is at least (upper) or at most (lower) the delta of the composed masses, for every eps.
     """
 
     theta: float
     centre: float
     spread: float
     step: float
-    start: float
+    first: int
+    right: float  # the window's right end: above it lies at most `above`, below its first node at most `below`
     log_scale: float
+    log_error: float
     at_node: Floats
     tail: Floats
-    plain: Floats | None
-    scale_error: float
     relative: float
-    absolute: float
-    beyond: float
+    rounding: tuple[float, float]  # most that the rounding of all masses adds, for eps inside and below the window
+    below: float
+    above: float
     infinity: float
     shift: float
     upper: bool
@@ -123,48 +141,58 @@ class Convolution:
     def delta(self, epsilon: Floats) -> Floats:
         """Bounds on delta at each eps."""
         epsilon = np.asarray(epsilon, dtype=np.float64) + self.shift
-        n = self.at_node.size
-        index = np.clip(np.ceil((epsilon - self.start) / self.step), 0, n - 1).astype(np.int64)
-        node = self.start + index * self.step
-        index = np.where((node < epsilon) & (index < n - 1), index + 1, index)
-        node = self.start + index * self.step - self.centre
-        inside = node + self.centre >= epsilon
-        with np.errstate(all="ignore"):
-            if self.plain is None:
-                gap = -np.expm1(np.minimum(epsilon - self.centre - node, 0.0))
-                raw = self.at_node[index] + gap * np.exp(node) * self.tail[index]
-                rounding = self.relative * raw
-            else:
-                tail = np.exp(epsilon - self.centre) * self.tail[index]
-                raw = self.plain[index] - tail
-                rounding = self.relative * (self.plain[index] + tail)
-            raw = np.where(inside, raw, 0.0)
-            rounding = np.where(inside, rounding, 0.0) + self.absolute * np.exp(-self.theta * (epsilon - self.centre))
+        epsilon = epsilon + (-_MOVE if self.upper else _MOVE) * np.abs(epsilon)
+        last = self.first + self.at_node.size - 1
+        node = np.clip(np.ceil(epsilon / self.step), self.first, last).astype(np.int64)
+        index, x = node - self.first, node * self.step
+        past = epsilon > x  # beyond the window: only what lies above it is left
+        early = x - epsilon > 1.5 * self.step  # before the window
+        with np.errstate(under="ignore", over="ignore", divide="ignore"):
+            raw = self.at_node[index] - np.expm1(np.minimum(epsilon - x, 0.0)) * self.tail[index]
+            raw = np.where(past, 0.0, raw)
+            rounding = np.where(past, 0.0, np.where(early, self.rounding[1], self.rounding[0]))
+            scale = self.log_scale - self.theta * np.where(past, epsilon, x)
+            error = self.log_error + _MOVE * self.theta * np.abs(x)
             if self.upper:
-                value = raw + rounding + self.beyond
-                scaled = np.exp(self.log_scale + np.log(value)) * (1 + self.scale_error)
-                scaled = np.where((epsilon < self.start) & (self.theta > 0), 1.0, np.nan_to_num(scaled, nan=1.0))
-                return np.asarray(np.clip(scaled + self.infinity + _TINY, 0.0, 1.0), dtype=np.float64)
-            value = np.maximum(raw - rounding, 0.0)
-            scaled = np.exp(self.log_scale + np.log(value)) * (1 - self.scale_error)
-        # The lower end is finite only: what lies at infinity raises delta to p + (1 - p) delta.
-        return np.asarray(np.clip(np.nan_to_num(scaled, nan=0.0), 0.0, 1.0), dtype=np.float64)
+                beyond = self.above * np.exp(np.minimum(-self.theta * (self.right - x), 0.0))
+                found = scale + np.log(raw * (1 + self.relative) + rounding + beyond)
+                if self.below:
+                    hidden = self.log_scale - self.theta * epsilon + math.log(self.below)
+                    found = np.where(early, np.logaddexp(found, hidden), found)
+                value = np.exp(np.minimum(found + error + _MOVE * np.abs(np.maximum(found, -1e9)), 0.0)) * (1 + _MOVE)
+                return np.asarray(np.minimum(value + self.infinity + _TINY, 1.0), dtype=np.float64)
+            folded = (self.below + self.above) * np.where(early, 1.0, self._most_response())
+            found = scale + np.log(np.maximum(raw * (1 - self.relative) - rounding - folded, 0.0))
+            # The lower end is finite only: what lies at infinity raises delta to p + (1 - p) delta.
+            value = np.exp(np.minimum(found - error - _MOVE * np.abs(np.maximum(found, -1e9)), 0.0)) * (1 - _MOVE)
+        return np.asarray(np.where(value > 1e-300, value, 0.0), dtype=np.float64)
+
+    def _most_response(self) -> float:
+        """The largest e^(-theta (x_j - x)) (1 - e^(eps - x_j)) for eps within a step below x."""
+        return min(1.0, math.exp(min(2 * self.theta * self.step, 50.0)) / (1 + self.theta))
 
 
-def _spectrum(parts: Parts, theta: float, size: int) -> tuple[Complex, float, float, float, float]:
-    """The FFT of the tilted composition: spectrum, log of the scale removed, and the errors made.
+def _spectrum(parts: Parts, theta: float, size: int) -> tuple[Complex, float, float, float]:
+    """The FFT of the tilted composition: spectrum, and the errors made.
 
-    Errors: relative one of the tilt; 2-norm of the transforms' rounding over sqrt(size); growth of a relative kind.
+    Errors: the log of the relative one of the tilt; the 2-norm of the transforms' rounding over sqrt(size); a relative
+    one of the products. Each part is tilted by its own K, so that its masses add up to 1 as closely as logarithms are
+    rounded; where they do not, an error is raised.
     Reference: Higham 2002, Theorem 24.2 (FFT); a power by T - 1 products of relative error sqrt(8) UNIT each.
     """
     eta = 16 * UNIT * math.log2(size)
     product: Complex | None = None
-    log_scale = tilt_error = norm_error = growth = 0.0
+    tilt_error = norm_error = growth = 0.0
     total = 0
     for masses, n in parts:
         shift = cumulant(masses, theta)[0]
         with np.errstate(under="ignore"):
-            tilted = masses.masses * np.exp(theta * masses.losses - shift)
+            tilted = np.exp(_log_tilted(masses, theta) - shift)
+        error = 8 * UNIT * (_reach([(masses, n)], theta) + abs(shift))
+        tilt_error += n * error
+        whole = float(tilted.sum())
+        if not abs(whole - 1) <= 2 * error + masses.masses.size * UNIT:
+            raise ArithmeticError(f"tilted masses add up to {whole!r} instead of 1: please report this")
         length = tilted.size
         offset = masses.first % size
         if offset + length <= size:
@@ -176,19 +204,21 @@ def _spectrum(parts: Parts, theta: float, size: int) -> tuple[Complex, float, fl
             tilt_error += n * (length // size + 2) * UNIT
         norm = math.sqrt(float(folded @ folded))
         spectrum = fft.rfft(folded)
-        growth += n * (math.log(max(float(folded.sum()), 1.0)) + 2.0**-45 + eta * math.sqrt(size) * norm)
-        tilt_error += n * UNIT * 8 * (2 + abs(theta) * masses.step * max(abs(masses.first), length) + abs(shift))
-        norm_error += n * eta * norm
-        log_scale += n * shift
+        growth += n * (max(whole - 1, 0.0) + 2.0**-45 + eta * math.sqrt(size) * norm)
+        norm_error += n * (eta * norm + _UNDERFLOW)
         total += n
         with np.errstate(divide="ignore"):
-            active = n * np.log(np.abs(spectrum)) > -230
+            active = n * np.log(np.abs(spectrum)) > -_DROPPED
         powered = np.zeros_like(spectrum)
         powered[active] = _power(spectrum[active], n)
         product = powered if product is None else product * powered
     assert product is not None
-    norm_error *= 1.05 * math.exp(min(growth, 50.0))
-    return product, log_scale, tilt_error, norm_error, 4.8 * UNIT * total + 2 * eta
+    if max(growth, tilt_error) > _MOST_ERROR:
+        raise ArithmeticError(
+            f"rounding leaves nothing certain about {total} terms: compose fewer, or losses of a smaller scale"
+        )
+    norm_error = 1.05 * math.exp(growth) * (norm_error + len(parts) * math.exp(-_DROPPED))
+    return product, tilt_error, norm_error, 4.8 * UNIT * total + 2 * eta
 
 
 def _power(base: Complex, exponent: int) -> Complex:
@@ -210,60 +240,39 @@ def convolve(parts: Parts, theta: float, *, upper: bool, tail: float, node_limit
     Guarantee: that of `Convolution`. Raises WindowError where more than `node_limit` nodes would be needed.
     """
     step = parts[0][0].step
+    theta = min(theta, MOST_TILT / step)
     mean, spread, left, right, below, above = window(parts, theta, tail)
     first = math.floor(left / step)
     count = math.ceil(right / step) - first + 1
     if count > node_limit:
         raise WindowError(f"{count} nodes are needed, {node_limit} are allowed")
     size = int(fft.next_fast_len(max(count, 16), real=True))
-    product, log_scale, tilt_error, norm_error, growth = _spectrum(parts, theta, size)
+    product, tilt_error, norm_error, growth = _spectrum(parts, theta, size)
     weights = np.maximum(np.roll(fft.irfft(product, size), -(first % size)), 0.0)
     norm = math.sqrt(float(weights @ weights))
-    error = norm_error + growth * (norm + norm_error) + 1e-90
-    centre = mean
-    reach = min(3.5 * spread, 600 / (theta + 1))
-    keep = max(math.floor((centre - reach) / step) - first, 0) if theta > 0 else 0
-    points = (first + keep) * step + step * np.arange(weights.size - keep) - centre
-    keep += int(np.count_nonzero(-(theta + 1) * points > 690)) if theta > 0 else 0
-    start = (first + keep) * step
-    weights = weights[keep:]
-    points = points[points.size - weights.size :]
-    with np.errstate(under="ignore", over="ignore"):
-        stable = (theta + 1) * max(abs(points[0]), abs(points[-1])) < 600
-        tails = np.cumsum((weights * np.exp(-(theta + 1) * np.maximum(points, -600 / (theta + 1))))[::-1])[::-1]
-        if stable:
-            at_node = np.zeros(weights.size)
-            at_node[:-1] = np.cumsum((np.exp(points[:-1]) * math.expm1(step) * tails[1:])[::-1])[::-1]
-            plain = None
-        else:
-            at_node = np.empty(weights.size)
-            plain = np.cumsum((weights * np.exp(-theta * points))[::-1])[::-1]
-        ramp = step * np.arange(1, weights.size + 1)
-        response = math.sqrt(float(np.sum(np.exp(-2 * theta * (ramp - step)) * np.minimum(ramp, 1.0) ** 2)))
-    span = abs(float(points[0])) + abs(float(points[-1])) + abs(centre)
-    relative = (2 * weights.size + 64) * UNIT + 8 * UNIT * (theta + 1) * span
-    relative += math.expm1(min(tilt_error, 1.0))
-    absolute = 1.01 * error * response
-    beyond = 0.0
-    if upper:
-        beyond = 1.01 * above * math.exp(max(-theta * (right - centre), -700.0))
-    else:
-        absolute += 1.01 * (below + above) / (1 + theta)
+    error = 1.01 * (norm_error + growth * (norm + norm_error)) + _UNDERFLOW
+    at_node, tails, relative = hockey_stick_sums(weights, step, theta)
+    # rounding of weight j moves delta at node i by e^(-theta k step) min((k + 1) step, 1), k = j - i, or less
+    decay = np.exp(np.maximum(-theta * step * np.arange(size), -700.0))
+    ramp = np.minimum(step * np.arange(1, size + 1), 1.0)
+    responses = math.sqrt(float(np.sum((decay * ramp) ** 2))), math.sqrt(float(decay @ decay))
+    log_scale = math.fsum(n * cumulant(masses, theta)[0] for masses, n in parts)
     infinity = -math.expm1(math.fsum(n * math.log1p(-masses.infinity) for masses, n in parts)) * (1 + 2.0**-40)
     return Convolution(
         theta,
-        centre,
+        mean,
         spread,
         step,
-        start,
-        log_scale - theta * centre,
+        first,
+        right,
+        log_scale,
+        2.0**-49 * (1 + abs(log_scale)),
         at_node,
         tails,
-        plain,
-        2.0**-47 * (1 + abs(log_scale) + theta * abs(centre)),
-        relative,
-        absolute,
-        beyond,
+        relative + math.expm1(tilt_error),
+        (1.01 * error * responses[0] + _UNDERFLOW, 1.01 * error * responses[1] + _UNDERFLOW),
+        1.01 * below,
+        1.01 * above,
         infinity if upper else 0.0,
         sum(n * masses.shift for masses, n in parts) * (1 + 2.0**-40),
         upper,
@@ -278,11 +287,7 @@ def tilt_for_mean(parts: Parts, target: float) -> float:
 def tilt_for_delta(parts: Parts, target: float) -> float:
     """A theta >= 0 at which delta(K'(theta)) is about the target, by the saddle-point estimate."""
     goal = math.log(target)
-
-    def small(k: float, mean: float, variance: float, theta: float) -> bool:
-        return saddle(k, mean, variance, theta) <= goal
-
-    return _search(parts, small)
+    return _search(parts, lambda k, mean, variance, theta: saddle(k, mean, variance, theta) <= goal)
 
 
 def saddle(k: float, mean: float, variance: float, theta: float) -> float:
@@ -314,7 +319,7 @@ def _search(parts: Parts, reached: Callable[[float, float, float, float], bool])
 
     if test(0.0):
         return 0.0
-    high, most = 1.0, 20 / parts[0][0].step  # beyond it neighbouring nodes no longer see each other
+    high, most = 1.0, MOST_TILT / parts[0][0].step
     while not test(high) and high < most:
         if total_cumulant(parts, high)[2] <= 1e-4 * parts[0][0].step ** 2:
             return high  # all mass sits on one point: tilting further changes nothing

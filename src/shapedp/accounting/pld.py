@@ -1,14 +1,16 @@
-"""Delta and epsilon of a composition near one point: choice of tilt and of grid, then two convolutions."""
+"""Delta of a composition near one point: choice of tilt and of grid, then two convolutions."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from shapedp.accounting.fourier import (
+    MOST_TILT,
     Convolution,
     WindowError,
     calmer_tilt,
@@ -20,19 +22,27 @@ from shapedp.accounting.fourier import (
     total_cumulant,
     window,
 )
+from shapedp.numerics import SelfCheckError
 from shapedp.privacy.losses.base import Floats, Loss
 from shapedp.privacy.losses.discrete import DiscreteLoss, Masses, bound_masses, coarse_step, support
 
 Counted = Sequence[tuple[Loss, int]]
 Weighted = list[tuple[Masses, int]]
+Place = tuple[float, float]  # an epsilon, and how far from it answers are asked for
 NODE_LIMIT = 2**21
 _FIRST_NODES = 3000
+_ROUGH_NODES = 2**16  # at most, where only a place to look at is sought
+_ROUGH = 1.5e-2  # an accuracy that only says where to look
 _SLOW_LIMIT = 2**18
+_SHARP_LIMIT = 2**18
+_MANY_NODES = 2**15  # from here on grids grow slowly
 _LOOSE = 3.0  # bounds this many times further apart than they should be are sharpened
 _ENOUGH = 2e-3  # and to this gap at most
 _SHARPENINGS = 4
-_SCAN = 400
-_FADED = 1e-40
+_HOPELESS = 0.5  # as long as the gap is larger, a finer grid is tried even if the last one did not help
+_FADED = 1e-300
+_MOST_RUNGS = 120
+_STEEP = 20.0  # e^20 roundings are still few
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,30 +56,22 @@ class View:
     upper: Convolution
     focus: float
 
-    @property
-    def end(self) -> float:
-        """The largest eps at which the bounds are still tight."""
-        return self.focus + 1.5 * self.upper.spread
-
-    def covers(self, epsilon: float) -> bool:
-        """Whether the bounds are still tight at eps."""
-        low = max(self.upper.centre, self.focus - 3 * self.upper.spread) - 1.5 * self.upper.spread
-        return (self.upper.theta == 0 or low <= epsilon) and epsilon <= self.end
-
-    def gap(self, delta: float | None) -> float:
-        """How far the bounds are apart, relative to the upper one: at the focus, or where it meets a delta."""
-        at = np.array([self.focus])
-        if delta is not None:
-            points = np.linspace(max(self.upper.start, 0.0), self.focus + 3 * self.upper.spread, _SCAN)
-            met = np.flatnonzero(self.upper.delta(points) <= delta)
-            at = points[met[:1]] if met.size else points[-1:]
-        lower, upper = (float(end[0]) for end in self.bounds(at))
-        return (upper - lower) / upper if upper > _FADED else 0.0
+    def gap(self, reach: float) -> float:
+        """How far the bounds are apart, relative to the upper one, up to `reach` from the focus."""
+        lower, upper = self.bounds(np.array([max(self.focus - reach, 0.0), self.focus, self.focus + reach]))
+        return float(np.max(np.where(upper > _FADED, (upper - lower) / upper, 0.0)))
 
     def bounds(self, epsilon: Floats) -> tuple[Floats, Floats]:
         """Lower and upper bounds on delta."""
-        upper = self.upper.delta(epsilon)
-        return np.minimum(self.lower.delta(epsilon), upper), upper
+        lower, upper = self.lower.delta(epsilon), self.upper.delta(epsilon)
+        crossed = lower > upper
+        if crossed.any():
+            at = int(np.flatnonzero(crossed)[0])
+            raise SelfCheckError(
+                f"a composition's lower bound {lower.flat[at]!r} exceeds its upper bound {upper.flat[at]!r} at "
+                f"epsilon {np.asarray(epsilon).flat[at]!r}"
+            )
+        return lower, upper
 
 
 def default_accuracy(total: int) -> float:
@@ -107,6 +109,51 @@ def _aligned(step: float, lattice: float | None) -> float:
     if lattice is None:
         return coarse_step(step)
     return lattice / math.ceil(lattice / step) if step < lattice else lattice
+
+
+@dataclass(frozen=True, eq=False)
+class _Ladder:
+    """Where the losses of a composition lie at a ladder of tilts: means, deviations, log delta at the mean.
+
+    Estimates from a rough grid: they say where to look and certify nothing.
+    """
+
+    tilt: Floats
+    mean: Floats
+    deviation: Floats
+    log_delta: Floats
+
+    @classmethod
+    def of(cls, parts: Weighted) -> _Ladder:
+        """Tilts are added until the means of neighbouring ones are at most two deviations apart."""
+        step = parts[0][0].step
+        deviation = math.sqrt(total_cumulant(parts, 0.0)[2]) or step
+
+        def row(theta: float) -> tuple[float, float, float, float]:
+            k, mean, variance = total_cumulant(parts, theta)
+            return theta, mean, max(math.sqrt(variance), 1e-3 * step), saddle(k, mean, variance, theta)
+
+        rows, theta = [row(0.0)], 0.1 / deviation
+        while theta <= MOST_TILT / step and rows[-1][3] > -750 and rows[-1][2] > 1e-3 * step:
+            rows.append(row(theta))
+            theta = max(1.25 * theta, theta + 0.25 / rows[-1][2])
+        at = 0
+        while at + 1 < len(rows) < _MOST_RUNGS:
+            (low, mean, narrow, _), (high, further, wide, _) = rows[at], rows[at + 1]
+            if further - mean > 2 * max(narrow, wide) and high > 1.001 * low:
+                rows.insert(at + 1, row(low + (high - low) / 2))
+            else:
+                at += 1
+        tilts, means, deviations, log_deltas = (np.array(column) for column in zip(*rows, strict=True))
+        return cls(tilts, np.maximum.accumulate(means), deviations, np.minimum.accumulate(log_deltas))
+
+    def near(self, epsilon: Floats) -> Floats:
+        """The deviation of the losses that decide at each eps, less where their tilt is so steep that it counts."""
+        tilt = np.maximum(np.interp(epsilon, self.mean, self.tilt), 1e-300)
+        return np.asarray(np.minimum(np.interp(epsilon, self.mean, self.deviation), _STEEP / tilt), dtype=np.float64)
+
+    def log_delta_at(self, epsilon: float) -> float:
+        return float(np.interp(epsilon, self.mean, self.log_delta))
 
 
 class Problem:
@@ -149,8 +196,42 @@ class Problem:
         high = max(high, int(heavy[-1]) + 1 if heavy.size else 0)
         return float(points[max(low - 1, 0)]), float(points[min(high + 1, points.size - 1)])
 
+    @cached_property
+    def _ladder(self) -> _Ladder:
+        """From a grid that is refined until the variance has settled."""
+        ends = self._ends(1e-300)
+        step = self.grid or _aligned(_width(ends) / _FIRST_NODES, self.lattice)
+        variance = math.inf
+        while True:
+            upper = self._masses(step, ends)[1]
+            before, variance = variance, total_cumulant(upper, 0.0)[2]
+            if variance > 0.9 * before or self.grid is not None or 8 * _width(ends) / step > _ROUGH_NODES:
+                return _Ladder.of(upper)
+            step = _aligned(step / 8, self.lattice)
+
+    def _ends(self, tail: float) -> list[tuple[float, float]]:
+        return [support(loss, tail, reverse=self.reverse, left_tail=max(tail, 1e-60)) for loss, _ in self.parts]
+
+    def places(self, epsilon: Floats) -> list[Place]:
+        """Where views answer for these epsilons: a function of the composition alone.
+
+        Multiples of a power of two about as large as the deviation of the losses that decide there.
+        """
+        exponent = np.ceil(np.log2(self._ladder.near(epsilon)))
+        quantum = np.ldexp(1.0, exponent.astype(np.int64))
+        return [(float(q * np.round(e / q)), float(q)) for e, q in zip(epsilon.ravel(), quantum.ravel(), strict=True)]
+
+    def spread(self, epsilon: float) -> float:
+        """The deviation of the losses that decide at an epsilon, about."""
+        return float(self._ladder.near(np.array([epsilon]))[0])
+
     def solve(
-        self, *, epsilon: float | None = None, delta: float | None = None, accuracy: float, node_limit: int = NODE_LIMIT
+        self,
+        *,
+        place: Place | None = None,
+        delta: float | None = None,
+        accuracy: float,
+        node_limit: int = NODE_LIMIT,
     ) -> View:
         """Bounds that are tight near an epsilon, or near where delta takes a value.
 
@@ -158,9 +239,12 @@ class Problem:
         coarse grid measures it, the next one is chosen from it. Where single rare losses rule, K says too little:
         then the bounds themselves are looked at.
         """
-        tail = 1e-50 if delta is None else max(delta * 1e-25, 1e-300)
-        whole = [support(loss, tail, reverse=self.reverse, left_tail=max(tail, 1e-60)) for loss, _ in self.parts]
-        ends = whole
+        epsilon, width = (None, 0.0) if place is None else place
+        steepest = 3 * _STEEP / width if width else math.inf
+        node_limit = min(node_limit, _ROUGH_NODES) if accuracy >= _ROUGH else node_limit
+        expected = delta if epsilon is None else math.exp(max(self._ladder.log_delta_at(epsilon), -700.0))
+        tail = max((expected or 0.0) * 1e-25, 1e-300)
+        ends = self._ends(tail)
         step = self.grid or _aligned(_width(ends) / _FIRST_NODES, self.lattice)
         aim: _Aim | None = None
         known, best = False, math.inf
@@ -168,10 +252,11 @@ class Problem:
         for _ in range(9):
             lower, upper = self._masses(step, ends)
             if aim is None or not known:
-                aim = _Aim.near(upper, epsilon, delta, accuracy)
+                aim = _Aim.near(upper, epsilon, delta, accuracy, steepest)
             variance = total_cumulant(upper, aim.theta)[2]
             # near the centre the extra variance counts relative to the whole, hence the second term of the tilt
             near = math.hypot(aim.theta, 1 / math.sqrt(variance)) if variance > 0 else aim.theta
+            near = max(aim.theta, calmer_tilt(upper, near))
             gap = abs(total_cumulant(upper, near)[0] - total_cumulant(lower, near)[0])
             if chosen is not None and gap > 0.8 * best and step < 0.5 * chosen[1][0][0].step:
                 break  # a finer grid no longer helps: the parts' own bounds are that far apart
@@ -184,25 +269,29 @@ class Problem:
                 known = True
                 # what is left at the far end of the view
                 left = aim.delta * math.exp(max(-1.5 * aim.best * math.sqrt(variance) - 1.2, -600.0))
-                ends = [self._trim(part, aim.theta, max(left, 1e-300), aim.tail_mass * 1000) for part, _ in upper]
+                ends = [self._trim(part, aim.theta, max(left, 1e-300), aim.share) for part, _ in upper]
             least = _least_step(upper, aim, ends, node_limit)
             if gap <= accuracy / 2 or step <= 1.05 * least or self.grid is not None:
                 break
-            following = self._finer(step, gap, accuracy / 2, least)
+            following = self._finer(step, gap, accuracy / 2, least, _width(ends))
             if not following < step:
                 break
             step = following
         assert chosen is not None
-        assert aim is not None
-        view = self._first_view(chosen, aim, ends, node_limit)
-        return view if self.grid is not None else self._sharper(view, epsilon, delta, accuracy, whole, node_limit)
+        view = self._first_view(chosen, _Aim.near(chosen[1], epsilon, delta, accuracy, steepest), ends, node_limit)
+        return view if self.grid is not None else self._sharper(view, accuracy, ends, node_limit, steepest)
 
-    def _finer(self, step: float, gap: float, goal: float, least: float) -> float:
+    def _finer(self, step: float, gap: float, goal: float, least: float, width: float) -> float:
         ratio = 0.9 * math.sqrt(goal / gap) if math.isfinite(gap) else 0.0
-        return _aligned(max(step * min(max(ratio, 1 / 40), 0.7), least), self.lattice)
+        slowest = 1 / 40 if width < _MANY_NODES * step else 1 / 6
+        return _aligned(max(step * min(max(ratio, slowest), 0.7), least), self.lattice)
 
     def _first_view(
-        self, chosen: tuple[Weighted, Weighted], aim: _Aim, ends: list[tuple[float, float]], node_limit: int
+        self,
+        chosen: tuple[Weighted, Weighted],
+        aim: _Aim,
+        ends: list[tuple[float, float]],
+        node_limit: int,
     ) -> View:
         """The composition on the grid chosen, or on coarser ones that fit."""
         lower, upper = chosen
@@ -218,28 +307,24 @@ class Problem:
         )
 
     def _sharper(
-        self,
-        view: View,
-        epsilon: float | None,
-        delta: float | None,
-        accuracy: float,
-        ends: list[tuple[float, float]],
-        node_limit: int,
+        self, view: View, accuracy: float, ends: list[tuple[float, float]], node_limit: int, steepest: float
     ) -> View:
         """Finer grids as long as the bounds are too far apart where they are asked for, and come closer."""
+        reach = 0.5 * self.spread(view.focus)
         for _ in range(_SHARPENINGS):
-            gap, step = view.gap(delta), view.upper.step
+            gap, step = view.gap(reach), view.upper.step
             goal = max(accuracy, _ENOUGH)
             if gap <= _LOOSE * goal:
                 break
-            lower, upper = self._masses(self._finer(step, gap, goal, _width(ends) / node_limit), ends)
-            if not upper[0][0].step < 0.8 * step:
+            finer = self._finer(step, gap, goal, _width(ends) / min(node_limit, _SHARP_LIMIT), _width(ends))
+            if not finer < 0.8 * step:
                 break
+            lower, upper = self._masses(finer, ends)
             try:
-                following = _view(lower, upper, _Aim.near(upper, epsilon, delta, accuracy), node_limit)
+                following = _view(lower, upper, _Aim.near(upper, view.focus, None, accuracy, steepest), node_limit)
             except WindowError:
                 break
-            if following.gap(delta) > 0.7 * gap:
+            if gap < _HOPELESS and following.gap(reach) > 0.7 * gap:
                 break
             view = following
         return view
@@ -247,18 +332,25 @@ class Problem:
 
 @dataclass(frozen=True)
 class _Aim:
-    """Where a view is to be tight: the tilt and the best one, epsilon and delta there, what may wrap around."""
+    """Where a view is to be tight: the tilt and the best one, epsilon and delta there.
+
+    `tail_mass` may wrap around, `share` of the tilted masses may be cut off.
+    """
 
     theta: float
     best: float
     epsilon: float
     delta: float
     tail_mass: float
+    share: float
 
     @classmethod
-    def near(cls, upper: Weighted, epsilon: float | None, delta: float | None, accuracy: float) -> _Aim:
+    def near(
+        cls, upper: Weighted, epsilon: float | None, delta: float | None, accuracy: float, steepest: float
+    ) -> _Aim:
         """From the masses of a composition, and the epsilon or the delta asked for."""
         best = tilt_for_mean(upper, epsilon) if delta is None else tilt_for_delta(upper, delta)  # type: ignore[arg-type]
+        best = min(best, steepest)
         k, mean, variance = total_cumulant(upper, best)
         if delta is None:
             delta = math.exp(min(max(saddle(k, mean, variance, best), -650.0), 0.0))
@@ -266,7 +358,9 @@ class _Aim:
         theta = calmer_tilt(upper, best)
         # a tilt short of the best leaves the focus in the tail: what wraps around must be rarer by as much
         short = total_cumulant(upper, theta)[0] - theta * focus - (k - best * focus)
-        return cls(theta, best, focus, delta, max(min(accuracy / 1000, 1e-4) * math.exp(-max(short, 0.0)), 1e-15))
+        share = math.exp(-max(short, 0.0))
+        tail_mass = max(min(accuracy * 1e-5, 1e-9) * share, 1e-15)
+        return cls(theta, best, focus, delta, tail_mass, max(min(accuracy, 0.1) * share, 1e-12))
 
 
 def _width(ends: list[tuple[float, float]]) -> float:

@@ -2,6 +2,7 @@
 
 from shapedp.numerics.roots import (
     SearchError,
+    SelfCheckError,
     falling_root,
     first_true,
     first_true_near,
@@ -20,6 +21,7 @@ from shapedp.numerics.tails import (
 
 __all__ = [
     "SearchError",
+    "SelfCheckError",
     "falling_root",
     "first_true",
     "first_true_near",

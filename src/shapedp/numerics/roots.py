@@ -10,6 +10,13 @@ class SearchError(ArithmeticError):
     """No point of the searched range satisfies the condition."""
 
 
+class SelfCheckError(ArithmeticError):
+    """Two bounds contradict each other: a fault of this library. Nothing is certified from either."""
+
+    def __init__(self, finding: str) -> None:
+        super().__init__(f"{finding}. This is a fault of shapedp: no answer is given. Please report these numbers")
+
+
 def _middle(low: float, high: float) -> float:
     if low > 0 and high > 4 * low:
         return math.sqrt(low) * math.sqrt(high)

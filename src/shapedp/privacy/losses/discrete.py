@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from shapedp.numerics.checks import count, positive
+from shapedp.numerics.tailsums import hockey_stick_sums, underflow
 from shapedp.privacy.losses.base import Floats, Loss
 
 _ROUND = 2.0**-50
 _SUB = 4  # sub-nodes per cell: they bound how far u sags below a chord, by convexity alone
 _TINY = 5e-324
+_MOVE = 2.0**-50  # more than a point of a grid and an eps are rounded by
 _SHIFT = 2.0**-40
 NODE_LIMIT = 2**22
 
@@ -42,29 +45,44 @@ class Masses:
         """The points of the grid, before the shift."""
         return self.step * (self.first + np.arange(self.masses.size, dtype=np.float64))
 
+    @cached_property
+    def log_masses(self) -> Floats:
+        """Logarithms of the masses, -inf where there is none."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.masses)
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """The first and the last node that hold any mass."""
+        held = np.flatnonzero(self.masses)
+        return (self.first + int(held[0]), self.first + int(held[-1])) if held.size else (0, 0)
+
+    @property
+    def _exact(self) -> bool:
+        """Whether every point of the grid is a float: short steps times short integers are."""
+        reach = max(abs(self.first), abs(self.first + self.masses.size))
+        return math.frexp(self.step)[0] * 2.0**26 % 1 == 0 and reach < 2**26
+
+    @cached_property
+    def _sums(self) -> tuple[Floats, Floats, float]:
+        return hockey_stick_sums(self.masses, self.step)
+
     def hockey_stick(self, epsilon: Floats, *, upper: bool) -> Floats:
         """E[(1 - e^(eps - L))_+] at each real eps, rounded up or down."""
         epsilon = np.asarray(epsilon, dtype=np.float64) + self.shift
-        points, masses = self.losses, self.masses
+        if self.shift or not self._exact:  # points and eps are rounded: look from a little below or above
+            epsilon = epsilon + (-_MOVE if upper else _MOVE) * (np.abs(epsilon) + self.step)
+        points, (at_node, tail, relative) = self.losses, self._sums
         order = np.searchsorted(points, epsilon, side="right")
-        ends = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
-        slack = (2 * masses.size + 16) * 2.0**-53
-        out = np.empty_like(epsilon)
-        # H at a point, then linear in e^eps down to the point below it: only positive terms are added.
-        with np.errstate(under="ignore", over="ignore", invalid="ignore"):  # entries past the grid are not used
-            tails = np.append(np.cumsum((masses * np.exp(-np.maximum(points, -700.0)))[::-1])[::-1], 0.0)
-            stable = np.exp(np.minimum(points, 700.0))
-            at = np.zeros(masses.size + 1)
-            at[:-1][::-1][1:] = np.cumsum((np.diff(stable) * tails[1:-1])[::-1])
-            near = order < masses.size
-            index = np.minimum(order, masses.size - 1)
-            gap = -np.expm1(epsilon - points[index])
-            moderate = np.abs(points[index]) < 650
-            smooth = at[index] + gap * stable[index] * tails[index]
-            out = np.where(near, np.where(moderate, smooth, gap * ends[index]), 0.0)
+        near = order < points.size
+        index = np.minimum(order, points.size - 1)
+        with np.errstate(under="ignore", over="ignore"):
+            raw = at_node[index] - np.expm1(np.minimum(epsilon - points[index], 0.0)) * tail[index]
+        hidden = underflow(points.size, self.step) + _TINY
         if upper:
-            return np.minimum(out * (1 + slack) + self.infinity + np.where(near, _TINY, 0.0), 1.0)
-        return np.minimum(np.maximum(out * (1 - slack), 0.0) + self.infinity, 1.0)
+            return np.minimum(np.where(near, raw * (1 + relative) + hidden, 0.0) + self.infinity, 1.0)
+        found = np.maximum(raw * (1 - relative) - hidden, 0.0)
+        return np.minimum(np.where(near, found, 0.0) + self.infinity, 1.0)
 
 
 def excess(
@@ -182,20 +200,49 @@ def _point(step: float) -> Masses:
 
 
 def _lower(step: float, first: int, nodes: Floats, sag: Floats, shift: float) -> Masses:
-    """Masses of a polygon below u: every node lowered by the sagitta of both its cells, then made convex."""
-    bent = np.maximum(np.append(sag, 0.0), np.insert(sag, 0, 0.0))
-    lowered = nodes - bent
-    lowered[0] = min(lowered[0], 0.0)
-    zero = -first
-    # Beyond the last node the polygon is 0: of that node only the cell below counts.
+    """Masses of a polygon below u, the better of two: by the sagitta of the cells, or because w is monotone."""
+    found = [
+        _below(step, first, nodes, lowered, shift) for lowered in (_bent(nodes, sag, -first), _moved(nodes, -first))
+    ]
+    at = step * np.array([0.0, 1.0, nodes.size / 64, nodes.size / 8])
+    return max(found, key=lambda masses: float(masses.hockey_stick(at, upper=False).sum()))
+
+
+def _bent(nodes: Floats, sag: Floats, zero: int) -> Floats:
+    """Every node lowered by the sagitta of both its cells; of the last node that counts, only the cell below."""
+    lowered = nodes - np.maximum(np.append(sag, 0.0), np.insert(sag, 0, 0.0))
     negative = np.flatnonzero(lowered[zero:] < 0)
     last = zero + (int(negative[0]) if negative.size else lowered.size - zero - 1)
     if last > zero and nodes[last] < sag[last - 1]:
         last -= 1
+    return _ending(lowered, last)
+
+
+def _moved(nodes: Floats, zero: int) -> Floats:
+    """Every node lowered to the next one away from k = 1: w rises before it and falls behind it.
+
+    On each cell both ends are then at most the least value of w there. Rounding may have hidden the monotony of the
+    nodes: bounds of later nodes hold for earlier ones.
+    """
+    rising, falling = np.maximum.accumulate(nodes[:zero]), np.maximum.accumulate(nodes[zero + 1 :][::-1])[::-1]
+    middle = min(rising[-1], falling[0])
+    lowered = np.concatenate([[0.0], rising[:-1], [middle], falling[1:], [0.0]])
+    return _ending(lowered, lowered.size - 1)
+
+
+def _ending(lowered: Floats, last: int) -> Floats:
+    """The nodes up to one at which the polygon ends in 0."""
+    kept = lowered[: last + 1].copy()
+    kept[0] = min(kept[0], 0.0)
+    kept[-1] = 0.0
+    return kept
+
+
+def _below(step: float, first: int, nodes: Floats, lowered: Floats, shift: float) -> Masses:
+    """Masses of the greatest convex polygon below lowered nodes, 0 from the last of them on; checked."""
+    zero, last = -first, lowered.size - 1
     if last <= zero:
         return _point(step)
-    lowered = lowered[: last + 1]
-    lowered[-1] = 0.0
     original = np.arange(first, first + last + 1)
     for margin in (2.0**-40, 2.0**-30, 2.0**-20):
         start = lowered - margin * np.abs(nodes[: last + 1])

@@ -1,0 +1,104 @@
+"""Cheap lower bounds on the delta of a composition: every upper bound is checked against them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from scipy.special import betainc
+
+from shapedp.numerics import SelfCheckError
+from shapedp.privacy.losses.base import Floats, Loss
+
+_LEVELS = np.concatenate([[0.0], np.geomspace(1e-8, 700.0, 79)])
+_NEAR_TOP = 1 - 2.0 ** -np.arange(1.0, 31.0)
+_PRICES = np.geomspace(1e-7, 1e7, 57)
+_DEVIATIONS = np.linspace(-6.0, 12.0, 19)
+_FUNCTION = 1e-9  # more than betainc errs by, relative to it (docs/special-functions.md)
+_MARGIN = 1e-9
+
+
+class Floor:
+    """Tests that tell the two neighbours apart, with their exact power, for parts (loss, count) in one direction.
+
+    Guarantee: for any test, delta(eps) >= P(test) - e^eps Q(test). Three kinds are used: a test of one part alone;
+    "every part's loss exceeds its level t", which has P >= prod p^n with p = delta(t) of the part, and then
+    Q <= e^(-sum n t) P; and "the loss of at least k of n equal parts exceeds t", a pair of binomial laws.
+    """
+
+    def __init__(self, parts: tuple[tuple[Loss, int], ...], reverse: bool) -> None:
+        self._parts = parts
+        self._reverse = reverse
+
+    def _profile(self, loss: Loss, epsilon: Floats) -> tuple[Floats, Floats]:
+        return loss.profile(epsilon, reverse=self._reverse)
+
+    @cached_property
+    def _levels(self) -> list[tuple[Floats, Floats, Floats]]:
+        """Of each part: levels, and bounds on delta there."""
+        rows = []
+        for loss, _ in self._parts:
+            top = getattr(loss, "pure", None) or getattr(loss, "pure_epsilon", None)
+            levels = np.union1d(_LEVELS, _NEAR_TOP * top) if top and np.isfinite(top) else _LEVELS
+            rows.append((levels, *self._profile(loss, levels)))
+        return rows
+
+    @cached_property
+    def _all_above(self) -> tuple[Floats, Floats]:
+        """log prod p^n and sum n t of "every loss exceeds its level", one pair for each price of probability."""
+        logs, sums = np.zeros(_PRICES.size), np.zeros(_PRICES.size)
+        for (levels, lower, _), (_, n) in zip(self._levels, self._parts, strict=True):
+            with np.errstate(divide="ignore"):
+                log = np.log(lower)
+            best = np.argmax(log + _PRICES[:, None] * levels, axis=1)
+            logs += n * log[best]
+            sums += n * levels[best]
+        return logs * (1 + 2.0**-40), sums * (1 - 2.0**-40)
+
+    @cached_property
+    def _counts(self) -> tuple[Floats, Floats]:
+        """P and Q of "at least k of n losses exceed t", for some t and k of every repeated part."""
+        found = [self._binomial(*row, n) for row, (_, n) in zip(self._levels, self._parts, strict=True) if n > 1]
+        if not found:
+            return np.zeros(1), np.zeros(1)
+        p, q = (np.concatenate([pair[side] for pair in found]) for side in (0, 1))
+        return p, q
+
+    @staticmethod
+    def _binomial(levels: Floats, lower: Floats, upper: Floats, n: int) -> tuple[Floats, Floats]:
+        """From chords of the convex k -> delta(log k): its slope at e^t is -Q(L > t), and P(L > t) = delta + e^t Q."""
+        gap = np.diff(levels)
+        after = np.append(np.maximum((lower[:-1] - upper[1:]) / np.expm1(gap), 0.0), 0.0)  # e^t Q(L > t), from below
+        before = np.insert((upper[:-1] - lower[1:]) / -np.expm1(-gap), 0, 1.0)  # and from above
+        p = np.clip((lower + after) * (1 - _MARGIN), 0.0, 1.0)[:, None]
+        with np.errstate(under="ignore"):
+            q = np.clip(np.minimum(before, 1.0) * np.exp(-levels) * (1 + _MARGIN), 0.0, 1.0)[:, None]
+            k = np.clip(np.ceil(n * p + _DEVIATIONS * np.sqrt(n * p * (1 - p))), 1, n)
+            tests = betainc(k, n - k + 1, p) * (1 - _FUNCTION), betainc(k, n - k + 1, q) * (1 + _FUNCTION)
+        return tests[0].ravel(), tests[1].ravel()
+
+    def at(self, epsilon: Floats) -> Floats:
+        """The best of the bounds at each eps."""
+        found = np.zeros(epsilon.shape)
+        for loss, _ in self._parts:
+            found = np.maximum(found, self._profile(loss, epsilon)[0])
+        logs, sums = self._all_above
+        p, q = self._counts
+        flat = found.reshape(-1)
+        with np.errstate(under="ignore", over="ignore", divide="ignore", invalid="ignore"):
+            for i, one in enumerate(epsilon.reshape(-1)):
+                together = np.exp(logs) * -np.expm1(np.minimum(one - sums, 0.0))
+                counted = p - q * np.exp(one) if one < 700 else np.zeros(1)
+                flat[i] = max(flat[i], float(np.nanmax(together)), float(np.nanmax(counted)))
+        return flat.reshape(epsilon.shape) * (1 - _MARGIN)
+
+    def checked(self, epsilon: Floats, upper: Floats) -> Floats:
+        """`at`, after making sure that no upper bound lies below it."""
+        floor = self.at(epsilon)
+        if (floor > upper).any():
+            i = int(np.flatnonzero(floor.reshape(-1) > upper.reshape(-1))[0])
+            raise SelfCheckError(
+                f"an upper bound on delta, {upper.reshape(-1)[i]!r}, lies below {floor.reshape(-1)[i]!r}, which a "
+                f"simple test reaches, at epsilon {epsilon.reshape(-1)[i]!r}"
+            )
+        return floor
