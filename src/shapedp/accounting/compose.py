@@ -25,6 +25,7 @@ from shapedp.sensitivity import ADJACENCIES
 
 _QUICK = 0.02
 _MOST_VIEWS = 30
+_NEAR_PURE = 1 - 2.0**-26  # where delta is met this near to the sum of pure epsilons, that sum is the answer
 _UP = 1 + 2.0**-46
 
 
@@ -161,10 +162,13 @@ class ComposedLoss(Loss):
         A rough view near the target says where to begin; then the root of each view leads to the next one, always
         inside what is still open.
         """
+        top = math.inf if self.certain else self._pure
+        if math.isfinite(top) and self._floor(reverse).at(np.array([top * _NEAR_PURE]))[0] > target:
+            return Bracket(top * _NEAR_PURE, top)
         rough = self._rough(target, reverse)
         if accuracy >= _QUICK:
             return rough
-        failing, meeting = 0.0, math.inf if self.certain else self._pure
+        failing, meeting = 0.0, top
         at = min(rough.upper if math.isfinite(rough.upper) else rough.lower, meeting)
         for turn in range(_MOST_VIEWS):
             place = self._place(at, reverse)

@@ -12,7 +12,7 @@ from shapedp.privacy.losses.base import Floats, Loss
 
 _LEVELS = np.concatenate([[0.0], np.geomspace(1e-8, 700.0, 79)])
 _NEAR_TOP = 1 - 2.0 ** -np.arange(1.0, 31.0)
-_PRICES = np.geomspace(1e-7, 1e7, 57)
+_PRICES = np.geomspace(1e-9, 1e14, 93)
 _DEVIATIONS = np.linspace(-6.0, 12.0, 19)
 _FUNCTION = 1e-9  # more than betainc errs by, relative to it (docs/special-functions.md)
 _MARGIN = 1e-9
@@ -22,8 +22,8 @@ class Floor:
     """Tests that tell the two neighbours apart, with their exact power, for parts (loss, count) in one direction.
 
     Guarantee: for any test, delta(eps) >= P(test) - e^eps Q(test). Three kinds are used: a test of one part alone;
-    "every part's loss exceeds its level t", which has P >= prod p^n with p = delta(t) of the part, and then
-    Q <= e^(-sum n t) P; and "the loss of at least k of n equal parts exceeds t", a pair of binomial laws.
+    "every part's loss exceeds its level t", with P = prod P(L > t)^n and Q <= e^(-sum n t) P; and "the loss of at
+    least k of n equal parts exceeds t", a pair of binomial laws.
     """
 
     def __init__(self, parts: tuple[tuple[Loss, int], ...], reverse: bool) -> None:
@@ -34,22 +34,33 @@ class Floor:
         return loss.profile(epsilon, reverse=self._reverse)
 
     @cached_property
-    def _levels(self) -> list[tuple[Floats, Floats, Floats]]:
-        """Of each part: levels, and bounds on delta there."""
+    def _events(self) -> list[tuple[Floats, Floats, Floats]]:
+        """Of each part: levels t, P(L > t) from below and Q(L > t) from above.
+
+        delta is convex in k = e^t, its slope is -Q(L > t), and P(L > t) = delta + e^t Q(L > t): chords bound them.
+        """
         rows = []
         for loss, _ in self._parts:
             top = getattr(loss, "pure", None) or getattr(loss, "pure_epsilon", None)
             levels = np.union1d(_LEVELS, _NEAR_TOP * top) if top and np.isfinite(top) else _LEVELS
-            rows.append((levels, *self._profile(loss, levels)))
+            lower, upper = self._profile(loss, levels)
+            gap = np.diff(levels)
+            after = np.append(
+                np.maximum((lower[:-1] - upper[1:]) / np.expm1(gap), 0.0), 0.0
+            )  # e^t Q(L > t), from below
+            before = np.insert((upper[:-1] - lower[1:]) / -np.expm1(-gap), 0, 1.0)  # and from above
+            with np.errstate(under="ignore"):
+                q = np.clip(np.minimum(before, 1.0) * np.exp(-levels) * (1 + _MARGIN), 0.0, 1.0)
+            rows.append((levels, np.clip((lower + after) * (1 - _MARGIN), 0.0, 1.0), q))
         return rows
 
     @cached_property
     def _all_above(self) -> tuple[Floats, Floats]:
         """log prod p^n and sum n t of "every loss exceeds its level", one pair for each price of probability."""
         logs, sums = np.zeros(_PRICES.size), np.zeros(_PRICES.size)
-        for (levels, lower, _), (_, n) in zip(self._levels, self._parts, strict=True):
+        for (levels, p, _), (_, n) in zip(self._events, self._parts, strict=True):
             with np.errstate(divide="ignore"):
-                log = np.log(lower)
+                log = np.log(p)
             best = np.argmax(log + _PRICES[:, None] * levels, axis=1)
             logs += n * log[best]
             sums += n * levels[best]
@@ -58,24 +69,19 @@ class Floor:
     @cached_property
     def _counts(self) -> tuple[Floats, Floats]:
         """P and Q of "at least k of n losses exceed t", for some t and k of every repeated part."""
-        found = [self._binomial(*row, n) for row, (_, n) in zip(self._levels, self._parts, strict=True) if n > 1]
+        found = [self._binomial(p, q, n) for (_, p, q), (_, n) in zip(self._events, self._parts, strict=True) if n > 1]
         if not found:
             return np.zeros(1), np.zeros(1)
         p, q = (np.concatenate([pair[side] for pair in found]) for side in (0, 1))
         return p, q
 
     @staticmethod
-    def _binomial(levels: Floats, lower: Floats, upper: Floats, n: int) -> tuple[Floats, Floats]:
-        """From chords of the convex k -> delta(log k): its slope at e^t is -Q(L > t), and P(L > t) = delta + e^t Q."""
-        gap = np.diff(levels)
-        after = np.append(np.maximum((lower[:-1] - upper[1:]) / np.expm1(gap), 0.0), 0.0)  # e^t Q(L > t), from below
-        before = np.insert((upper[:-1] - lower[1:]) / -np.expm1(-gap), 0, 1.0)  # and from above
-        p = np.clip((lower + after) * (1 - _MARGIN), 0.0, 1.0)[:, None]
+    def _binomial(p: Floats, q: Floats, n: int) -> tuple[Floats, Floats]:
+        p, q = p[:, None], q[:, None]
+        k = np.clip(np.ceil(n * p + _DEVIATIONS * np.sqrt(n * p * (1 - p))), 1, n)
         with np.errstate(under="ignore"):
-            q = np.clip(np.minimum(before, 1.0) * np.exp(-levels) * (1 + _MARGIN), 0.0, 1.0)[:, None]
-            k = np.clip(np.ceil(n * p + _DEVIATIONS * np.sqrt(n * p * (1 - p))), 1, n)
             tests = betainc(k, n - k + 1, p) * (1 - _FUNCTION), betainc(k, n - k + 1, q) * (1 + _FUNCTION)
-        return tests[0].ravel(), tests[1].ravel()
+        return np.asarray(tests[0].ravel(), dtype=np.float64), np.asarray(tests[1].ravel(), dtype=np.float64)
 
     def at(self, epsilon: Floats) -> Floats:
         """The best of the bounds at each eps."""

@@ -59,7 +59,7 @@ class View:
     def gap(self, reach: float) -> float:
         """How far the bounds are apart, relative to the upper one, up to `reach` from the focus."""
         lower, upper = self.bounds(np.array([max(self.focus - reach, 0.0), self.focus, self.focus + reach]))
-        return float(np.max(np.where(upper > _FADED, (upper - lower) / upper, 0.0)))
+        return float(np.max(np.where(upper > max(_FADED, 1e-3 * upper[1]), (upper - lower) / upper, 0.0)))
 
     def bounds(self, epsilon: Floats) -> tuple[Floats, Floats]:
         """Lower and upper bounds on delta."""
