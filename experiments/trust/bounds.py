@@ -115,7 +115,9 @@ class _Coarse:
         highs = [(self.cgf(t + s) - base + _GONE) / s for s in orders]
         lows = [(base - self.cgf(t - s) - _GONE) / s for s in orders]
         i, j = int(np.argmin(highs)), int(np.argmax(lows))
-        return lows[j], min(highs[i], pure), orders[i], orders[j]
+        low, high = lows[j], min(highs[i], pure)
+        room = 0.03 * (high - low)  # the coarse laws are a little off
+        return low - room, high + room, orders[i], orders[j]
 
 
 def points(law: Law, cut: float = math.inf) -> tuple[Floats, Floats]:

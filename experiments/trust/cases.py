@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from bounds import Both, Composition
 from kinds import CHEAP, KINDS, Generator, Item, mixing, radial
+from laws import Law
 
 import shapedp as sdp
 from shapedp.accounting import compose
@@ -57,6 +58,10 @@ class Fault:
     question: str
     answer: str
     bound: float
+    epsilon: float = math.nan  # where the bound on delta was taken, and the number that it contradicts
+    claim: float = math.nan
+    below: bool = True  # whether the claim lies below the truth
+    back: bool | None = None  # the direction, None for the larger of both
 
     def __str__(self) -> str:
         return f"{self.sort}: {self.question} = {self.answer}, bound {self.bound!r}"
@@ -90,13 +95,30 @@ class Case:
     def build(self) -> Any:
         return compose([(item.build(), n) for item, n in self.items], accuracy=self.accuracy)
 
+    def parts(self, upper: bool, back: bool) -> list[tuple[Law, int]]:
+        return [(law, n) for item, n in self.items for law in item.laws(upper, back)]
+
     def side(self, upper: bool, back: bool) -> Composition:
         """The bound that upper (lower) ends of one direction are held against."""
         back = back and self.lopsided
         if (upper, back) not in self._sides:
-            parts = [(law, n) for item, n in self.items for law in item.laws(upper, back)]
-            self._sides[upper, back] = Composition(parts, self.nodes)
+            self._sides[upper, back] = Composition(self.parts(upper, back), self.nodes)
         return self._sides[upper, back]
+
+    def proved(self, fault: Fault) -> bool:
+        """Whether ball arithmetic confirms a fault; False also where its lattice is too coarse to tell."""
+        import settle
+
+        if math.isnan(fault.claim):
+            return True  # two answers contradict each other: no bound was needed
+        sides = {False, self.lopsided} if fault.back is None else {fault.back and self.lopsided}
+        for back in sides:
+            found = settle.delta(self.parts(fault.below, back), fault.epsilon, up=not fault.below)
+            if fault.below and found > fault.claim:
+                return True
+            if not fault.below and not found < fault.claim:
+                return False
+        return not fault.below
 
     def least(self, epsilon: float) -> float:
         """What every upper end of delta must reach."""
@@ -111,7 +133,7 @@ def _items(rng: Generator, cheap: bool) -> list[tuple[Item, int]]:
     extreme = rng.random() < 0.25
     pool = CHEAP if cheap and rng.random() < 0.85 else KINDS
     different = int(rng.choice([1, 2, 3, 4], p=[0.4, 0.3, 0.2, 0.1]))
-    total = int(10 ** rng.uniform(math.log10(2), 2 if cheap else 4))
+    total = int(rng.integers(2, 9)) if rng.random() < 0.4 else int(10 ** rng.uniform(math.log10(2), 2 if cheap else 4))
     chosen: list[Item] = []
     while len(chosen) < different:
         make = pool[int(rng.integers(len(pool)))]
@@ -172,27 +194,29 @@ def judge(case: Case, question: Question, answer: tuple[float, float] | str) -> 
     e, d = question.epsilon, question.delta
     if isinstance(answer, str):
         if answer == "certified" and not case.least(e) <= d:
-            yield Fault("false certificate", str(question), answer, case.least(e))
+            yield Fault("false certificate", str(question), answer, case.least(e), e, d)
         if answer == "refuted" and not case.most(e) >= d:
-            yield Fault("false refutation", str(question), answer, case.most(e))
+            yield Fault("false refutation", str(question), answer, case.most(e), e, d, False)
         return
     lower, upper = answer
     if not 0 <= lower <= upper:
         yield Fault("not a bracket", str(question), repr(answer), math.nan)
     elif question.what == "epsilon":
-        if upper < math.inf and not case.least(upper * (1 + _ROUND)) <= d:
-            yield Fault("epsilon too small", str(question), repr(answer), case.least(upper * (1 + _ROUND)))
-        if lower > 0 and not case.most(lower * (1 - _ROUND)) >= d:
-            yield Fault("epsilon lower end too large", str(question), repr(answer), case.most(lower * (1 - _ROUND)))
+        high, low = upper * (1 + _ROUND), lower * (1 - _ROUND)
+        if upper < math.inf and not case.least(high) <= d:
+            yield Fault("epsilon too small", str(question), repr(answer), case.least(high), high, d)
+        if lower > 0 and not case.most(low) >= d:
+            yield Fault("epsilon lower end too large", str(question), repr(answer), case.most(low), low, d, False)
     else:
         one_side = question.what == "profile"
         least = case.side(True, question.back).lower(e) if one_side else case.least(e) if upper < 1 else 0.0
+        side = question.back if one_side else None
         if upper < least:
-            yield Fault("delta too small", str(question), repr(answer), least)
+            yield Fault("delta too small", str(question), repr(answer), least, e, upper, True, side)
         if lower > 0:
             most = case.side(False, question.back).upper(e) if one_side else case.most(e)
             if lower > most:
-                yield Fault("delta lower end too large", str(question), repr(answer), most)
+                yield Fault("delta lower end too large", str(question), repr(answer), most, e, lower, False, side)
 
 
 Answers = list[tuple[Question, tuple[float, float] | str, str]]
@@ -229,6 +253,7 @@ class Outcome:
     case: Case
     faults: list[Fault] = field(default_factory=list)
     raised: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
     library: float = 0.0
     checks: float = 0.0
 

@@ -1,6 +1,6 @@
 """A scan of random compositions of every loss with every other, against bounds computed without the library.
 
-    python experiments/trust/compositions.py --from 0 --to 1000 [--state FILE] [--quick] [--cheap]
+    python experiments/trust/compositions.py --from 0 --to 1000 [--state FILE] [--quick] [--cheap | --ways] [--settle]
     python experiments/trust/compositions.py --sum FILE FILE ...
 
 Cases are made from their number alone, so a scan resumes from its state file and parts add up. Expected: no fault.
@@ -25,6 +25,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import cases
+import ways
 
 _SHOWN = 40
 
@@ -66,6 +67,8 @@ class State:
             "raised": {},
             "seconds": {},
             "checks": 0.0,
+            "refused": {},
+            "settled": [0, 0],
             "examples": [],
         }
 
@@ -80,7 +83,7 @@ class State:
         beside.write_text(json.dumps(self.data, indent=1))
         os.replace(beside, file)
 
-    def add(self, outcome: cases.Outcome) -> None:
+    def add(self, outcome: cases.Outcome, settle: int = 0) -> None:
         data, case = self.data, outcome.case
         data["next"], data["cases"] = case.number + 1, data["cases"] + 1
         data["questions"] += len(case.questions)
@@ -92,7 +95,11 @@ class State:
         if outcome.faults:
             data["kinds"][case.kinds] = data["kinds"].get(case.kinds, 0) + 1
             shown = [str(fault) for fault in outcome.faults[:3]]
+            if data["settled"][1] < settle:
+                data["settled"] = [data["settled"][0] + _proved(case, outcome.faults[0]), data["settled"][1] + 1]
             data["examples"].append({"case": case.number, "what": case.text, "faults": shown})
+        for text in outcome.refused:
+            data["refused"][text] = data["refused"].get(text, 0) + 1
         for text in outcome.raised:
             name = text.split(": ", 1)[1][:90]
             kept = data["raised"].setdefault(name, [])
@@ -102,7 +109,8 @@ class State:
         mine, theirs = self.data, other.data
         for name in ("cases", "questions", "checks"):
             mine[name] += theirs[name]
-        for name in ("faults", "kinds"):
+        mine["settled"] = [a + b for a, b in zip(mine["settled"], theirs["settled"], strict=True)]
+        for name in ("faults", "kinds", "refused"):
             mine[name] = dict(Counter(mine[name]) + Counter(theirs[name]))
         for name in ("raised", "seconds"):
             for key, values in theirs[name].items():
@@ -116,6 +124,7 @@ class State:
             f"cases {data['cases']}, questions {data['questions']}, false cases {wrong}",
             f"own work per case {1e3 * data['checks'] / max(data['cases'], 1):.1f} ms",
             "faults by sort: " + (", ".join(f"{k} {v}" for k, v in sorted(data["faults"].items())) or "none"),
+            f"settled in ball arithmetic: {data['settled'][1]}, confirmed {data['settled'][0]}",
             "seconds per case of the library, by kind (median, 95%, largest):",
         ]
         for kind, seconds in sorted(data["seconds"].items()):
@@ -125,6 +134,8 @@ class State:
             if data[name]:
                 lines.append(title + ":")
                 lines += [f"  {v:6d}  {k}" for k, v in sorted(data[name].items(), key=lambda kv: -kv[1])]
+        if data["refused"]:
+            lines.append("ways that refused: " + ", ".join(f"{k} {v}" for k, v in sorted(data["refused"].items())))
         if data["raised"]:
             lines.append("raised (not counted as faults):")
             lines += [f"  {len(v):6d}  {k}  e.g. case {v[0]}" for k, v in data["raised"].items()]
@@ -134,11 +145,23 @@ class State:
         return "\n".join(lines)
 
 
-def scan(state: State, *, cheap: bool, seconds: int, file: Path | None, every: float) -> None:
+def _proved(case: cases.Case, fault: cases.Fault) -> int:
+    """1 if ball arithmetic confirms the fault; 0 if it does not, or cannot tell."""
+    try:
+        return int(case.proved(fault))
+    except TypeError:
+        return 0
+
+
+def scan(state: State, options: argparse.Namespace, every: float = 15.0) -> None:
     """Runs what is left of the state's cases."""
-    ask, last = limited(seconds), time.monotonic()
+    ask, last, file = limited(options.seconds), time.monotonic(), options.state
     for number in range(state.data["next"], state.data["to"]):
-        state.add(cases.run(cases.make(number, cheap=cheap), ask))
+        if options.ways:
+            outcome = ways.run(ways.make(number), ask)
+        else:
+            outcome = cases.run(cases.make(number, cheap=options.cheap), ask)
+        state.add(outcome, options.settle)
         if time.monotonic() - last > every:
             last = time.monotonic()
             done = number + 1 - state.data["from"]
@@ -156,6 +179,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--state", type=Path, help="keep counts here, and resume from them")
     parser.add_argument("--quick", action="store_true", help="300 cases from --from on")
     parser.add_argument("--cheap", action="store_true", help="the quick kinds more often, at most 100 terms (as in CI)")
+    parser.add_argument("--ways", action="store_true", help="every public way to ask, in random order")
+    parser.add_argument("--settle", type=int, default=20, help="how many faults to confirm in ball arithmetic")
     parser.add_argument("--seconds", type=int, default=60, help="the most one question may take")
     parser.add_argument("--case", type=int, help="one case, in full")
     parser.add_argument("--sum", type=Path, nargs="+", help="add up state files")
@@ -172,7 +197,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.state is not None and options.state.exists():
             state = State.load(options.state)
             state.data["to"] = max(last, state.data["next"])
-        scan(state, cheap=options.cheap, seconds=options.seconds, file=options.state, every=15.0)
+        scan(state, options)
     print(state.summary())
     return 1 if state.data["examples"] else 0
 
