@@ -293,10 +293,17 @@ def event(rng: Generator, extreme: bool) -> Item:
     return Item("event", f"from_event({made!r})", lambda: from_event(made), laws, best, back, relation=relation)
 
 
-@lru_cache(maxsize=256)
-def _opendp(which: str, size: float) -> Any:
+@lru_cache(maxsize=1)
+def prelude() -> Any:
+    """OpenDP, imported where no question is being timed."""
     import opendp.prelude as dp
 
+    return dp
+
+
+@lru_cache(maxsize=256)
+def _opendp(which: str, size: float) -> Any:
+    dp = prelude()
     dp.enable_features("contrib")
     if which == "response":
         return from_opendp(dp.m.make_randomized_response_bool(prob=size), 1)
@@ -307,6 +314,7 @@ def _opendp(which: str, size: float) -> Any:
 
 def opendp(rng: Generator, extreme: bool) -> Item:
     which = str(rng.choice(["laplace", "gaussian", "response"]))
+    prelude()
     size = float(np.round(rng.uniform(0.55, 0.95), 2)) if which == "response" else float(np.round(scale(rng, -1, 1), 1))
     text = f"from_opendp({which}, {size!r})"
     laws: dict[str, Callable[[], Law]] = {

@@ -1,4 +1,7 @@
-"""Disagreements settled in ball arithmetic: the same rounding to a lattice, every number an Arb ball.
+"""Disagreements settled in ball arithmetic: losses on a lattice, every number an Arb ball.
+
+Lower bounds round losses down. Upper bounds move the mass of a cell to its two ends so that P and Q keep their masses
+("connect the dots", Doroshenko et al. 2022): the profile then lies on chords above the true, convex one.
 
 `delta` returns a ball whose lower end is a proved lower bound on delta(epsilon) (up=False), or whose upper end is a
 proved upper bound (up=True), of the laws in `laws.py`. Slow; for the few answers that contradict a float bound.
@@ -85,17 +88,20 @@ def _(law: Moved, x: arb) -> tuple[arb, arb]:
     return (1 - arb(law.lost)) * p, (1 - arb(law.lost)) * q * (-arb(law.shift)).exp()
 
 
-def delta(parts: Parts, epsilon: float, *, up: bool, nodes: int = 3000) -> arb:
-    """A proved bound on delta(epsilon) of one direction."""
+def delta(parts: Parts, epsilon: float, *, up: bool, nodes: int = 3000, cut: float = math.inf) -> arb:
+    """A proved bound on delta(epsilon) of one direction. Losses above the cut are infinite (up) or moved down to it."""
     kept, ctx.prec = ctx.prec, BITS
     try:
-        return _delta(merged(parts), epsilon, up, nodes)
+        return _delta(merged(parts), epsilon, up, nodes, cut)
     finally:
         ctx.prec = kept
 
 
-def _delta(parts: Parts, epsilon: float, up: bool, nodes: int) -> arb:
-    width = math.fsum(n * (law.span()[1] - law.span()[0]) for law, n in parts)
+def _delta(parts: Parts, epsilon: float, up: bool, nodes: int, cut: float) -> arb:
+    if len(parts) == 1 and parts[0][1] == 1:
+        p, q = tail(parts[0][0], arb(epsilon))
+        return p - arb(epsilon).exp() * q + arb(parts[0][0].infinity)
+    width = math.fsum(n * (min(law.span()[1], cut) - law.span()[0]) for law, n in parts)
     tops = [law.top for law, _ in parts if law.top_mass]
     step = width / nodes
     if tops and max(tops) > step:
@@ -103,7 +109,7 @@ def _delta(parts: Parts, epsilon: float, up: bool, nodes: int) -> arb:
     whole, first, lost, kept = arb_poly([arb(1)]), 0, arb(0), arb(1)
     slip = step * 1e-9
     for law, n in parts:
-        start, masses, beyond = _masses(law, arb(step), arb(slip), up)
+        start, masses, beyond = _masses(law, arb(step), arb(slip), up, cut)
         whole, first = whole * arb_poly(masses) ** n, first + n * start
         lost, kept = lost + n * beyond, kept * (1 - arb(law.infinity)) ** n
     count = sum(n for _, n in parts)
@@ -115,12 +121,19 @@ def _delta(parts: Parts, epsilon: float, up: bool, nodes: int) -> arb:
     return 1 - kept + total + (lost if up else 0)
 
 
-def _masses(law: Law, step: arb, slip: arb, up: bool) -> tuple[int, list[arb], arb]:
+def _masses(law: Law, step: arb, slip: arb, up: bool, cut: float) -> tuple[int, list[arb], arb]:
     low, high = law.span()
-    width = float(step.mid())
+    width, high = float(step.mid()), min(high, cut)
     start, last = math.floor(low / width) - 1, math.ceil(high / width) + 1
-    tails = [tail(law, step * i + (slip if up else -slip))[0] for i in range(start, last + 1)]
-    drops = [a - b for a, b in zip(tails[:-1], tails[1:], strict=True)]
-    if up:
-        return start, [1 - arb(law.infinity) - tails[0], *drops], tails[-1]
-    return start, drops, arb(0)
+    places = [step * i + (slip if up else -slip) for i in range(start, last + 1)]
+    tails = [tail(law, place) for place in places]
+    drops = [a[0] - b[0] for a, b in zip(tails[:-1], tails[1:], strict=True)]
+    if not up:
+        return start, [*drops, tails[-1][0]], arb(0)
+    masses = [1 - arb(law.infinity) - tails[0][0], *(arb(0) for _ in drops)]
+    shrink = 1 - (-step).exp()
+    for i, mass in enumerate(drops):
+        right = (mass - (tails[i][1] - tails[i + 1][1]) * places[i].exp()) / shrink
+        right = right.min(mass).max(arb(0))
+        masses[i], masses[i + 1] = masses[i] + mass - right, masses[i + 1] + right
+    return start, masses, tails[-1][0]

@@ -20,7 +20,7 @@ from typing import Any
 import cases
 import numpy as np
 from cases import Case, Outcome, Question
-from kinds import Generator, Item, bare, calibrated, gaussian, scale
+from kinds import Generator, Item, bare, calibrated, gaussian, prelude, scale
 from laws import Normal, Sampled
 
 import shapedp as sdp
@@ -144,10 +144,11 @@ def through_distributions(asked: Asked) -> Iterator[Answer]:
 
 def through_opendp(asked: Asked) -> Iterator[Answer]:
     """One mechanism, once: the privacy map of its measurement."""
-    import opendp.prelude as dp
-
+    dp = prelude()
     dp.enable_features("contrib", "honest-but-curious")
     (step,) = asked.steps
+    if step.count != 1 or step.sampling_rate != 1 or not hasattr(step.subject, "sensitivity"):
+        raise TypeError("a measurement is one mechanism, once")
     epsilon, delta = to_opendp(step.subject, delta=asked.delta).map(1.0)
     yield asked.accepted(float(epsilon), float(delta))
 
@@ -208,6 +209,7 @@ def _sampled(rng: Generator, item: Item) -> tuple[Item, float]:
 def make(number: int) -> Asked:
     """The case of a number: mechanisms and losses that a plan can hold."""
     rng = np.random.default_rng([cases.SEED, number, 2])
+    prelude()
     pool = (calibrated, calibrated, noisy, gaussian, bare)
     items, steps = [], []
     for _ in range(int(rng.choice([1, 2, 3], p=[0.5, 0.3, 0.2]))):
@@ -226,7 +228,7 @@ def run(asked: Asked, timed: Callable[[Callable[[], Any]], Any] = lambda ask: as
     outcome, answers = Outcome(asked.case), cases.Answers()
     order = [str(name) for name in rng.permutation(list(WAYS))]
     for name in [*order, order[0]]:
-        begun = time.perf_counter()
+        begun = time.process_time()
         try:
             found = timed(lambda n=name: list(WAYS[n](asked)))
         except _REFUSED as refused:
@@ -235,14 +237,14 @@ def run(asked: Asked, timed: Callable[[Callable[[], Any]], Any] = lambda ask: as
         except Exception as error:
             outcome.raised.append(f"{name}: {type(error).__name__}: {error}"[:200])
             continue
-        outcome.library += time.perf_counter() - begun
+        outcome.library += time.process_time() - begun
         answers += [(question, answer, f"through {name}") for question, answer in found]
-    begun = time.perf_counter()
+    begun = time.process_time()
     for question, answer, who in answers:
         for fault in cases.judge(asked.case, question, answer):
             fault.question = f"{who}: {fault.question}"
             outcome.faults.append(fault)
     outcome.faults += cases.contradictions(answers)
-    outcome.checks = time.perf_counter() - begun
+    outcome.checks = time.process_time() - begun
     asked.case.questions = [question for question, _, _ in answers]
     return outcome
