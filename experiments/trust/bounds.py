@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 import mpmath as mp
 import numpy as np
-from laws import DEEP, Atoms, Floats, Law, Normal
 from scipy import special
+
+from laws import DEEP, Atoms, Floats, Law, Normal
 
 Parts = Sequence[tuple[Law, int]]
 MARGIN = 1e-6  # relative: what rounding in this file may cost
@@ -256,11 +257,12 @@ class Composition:
         found = self._one(epsilon, t, size, (low, high, s_up, s_down), cuts, up=up)
         if not up:
             return found
-        lost = math.fsum(
+        lost = [
             n * float(law.tail(np.array([min(law.span()[1], cut)]))[0])
             for (law, n), cut in zip(self.parts, cuts, strict=True)
-        )
-        return min(found + lost, 1.0)
+            if cut < math.inf or math.isinf(law.top)  # a law that ends has no mass beyond its end
+        ]
+        return min(found + math.fsum(lost), 1.0)
 
     def _step_to(self, step: float) -> float:
         """A step that divides the top of the part with most atoms."""

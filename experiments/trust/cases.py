@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from bounds import Both, Composition
+from bounds import Composition
 from kinds import CHEAP, KINDS, Generator, Item, mixing, radial
-from laws import Law
 
 import shapedp as sdp
+from laws import Law
 from shapedp.accounting import compose
 
 SEED = 20261115

@@ -129,7 +129,9 @@ class State:
         ]
         for kind, seconds in sorted(data["seconds"].items()):
             late = sorted(seconds)[int(0.95 * (len(seconds) - 1))]
-            lines.append(f"  {kind:22s}{statistics.median(seconds):9.3f}{late:9.3f}{max(seconds):9.3f}  n {len(seconds)}")
+            lines.append(
+                f"  {kind:22s}{statistics.median(seconds):9.3f}{late:9.3f}{max(seconds):9.3f}  n {len(seconds)}"
+            )
         for name, title in (("kinds", "false cases by kinds"),):
             if data[name]:
                 lines.append(title + ":")
@@ -165,7 +167,10 @@ def scan(state: State, options: argparse.Namespace, every: float = 15.0) -> None
         if time.monotonic() - last > every:
             last = time.monotonic()
             done = number + 1 - state.data["from"]
-            print(f"... {done} of {state.data['to'] - state.data['from']}, false {len(state.data['examples'])}", flush=True)
+            print(
+                f"... {done} of {state.data['to'] - state.data['from']}, false {len(state.data['examples'])}",
+                flush=True,
+            )
             if file is not None:
                 state.save(file)
     if file is not None:

@@ -25,8 +25,8 @@ from flint import acb, arb
 sys.path.insert(0, str(Path(__file__).parent))
 
 import settle
-from laws import Laplacian, Law, Normal, Sampled, many_answers, response
 
+from laws import Laplacian, Law, Normal, Sampled, many_answers, response
 from shapedp.accounting import BareLoss, compose, from_event, trade_off
 from shapedp.noise import DiscreteLaplace
 from shapedp.privacy import Loss, loss_of
@@ -38,7 +38,7 @@ _DIGITS = 1e-7  # what a mass may be off as printed and tested (7 places)
 
 @dataclass
 class Row:
-    """One comparison: the golden, our bracket, whether they agree, and whether the golden itself is beside the truth."""
+    """One comparison: the golden, our bracket, whether they agree, whether the golden itself is beside the truth."""
 
     test: str
     what: str
@@ -133,7 +133,9 @@ def answers(golden: dict[str, Any]) -> Iterator[Row]:
     whole = compose([(loss(spec), n) for spec, n in parts])
     found = whole.delta(at) if golden["ask"] == "delta" else whole.epsilon(at)
     what = f"{golden['ask']}({at:g}) {sort}"
-    row = Row(golden["test"], what, value, found.lower, found.upper, agrees(sort, value, found.lower, found.upper, room))
+    row = Row(
+        golden["test"], what, value, found.lower, found.upper, agrees(sort, value, found.lower, found.upper, room)
+    )
     if sort == "exact" and row.agrees and not found.lower - 1e-12 <= value <= found.upper + 1e-12:
         row.beside, row.proof = True, proof(parts, golden["ask"], at, value)
     yield row
@@ -143,7 +145,9 @@ def proof(parts: list[Any], ask: str, at: float, value: float) -> str:
     """Bounds on delta at the golden's epsilon, in ball arithmetic."""
     epsilon = at if ask == "delta" else value
     sides = {back: [(law(spec, back), n) for spec, n in parts] for back in (False, True)}
-    ends = [[settle.delta(side, epsilon, up=up, nodes=8000, cut=30.0) for side in sides.values()] for up in (False, True)]
+    ends = [
+        [settle.delta(side, epsilon, up=up, nodes=8000, cut=30.0) for side in sides.values()] for up in (False, True)
+    ]
     low, high = (max(float(ball.mid()) for ball in end) for end in ends)
     return f"delta({epsilon:g}) in [{low:.8g}, {high:.8g}]"
 
@@ -193,7 +197,10 @@ def main() -> int:
     found = list(rows(parser.parse_args().quick))
     wrong = [row for row in found if not row.agrees]
     print(f"goldens compared {len(found)}, outside {len(wrong)}, beside the truth {sum(r.beside for r in found)}")
-    for title, chosen in (("outside:", wrong), ("beside the truth, within their tolerance:", [r for r in found if r.beside])):
+    for title, chosen in (
+        ("outside:", wrong),
+        ("beside the truth, within their tolerance:", [r for r in found if r.beside]),
+    ):
         if chosen:
             print(title)
         for row in chosen:

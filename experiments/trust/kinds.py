@@ -9,9 +9,22 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from laws import Atoms, Ball, ChiSquare, Folded, Laplacian, Law, Moved, Normal, Sampled, many_answers, response, staircase
 
 import shapedp as sdp
+from laws import (
+    Atoms,
+    Ball,
+    ChiSquare,
+    Folded,
+    Laplacian,
+    Law,
+    Moved,
+    Normal,
+    Sampled,
+    many_answers,
+    response,
+    staircase,
+)
 from shapedp.accounting import BareLoss, compose, from_event, from_opendp, subsample
 from shapedp.privacy import GaussianLoss, LaplaceLoss, Loss
 from shapedp.privacy.losses import MixedLoss, MixingLoss, RadialLoss
@@ -336,7 +349,9 @@ def own(rng: Generator, extreme: bool) -> Item:
         rate, law = float(rng.uniform(0.05, 0.9)), response(min(a, 3.0))
         scale_ = min(a, 3.0)
         both = (Sampled(law, rate),), (Sampled(law, rate, False),)
-        return Item("own", f"OwnSampled({scale_!r}, {rate!r})", lambda: OwnSampled(scale_, rate), both[0], None, both[1])
+        return Item(
+            "own", f"OwnSampled({scale_!r}, {rate!r})", lambda: OwnSampled(scale_, rate), both[0], None, both[1]
+        )
     name = ("laplace", "response")[which]
     law = Laplacian(a) if which == 0 else response(a)
     return Item("own", f"OwnLoss({name!r}, {a!r})", lambda: OwnLoss(name, a), (law,))

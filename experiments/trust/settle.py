@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import math
 from functools import singledispatch
+from itertools import pairwise
 
 from bounds import Parts, merged
 from flint import arb, arb_poly, ctx
+
 from laws import Atoms, ChiSquare, Folded, Laplacian, Law, Moved, Normal, Sampled
 
 BITS = 160
@@ -127,7 +129,7 @@ def _masses(law: Law, step: arb, slip: arb, up: bool, cut: float) -> tuple[int, 
     start, last = math.floor(low / width) - 1, math.ceil(high / width) + 1
     places = [step * i + (slip if up else -slip) for i in range(start, last + 1)]
     tails = [tail(law, place) for place in places]
-    drops = [a[0] - b[0] for a, b in zip(tails[:-1], tails[1:], strict=True)]
+    drops = [a[0] - b[0] for a, b in pairwise(tails)]
     if not up:
         return start, [*drops, tails[-1][0]], arb(0)
     masses = [1 - arb(law.infinity) - tails[0][0], *(arb(0) for _ in drops)]

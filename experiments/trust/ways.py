@@ -21,9 +21,9 @@ import cases
 import numpy as np
 from cases import Case, Outcome, Question
 from kinds import Generator, Item, bare, calibrated, gaussian, prelude, scale
-from laws import Normal, Sampled
 
 import shapedp as sdp
+from laws import Normal, Sampled
 from shapedp.accounting import (
     ACCOUNTANTS,
     Plan,

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-TRUST = Path(__file__).parents[2] / "experiments" / "trust"
-sys.path.insert(0, str(TRUST))
+sys.path.insert(0, str(Path(__file__).parents[2] / "experiments" / "trust"))
 
 import cases
 import dp_accounting_goldens as goldens
 import settle
 import ways
 from bounds import Composition
-from laws import ChiSquare, Folded, Laplacian, Law, Moved, Normal, Sampled, response
 from tests.reference.pairs import laplace_delta, response_delta
+
+from laws import ChiSquare, Folded, Laplacian, Law, Moved, Normal, Sampled, response
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 PARTS = 20
