@@ -238,7 +238,7 @@ class Composition:
         whole = 1 - law.infinity
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
             for p, q in zip(law.tail(ends), law.qtail(ends), strict=True):
-                if not (p > q > 0 and whole > p and q < 1):
+                if not (p > q > 0 and whole - p > 1e-8 and q < 1):  # what is left of 1 must keep its digits
                     continue
                 up, down = math.log(p / q), math.log((whole - p) / (1 - q))
                 gap = -np.expm1(np.minimum(epsilon - count * up - (n - count) * down, 0.0))
