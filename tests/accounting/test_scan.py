@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,11 @@ from tests.reference.pairs import laplace_delta, response_delta
 
 from laws import ChiSquare, Folded, Laplacian, Law, Moved, Normal, Sampled, response
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+_ABSENT = [name for name in ("dp_accounting", "opendp", "sqlalchemy") if find_spec(name) is None]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.skipif(bool(_ABSENT), reason=f"not installed: {', '.join(_ABSENT)}"),
+]
 PARTS = 20
 EACH = 100
 
