@@ -200,12 +200,18 @@ def _point(step: float) -> Masses:
 
 
 def _lower(step: float, first: int, nodes: Floats, sag: Floats, shift: float) -> Masses:
-    """Masses of a polygon below u, the better of two: by the sagitta of the cells, or because w is monotone."""
-    found = [
-        _below(step, first, nodes, lowered, shift) for lowered in (_bent(nodes, sag, -first), _moved(nodes, -first))
-    ]
-    at = step * np.array([0.0, 1.0, nodes.size / 64, nodes.size / 8])
-    return max(found, key=lambda masses: float(masses.hockey_stick(at, upper=False).sum()))
+    """Masses of a polygon below u: by the sagitta of the cells or, where that is much too low, by monotony."""
+    zero = -first
+    at = np.minimum(zero + np.array([0, 1, nodes.size // 64, nodes.size // 8]), nodes.size - 1)
+
+    def reached(masses: Masses) -> Floats:
+        return masses.hockey_stick((at - zero) * step, upper=False)
+
+    bent = _below(step, first, nodes, _bent(nodes, sag, zero), shift)
+    if (reached(bent) >= 0.5 * nodes[at]).all():
+        return bent
+    moved = _below(step, first, nodes, _moved(nodes, zero), shift)
+    return max(bent, moved, key=lambda masses: float(reached(masses).sum()))
 
 
 def _bent(nodes: Floats, sag: Floats, zero: int) -> Floats:
