@@ -6,6 +6,7 @@ from typing import Any
 
 from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
 from shapedp.mechanisms.additive import Additive
+from shapedp.mechanisms.base import adjacency_of
 from shapedp.mechanisms.mixing import Mixing
 from shapedp.mechanisms.objective import ObjectivePerturbation
 from shapedp.numerics.checks import positive, probability
@@ -37,11 +38,10 @@ def certify(subject: Any, *, epsilon: float, delta: float) -> Certificate:
     own = getattr(subject, "certificate", None)
     if isinstance(own, Certificate) and (own.epsilon, own.delta) == (epsilon, delta):
         return own
-    sensitivity = getattr(subject, "sensitivity", None)
     description = Deferred(subject.to_json) if hasattr(subject, "to_json") else None
-    adjacency = getattr(sensitivity, "adjacency", None) or getattr(subject, "adjacency", None)
     reason = getattr(subject, "reason", "")
-    return certificate_of(subject.loss, epsilon, delta, adjacency=adjacency, subject=description, reason=reason)
+    loss = subject.loss.under(adjacency_of(subject))
+    return certificate_of(loss, epsilon, delta, subject=description, reason=reason)
 
 
 def verify(certificate: Certificate) -> Certificate:

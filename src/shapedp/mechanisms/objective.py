@@ -90,7 +90,7 @@ class ObjectivePerturbation:
         """The privacy loss of the release, from above."""
         mu = self.output_reach / float(self.output_law.scales.min()) * UP if self.output_reach else 0.0
         loss = loss_with(self.law, self, mu)
-        return loss.with_failure(2 * FAR)
+        return loss.with_failure(2 * FAR).under(self.adjacency)
 
     @property
     def vertices(self) -> tuple[tuple[float, float], ...]:

@@ -86,6 +86,7 @@ class GaussianLoss(Loss):
     least: float | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         mu = real("mu", self.mu)
         object.__setattr__(self, "mu", mu if mu == math.inf else nonnegative("mu", mu))
         if self.least is not None:

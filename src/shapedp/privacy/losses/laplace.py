@@ -39,12 +39,13 @@ class LaplaceLoss(SumLoss):
     Reference: Dwork, McSherry, Nissim and Smith 2006, Proposition 1; Kairouz, Oh and Viswanath 2015, Theorem 2.5.
     """
 
-    pure: float
+    pure: float = field()
     ratios: Floats = field(default_factory=lambda: np.zeros(1))
     continuous: bool = True
     worst: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         pure, given = real("pure", self.pure), numeric("ratios", self.ratios).astype(np.float64, copy=False)
         object.__setattr__(self, "pure", pure if pure == math.inf else nonnegative("pure", pure))
         vector("ratios", np.minimum(given, sys.float_info.max), least=0.0)

@@ -14,7 +14,7 @@ from shapedp.numerics.checks import count, nonnegative, one_of, positive, probab
 from shapedp.numerics.chisquare import lower_excess, upper_excess
 from shapedp.numerics.contour import QuadraticSum
 from shapedp.privacy.bracket import Bracket
-from shapedp.privacy.losses.base import Floats, Loss
+from shapedp.privacy.losses.base import Floats, Loss, one_relation
 from shapedp.privacy.losses.gaussian import GaussianLoss, renyi_order
 
 Neighbours = Literal["zero-out", "replace"]
@@ -46,6 +46,7 @@ class MixingLoss(Loss):
     least: float | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         rows = count("rows", self.rows)
         if rows > ROWS_LIMIT:
             raise ValueError(f"rows must be at most {ROWS_LIMIT:g}, got {self.rows!r}")
@@ -54,6 +55,8 @@ class MixingLoss(Loss):
         if 0 < self.t < 1e-100:
             raise ValueError(f"t must be 0 or at least 1e-100, got {self.t!r}")
         one_of("neighbours", self.neighbours, NEIGHBOURS)
+        one_relation([self.adjacency, self.neighbours])
+        object.__setattr__(self, "adjacency", self.neighbours)
         object.__setattr__(self, "mu", nonnegative("mu", self.mu))
         if self.least is not None and not 0 <= real("least", self.least) <= self.t:
             raise ValueError(f"least must lie in [0, t = {self.t!r}], got {self.least!r}")
