@@ -298,17 +298,17 @@ def _base(
     if closed and not certain:
         if all(isinstance(loss, GaussianLoss) for loss, _ in parts):
             gaussians: list[tuple[Any, int]] = list(parts)
-            mu = _root_sum_squares([(loss.mu, n) for loss, n in gaussians])
+            mu = root_sum_squares([(loss.mu, n) for loss, n in gaussians])
             if all(loss.least is None for loss, _ in gaussians):
                 return GaussianLoss(mu, adjacency=adjacency)
             known = [(loss.mu if loss.least is None else loss.least, n) for loss, n in gaussians]
-            return GaussianLoss(mu, min(_root_sum_squares(known) * (1 - 2.0**-50), mu), adjacency=adjacency)
+            return GaussianLoss(mu, min(root_sum_squares(known) * (1 - 2.0**-50), mu), adjacency=adjacency)
         if len(parts) == 1 and parts[0][1] == 1:
             return parts[0][0].under(adjacency)
     return ComposedLoss(parts, accuracy, certain, spoilt, adjacency=adjacency)
 
 
-def _root_sum_squares(terms: list[tuple[float, int]]) -> float:
+def root_sum_squares(terms: list[tuple[float, int]]) -> float:
     """sqrt(sum n mu^2), rounded up: never below the exact value, at most two units above."""
     if any(mu == math.inf for mu, _ in terms):
         return math.inf

@@ -46,7 +46,6 @@ class MixingLoss(Loss):
     least: float | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         rows = count("rows", self.rows)
         if rows > ROWS_LIMIT:
             raise ValueError(f"rows must be at most {ROWS_LIMIT:g}, got {self.rows!r}")
@@ -54,9 +53,7 @@ class MixingLoss(Loss):
         object.__setattr__(self, "t", probability("t", self.t))
         if 0 < self.t < 1e-100:
             raise ValueError(f"t must be 0 or at least 1e-100, got {self.t!r}")
-        one_of("neighbours", self.neighbours, NEIGHBOURS)
-        one_relation([self.adjacency, self.neighbours])
-        object.__setattr__(self, "adjacency", self.neighbours)
+        label(self, self.neighbours)
         object.__setattr__(self, "mu", nonnegative("mu", self.mu))
         if self.least is not None and not 0 <= real("least", self.least) <= self.t:
             raise ValueError(f"least must lie in [0, t = {self.t!r}], got {self.least!r}")
@@ -169,6 +166,12 @@ class MixingLoss(Loss):
             return cls(rows, last_true_near(holds, root, relative=max(tolerance, 2.0**-48)), neighbours, mu)
         except (SearchError, ValueError, OverflowError):
             return cls(rows, last_true(holds, 1e-90, 1 - 2.0**-30), neighbours, mu)
+
+
+def label(loss: Loss, neighbours: Neighbours) -> None:
+    """The neighbour relation that a loss is computed for is the one it carries."""
+    one_relation([loss.adjacency, one_of("neighbours", neighbours, NEIGHBOURS)])
+    object.__setattr__(loss, "adjacency", neighbours)
 
 
 def _guess(rows: int, epsilon: float, delta: float, mu: float) -> float:

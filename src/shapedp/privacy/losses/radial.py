@@ -72,7 +72,7 @@ class RadialLoss(Loss):
         return np.where(epsilon > _FAR, 0.0, lower * _DOWN), upper
 
     @property
-    def pure(self) -> float:
+    def pure(self) -> float:  # type: ignore[override]
         """The epsilon of pure differential privacy: ratio^b if a = dim and b <= 1, otherwise infinite.
 
         For a < dim the density has a pole, for b > 1 its log is not Lipschitz.
