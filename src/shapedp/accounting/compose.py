@@ -40,6 +40,7 @@ class ComposedLoss(Loss):
     spoilt: float | None = None
     _views: dict[Any, list[View]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _problems: dict[bool, Problem] = field(default_factory=dict, init=False, repr=False, compare=False)
+    settled = False
 
     def __post_init__(self) -> None:
         self._inherit(loss for loss, _ in self.parts)

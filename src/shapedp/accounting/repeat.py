@@ -79,6 +79,10 @@ class RepeatedLoss(Loss):
         if not LEAST_GAMMA <= real("gamma", self.gamma) < 1:
             raise ValueError(f"gamma must lie in [{LEAST_GAMMA:g}, 1), got {self.gamma!r}")
 
+    @property
+    def settled(self) -> bool:  # type: ignore[override]
+        return self.run.settled
+
     @cached_property
     def _extra(self) -> float:
         """The least (1 - 1/h) R(h) + log(1/gamma)/h over a grid of orders h; h = 1 costs log(1/gamma)."""

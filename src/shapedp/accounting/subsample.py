@@ -66,6 +66,10 @@ class SubsampledLoss(Loss):
             )
 
     @property
+    def settled(self) -> bool:  # type: ignore[override]
+        return self.base.settled
+
+    @property
     def symmetric(self) -> bool:  # type: ignore[override]
         return (self.rate in (0.0, 1.0) and self.base.symmetric) or (
             self.scheme == "without-replacement" and self.base.symmetric

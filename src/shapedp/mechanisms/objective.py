@@ -78,6 +78,8 @@ class ObjectivePerturbation:
         one_of("adjacency", self.adjacency, NEIGHBOURS)
         if self.law.dim != self.output_law.dim or self.law.dim % self.problems:
             raise ValueError("both laws must have one dimension, a multiple of problems")
+        if not self.law.second_moment > 0 or (self.output_reach and not self.output_law.scales.min() > 0):
+            raise ValueError("both laws must add noise: their scales must be > 0")
 
     @property
     def sensitivity(self) -> L2:

@@ -77,6 +77,8 @@ class Certificate:
         positive("epsilon", self.epsilon)
         probability("delta", self.delta)
         one_of("adjacency", self.adjacency, (*ADJACENCIES, None))
+        if not isinstance(self.secure, bool | None):
+            raise TypeError(f"secure must be True, False or None, got {self.secure!r}")
 
     @property
     def verdict(self) -> Verdict:

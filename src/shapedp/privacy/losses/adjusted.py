@@ -30,6 +30,10 @@ class AdjustedLoss(Loss):
         self._inherit([self.base])
 
     @property
+    def settled(self) -> bool:  # type: ignore[override]
+        return self.base.settled
+
+    @property
     def pure(self) -> float:  # type: ignore[override]
         return self.pieces().pure
 
