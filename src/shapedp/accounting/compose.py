@@ -263,22 +263,29 @@ def compose(items: Iterable[Any], *, closed_forms: bool = True, accuracy: float 
     if accuracy is not None and not 1e-12 <= positive("accuracy", accuracy) < 1:
         raise ValueError(f"accuracy must lie in [1e-12, 1), got {accuracy!r}")
     adjacency = common_adjacency(item for item, _ in pairs)
+    losses = [loss_from(item) for item, _ in pairs]
+    if any(loss.lost for loss in losses):
+        return GaussianLoss(math.inf, adjacency=adjacency)
+    if closed_forms and accuracy is None and len(pairs) == 1 and pairs[0][1] == 1:
+        return losses[0].under(adjacency)
     merged: dict[Loss, int] = {}
     sums: dict[str, list[float]] = {
         name: [] for name in ("log_ratio", "failure", "total_variation", "certain", "spoilt", "slip")
     }
-    for item, times in pairs:
-        taken = loss_from(item).pieces()
+    for loss, (_, times) in zip(losses, pairs, strict=True):
+        taken = loss.pieces()
         for part, inner in taken.parts:
             merged[part] = merged.get(part, 0) + inner * times
         for name in ("log_ratio", "failure", "total_variation"):
             sums[name].append(times * getattr(taken, name))
         for name in ("certain", "spoilt"):
-            sums[name].append(times * math.log1p(-getattr(taken, name)))
+            missed = getattr(taken, name)
+            sums[name].append(times * math.log1p(-missed) if missed < 1 else -math.inf)
         sums["slip"].append(times * taken.slip**2)
     log_ratio, failure, total_variation, log_certain, log_clean, squares = (math.fsum(one) for one in sums.values())
     failures = -math.expm1(log_certain), -math.expm1(log_clean)
-    base = _base(tuple(merged.items()), failures, closed_forms, accuracy, adjacency)
+    moving = {part: n for part, n in merged.items() if part.pure > 0} or merged
+    base = _base(tuple(moving.items()), failures, closed_forms, accuracy, adjacency)
     if not (log_ratio or failure or total_variation or squares):
         return base
     slip = (math.sqrt(squares) + squares / (2 * DEVIATIONS**2)) * _UP

@@ -47,6 +47,10 @@ class ResponseLoss(Loss):
         return self._epsilon * (1 + _ROUND)
 
     @property
+    def lost(self) -> bool:  # type: ignore[override]
+        return self._epsilon == math.inf
+
+    @property
     def lattice(self) -> float | None:
         return self._epsilon if 0 < self._epsilon < math.inf else None
 

@@ -143,6 +143,9 @@ class SubsampledLoss(Loss):
         sampled profile for every k, in both directions (for k < 1 by H0(k) >= 1 - k), and q d + (1 - d) H0 at most it
         for k >= 1.
         """
+        if self.base.lost:  # of a release without noise a sample tells all, or nothing
+            nothing = GaussianLoss(0.0, adjacency=self.adjacency)
+            return Pieces(((nothing, 1),), certain=min(self.rate * (1 + 2.0**-52), 1.0), spoilt=1.0)
         if not isinstance(self.base, BareLoss) or not self.base.failure or not self.rate:
             base = self.base.pieces()
             if not self.rate or base.log_ratio or base.certain or len(base.parts) > 1 or base.parts[0][1] > 1:

@@ -11,6 +11,7 @@ from shapedp.privacy import Loss
 from shapedp.privacy.losses.discrete import DiscreteLoss, Masses
 
 
+_ACCURACY = 1e-2  # to which a loss that is slow to compute is tabulated, a fortieth of it
 _FAR = 1e5  # as far as a distribution is laid out
 
 
@@ -29,6 +30,7 @@ def to_dp_accounting(loss: Loss, *, step: float = 1e-4, tail: float = 1e-20, pes
     Guarantee: the masses handed over bound the loss; what the other library computes from them is its own.
     """
     pmf, distribution = _library()
+    loss = loss.tabulated(_ACCURACY)
     sides = (False,) if loss.symmetric else (False, True)
     kept = max(float(loss.profile(np.array([_FAR]), reverse=side)[1][0]) for side in sides)
     grid = DiscreteLoss.of(loss, step=positive("step", step), tail=max(positive("tail", tail), kept))

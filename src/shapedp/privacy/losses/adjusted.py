@@ -30,6 +30,10 @@ class AdjustedLoss(Loss):
         self._inherit([self.base])
 
     @property
+    def slow(self) -> bool:  # type: ignore[override]
+        return self.base.slow
+
+    @property
     def settled(self) -> bool:  # type: ignore[override]
         return self.base.settled
 

@@ -95,6 +95,7 @@ class Loss(ABC):
     slow = False  # whether `profile` costs so much per point that compositions should ask it rarely
     settled = True  # whether an answer depends on nothing but the loss and the question, not on a grid chosen before
     pure = math.inf  # an epsilon at which delta is 0, infinite where none is known
+    lost = False  # whether neighbours are told apart with certainty: there is no noise
 
     def __post_init__(self) -> None:
         self._inherit(())

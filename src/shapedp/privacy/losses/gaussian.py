@@ -95,6 +95,14 @@ class GaussianLoss(Loss):
                 raise ValueError(f"least must lie in [0, mu = {self.mu!r}], got {self.least!r}")
             object.__setattr__(self, "least", abs(least))
 
+    @property
+    def pure(self) -> float:  # type: ignore[override]
+        return math.inf if self.mu else 0.0
+
+    @property
+    def lost(self) -> bool:  # type: ignore[override]
+        return self.mu == math.inf and self.least in (None, math.inf)
+
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         epsilon = np.asarray(epsilon, dtype=np.float64)
         lower, upper = _profile(epsilon, self.mu)

@@ -61,6 +61,10 @@ class LaplaceLoss(SumLoss):
         return self.pure if self.continuous else self.wider
 
     @property
+    def lost(self) -> bool:  # type: ignore[override]
+        return self._sum == math.inf
+
+    @property
     def slow(self) -> bool:  # type: ignore[override]
         return self.continuous and self.ratios.size > 1
 

@@ -257,6 +257,7 @@ class ReleasedRadialLoss(Loss):
     base: RadialLoss
     slip: float = 0.0
     missed: float = 0.0
+    slow = True
 
     def __post_init__(self) -> None:
         self._inherit([self.base])
