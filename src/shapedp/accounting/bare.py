@@ -58,6 +58,15 @@ class BareLoss(Loss):
             return np.zeros_like(upper), upper
         return np.where(inside, (self.failure + finite) * (1 - _ROUND), self.failure), upper
 
+    def epsilon(self, delta: float) -> Bracket:
+        target, own = probability("delta", delta), self.pure_epsilon
+        if target < self.failure:
+            return Bracket(math.inf if self.attained else 0.0, math.inf)
+        if target == self.failure:
+            return Bracket(own if self.attained else 0.0, own)
+        found = super().epsilon(target)
+        return Bracket(min(found.lower, own), min(found.upper, own))
+
     def renyi(self, alpha: float) -> Bracket:
         if self.failure:
             raise ValueError("(epsilon, delta)-DP with delta > 0 implies no finite Renyi divergence")
