@@ -145,7 +145,7 @@ def test_a_loss_with_a_sampler_error_becomes_a_distribution(events: Any, kind: A
 
 
 def test_the_trade_off_of_two_bare_losses_is_quick() -> None:
-    """It took 53 s: every epsilon beyond the sum of both was asked of a grid. Beyond it delta is what failures leave."""
+    """It took 53 s: epsilons beyond the sum of both, where delta is what failures leave, were asked of a grid."""
     composed = compose([BareLoss(1.0, 1e-6), BareLoss(0.5, 1e-7)])
     assert composed.delta(1.6).upper == pytest.approx(1.1e-6, rel=1e-6)
     assert len(composed._views) == 0  # type: ignore[attr-defined]

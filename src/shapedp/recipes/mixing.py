@@ -218,9 +218,7 @@ class ModifiedGaussMix(Sketching):
     @cached_property
     def ideal(self) -> PublishedMixingLoss:
         """Its privacy loss in real arithmetic."""
-        return PublishedMixingLoss(
-            self.rows, self.row_bound, self.gamma, self.eta, self.tau, neighbours=self.adjacency
-        )
+        return PublishedMixingLoss(self.rows, self.row_bound, self.gamma, self.eta, self.tau, neighbours=self.adjacency)
 
     @cached_property
     def loss(self) -> Loss:

@@ -14,7 +14,6 @@ from shapedp.privacy import Loss, loss_of
 from shapedp.privacy.losses.stated import StatedLoss
 from shapedp.sensitivity import L1, L2
 
-
 _RELATIONS = {
     "SymmetricDistance()": "add-remove",
     "InsertDeleteDistance()": "add-remove",

@@ -10,7 +10,6 @@ from shapedp.numerics.checks import positive
 from shapedp.privacy import Loss
 from shapedp.privacy.losses.discrete import DiscreteLoss, Masses
 
-
 _ACCURACY = 1e-2  # to which a loss that is slow to compute is tabulated, a fortieth of it
 _FAR = 1e5  # as far as a distribution is laid out
 
