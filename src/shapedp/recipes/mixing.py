@@ -114,7 +114,8 @@ class PublishedMixingLoss(Loss):
     t = max(C^2, 1)/gamma, composed with the Gaussian of mu = 1/eta. With A of the other records the released l is at
     most lambda_min(A) + C^2, so that t bounds the shares of both records that are exchanged ("replace").
 
-    Witnesses, which exchange a row for nothing and so are of both relations, for wide data whose other columns show the noise level: X^T X = l C^2 I against the same less one row.
+    Witnesses, which exchange a row for nothing and so are of both relations, for wide data whose other columns show the
+    noise level: X^T X = l C^2 I against the same less one row.
     (i) With probability p(l) no noise is added, and then the mixing loss is that of t = 1/l: delta >= p(l) delta_1.
     (ii) The noise level tells the released eigenvalue unless it is cut off: delta >= the Gaussian delta of mu = 1/eta
     less the probability of the cuts. `slip` is how far the computed eigenvalue may be off, `wider` by how much rounding
