@@ -82,7 +82,7 @@ def test_neighbour_relations() -> None:
         subsample(mechanism("add-remove"), 0.1, "without-replacement")
     with pytest.raises(ValueError, match="scheme must be one of"):
         subsample(GAUSSIAN, 0.1, "shuffle")  # type: ignore[arg-type]
-    assert compose([mechanism("replace"), mechanism(None)]) == GaussianLoss(math.sqrt(2))
+    assert compose([mechanism("replace"), mechanism(None)]) == GaussianLoss(math.sqrt(2), adjacency="replace")
 
 
 @pytest.mark.parametrize(

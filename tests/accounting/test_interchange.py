@@ -47,8 +47,8 @@ def test_a_plan_becomes_an_event_and_comes_back() -> None:
     event = to_event(plan)
     accountant = dp.pld.PLDAccountant().compose(event)
     ours, back = plan.loss.epsilon(1e-5), from_event(event).epsilon(1e-5)
-    assert back.upper == pytest.approx(ours.upper, rel=1e-6)
-    assert back.upper >= ours.lower
+    assert ours.lower <= back.upper <= ours.upper * (1 + 1e-6)  # the event is exact: its lower end guides the grid
+    assert back.relative_gap < 1e-4
     assert ours.lower * (1 - 1e-3) <= accountant.get_epsilon(1e-5) <= ours.upper * (1 + 1e-3)
 
 

@@ -93,7 +93,7 @@ def test_pure_loss_is_gaussian_dp(epsilon: float) -> None:
             lambda m: mpmath.log(mpmath.erfc(m / 2 / mpmath.sqrt(2)) / 2) - mpmath.log(tail),
             mpmath.mpf(min(1.2533 * epsilon, math.sqrt(8 * epsilon))),
         )
-    mu = gaussian_mu(LaplaceLoss(epsilon))
+    mu = gaussian_mu(LaplaceLoss(epsilon).pieces())
     assert exact <= mu <= exact * (1 + 1e-11) + 2.0**-44
     for e in np.linspace(0.0, epsilon, 9):
         worst = -math.expm1(e - epsilon) / (1 + math.exp(-epsilon))
@@ -168,7 +168,7 @@ def test_basic_filter_prices() -> None:
 
 def test_failures_are_charged_to_their_share() -> None:
     core, failure, variation = split(GaussianLoss(0.1).with_failure(1e-9, total_variation=1e-10))
-    assert (core, failure, variation) == (GaussianLoss(0.1), Fraction(1e-9), Fraction(1e-10))
+    assert (core, failure, variation) == (GaussianLoss(0.1).pieces(), Fraction(1e-9), Fraction(1e-10))
     cap = make_filter(epsilon=1.0, delta=1e-6, failure_share=0.1)
     charge = cap.charge(Priced(GaussianLoss(0.001).with_failure(1e-9, total_variation=1e-10)))
     assert charge.failure / (1 << BITS) == pytest.approx(1e-9 + (1 + math.e) * 1e-10)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from shapedp.numerics.checks import nonnegative, probability
 from shapedp.privacy import Bracket
 from shapedp.privacy.conversions import pure_to_rdp
-from shapedp.privacy.losses.base import Floats, Loss
+from shapedp.privacy.losses.base import Floats, Loss, Pieces
 
 _ROUND = 2.0**-49
 
@@ -21,15 +21,26 @@ class BareLoss(Loss):
 
     Guarantee: every (epsilon, delta)-DP mechanism is dominated by this pair, so compositions of it are valid for any;
     with all parameters equal they are Kairouz, Oh and Viswanath's optimum. `pure_epsilon` is the spacing of its atoms.
+    `attained` says that the mechanism is this worst case; where it is some mechanism that meets the guarantee, nothing
+    is known from below.
     Reference: Kairouz, Oh and Viswanath 2017, Theorems 3.3 and 3.4.
     """
 
     pure_epsilon: float
     failure: float = 0.0
+    attained: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "pure_epsilon", nonnegative("epsilon", self.pure_epsilon))
         object.__setattr__(self, "failure", probability("delta", self.failure))
+
+    @property
+    def pure(self) -> float:  # type: ignore[override]
+        return math.inf if self.failure else self.pure_epsilon
+
+    def pieces(self) -> Pieces:
+        return Pieces(((replace(self, failure=0.0), 1),), certain=self.failure, spoilt=self.failure)
 
     @property
     def lattice(self) -> float | None:
@@ -41,12 +52,23 @@ class BareLoss(Loss):
         epsilon = np.asarray(epsilon, dtype=np.float64)
         gap = -np.expm1(np.minimum(epsilon - self.pure_epsilon, 0.0)) / (1 + math.exp(-self.pure_epsilon))
         finite = (1 - self.failure) * gap
-        lower = self.failure * (1 - _ROUND) + finite * (1 - _ROUND)
-        upper = self.failure * (1 + _ROUND) + np.where(finite > 0, finite * (1 + _ROUND), 0.0)
-        return lower, np.minimum(upper, 1.0)
+        inside = finite > 0  # beyond the mechanism's own epsilon delta is its own, exactly
+        upper = np.where(inside, np.minimum((self.failure + finite) * (1 + _ROUND), 1.0), self.failure)
+        if not self.attained:
+            return np.zeros_like(upper), upper
+        return np.where(inside, (self.failure + finite) * (1 - _ROUND), self.failure), upper
+
+    def epsilon(self, delta: float) -> Bracket:
+        target, own = probability("delta", delta), self.pure_epsilon
+        if target < self.failure:
+            return Bracket(math.inf if self.attained else 0.0, math.inf)
+        if target == self.failure:
+            return Bracket(own if self.attained else 0.0, own)
+        found = super().epsilon(target)
+        return Bracket(min(found.lower, own), min(found.upper, own))
 
     def renyi(self, alpha: float) -> Bracket:
         if self.failure:
             raise ValueError("(epsilon, delta)-DP with delta > 0 implies no finite Renyi divergence")
         value = pure_to_rdp(self.pure_epsilon, alpha)
-        return Bracket(value * (1 - 2.0**-30), value)
+        return Bracket(value * (1 - 2.0**-30) if self.attained else 0.0, value)

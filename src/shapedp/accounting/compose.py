@@ -5,23 +5,21 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, singledispatch
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.floor import Floor
 from shapedp.accounting.pld import Place, Problem, View, default_accuracy
+from shapedp.mechanisms.base import adjacency_of
 from shapedp.noise.radial import DEVIATIONS
 from shapedp.numerics import SearchError, first_true, last_true, last_true_near
 from shapedp.numerics.checks import count, nonnegative, positive, probability
 from shapedp.privacy import AdjustedLoss, Bracket, GaussianLoss, Loss
-from shapedp.privacy.losses.base import Floats
-from shapedp.privacy.losses.radial import ReleasedRadialLoss
-from shapedp.sensitivity import ADJACENCIES
+from shapedp.privacy.losses.base import Floats, Pieces, one_relation
 
 _QUICK = 0.02
 _MOST_VIEWS = 30
@@ -42,16 +40,26 @@ class ComposedLoss(Loss):
     parts: tuple[tuple[Loss, int], ...]
     accuracy: float | None = None
     certain: float = 0.0
-    adjacency: str | None = None
     spoilt: float | None = None
     _views: dict[Any, View] = field(default_factory=dict, init=False, repr=False, compare=False)
     _roughs: dict[Any, Bracket] = field(default_factory=dict, init=False, repr=False, compare=False)
     _floors: dict[bool, Floor] = field(default_factory=dict, init=False, repr=False, compare=False)
     _problems: dict[bool, Problem] = field(default_factory=dict, init=False, repr=False, compare=False)
+    settled = False
+
+    def __post_init__(self) -> None:
+        self._inherit(loss for loss, _ in self.parts)
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]
         return all(loss.symmetric for loss, _ in self.parts)
+
+    @property
+    def pure(self) -> float:  # type: ignore[override]
+        return self.pieces().pure
+
+    def pieces(self) -> Pieces:
+        return Pieces(self.parts, certain=self.certain, spoilt=self.certain if self.spoilt is None else self.spoilt)
 
     @property
     def total(self) -> int:
@@ -99,8 +107,7 @@ class ComposedLoss(Loss):
     @cached_property
     def _pure(self) -> float:
         """An epsilon that all parts together keep to: those of pure parts add up."""
-        ends = (getattr(loss, "pure", getattr(loss, "pure_epsilon", math.inf)) for loss, _ in self.parts)
-        return math.fsum(n * end for end, (_, n) in zip(ends, self.parts, strict=True)) * _UP
+        return math.fsum(n * loss.pure for loss, n in self.parts) * _UP
 
     def _profile(self, epsilon: Floats, reverse: bool, accuracy: float) -> tuple[Floats, Floats]:
         lower, upper = np.zeros(epsilon.shape), np.zeros(epsilon.shape)
@@ -290,65 +297,6 @@ class AdjustedComposition(AdjustedLoss):
         return larger.delta(at)
 
 
-@dataclass(frozen=True)
-class Pieces:
-    """A loss taken apart into what composes on grids and what adds up by itself (of `slip` the squares)."""
-
-    parts: tuple[tuple[Loss, int], ...]
-    log_ratio: float = 0.0
-    failure: float = 0.0
-    total_variation: float = 0.0
-    certain: float = 0.0
-    spoilt: float = 0.0
-    slip: float = 0.0
-
-
-@singledispatch
-def pieces(loss: Loss) -> Pieces:
-    """What a loss is made of; register a type here if it holds others."""
-    return Pieces(((loss, 1),))
-
-
-@pieces.register
-def _(loss: AdjustedLoss) -> Pieces:
-    base = pieces(loss.base)
-    return replace(
-        base,
-        log_ratio=base.log_ratio + loss.log_ratio,
-        failure=base.failure + loss.failure,
-        total_variation=base.total_variation + loss.total_variation,
-        slip=math.hypot(base.slip, loss.slip) * _UP,
-    )
-
-
-@pieces.register
-def _(loss: ReleasedRadialLoss) -> Pieces:
-    base = pieces(loss.base)
-    return replace(
-        base,
-        total_variation=base.total_variation + loss.missed,
-        slip=math.hypot(base.slip, loss.slip) * _UP,
-    )
-
-
-@pieces.register
-def _(loss: BareLoss) -> Pieces:
-    return Pieces(((replace(loss, failure=0.0), 1),), certain=loss.failure, spoilt=loss.failure)
-
-
-@pieces.register
-def _(loss: ComposedLoss) -> Pieces:
-    return Pieces(loss.parts, certain=loss.certain, spoilt=loss.certain if loss.spoilt is None else loss.spoilt)
-
-
-def adjacency_of(item: Any) -> str | None:
-    """The neighbour relation an item was derived under, None where the user vouches for it."""
-    found = getattr(item, "adjacency", None) or getattr(getattr(item, "sensitivity", None), "adjacency", None)
-    if found is not None and found not in ADJACENCIES:
-        raise ValueError(f"adjacency must be one of {', '.join(map(repr, ADJACENCIES))}, got {found!r}")
-    return found
-
-
 def loss_from(item: Any) -> Loss:
     """The loss of a mechanism, or a loss itself."""
     found = item if isinstance(item, Loss) else getattr(item, "loss", None)
@@ -368,13 +316,7 @@ def counted(item: Any) -> tuple[Any, int]:
 
 def common_adjacency(items: Iterable[Any]) -> str | None:
     """The one neighbour relation of all items; refuses a mixture."""
-    found = sorted({name for name in map(adjacency_of, items) if name is not None})
-    if len(found) > 1:
-        raise ValueError(
-            f"one composition cannot mix neighbour relations ({', '.join(found)}): what one person changes differs; "
-            "derive every sensitivity under the same adjacency"
-        )
-    return found[0] if found else None
+    return one_relation(map(adjacency_of, items))
 
 
 def compose(items: Iterable[Any], *, closed_forms: bool = True, accuracy: float | None = None) -> Loss:
@@ -395,22 +337,29 @@ def compose(items: Iterable[Any], *, closed_forms: bool = True, accuracy: float 
     if accuracy is not None and not 1e-12 <= positive("accuracy", accuracy) < 1:
         raise ValueError(f"accuracy must lie in [1e-12, 1), got {accuracy!r}")
     adjacency = common_adjacency(item for item, _ in pairs)
+    losses = [loss_from(item) for item, _ in pairs]
+    if any(loss.lost for loss in losses):
+        return GaussianLoss(math.inf, adjacency=adjacency)
+    if closed_forms and accuracy is None and len(pairs) == 1 and pairs[0][1] == 1:
+        return losses[0].under(adjacency)
     merged: dict[Loss, int] = {}
     sums: dict[str, list[float]] = {
         name: [] for name in ("log_ratio", "failure", "total_variation", "certain", "spoilt", "slip")
     }
-    for item, times in pairs:
-        taken = pieces(loss_from(item))
+    for loss, (_, times) in zip(losses, pairs, strict=True):
+        taken = loss.pieces()
         for part, inner in taken.parts:
             merged[part] = merged.get(part, 0) + inner * times
         for name in ("log_ratio", "failure", "total_variation"):
             sums[name].append(times * getattr(taken, name))
         for name in ("certain", "spoilt"):
-            sums[name].append(times * math.log1p(-getattr(taken, name)))
+            missed = getattr(taken, name)
+            sums[name].append(times * math.log1p(-missed) if missed < 1 else -math.inf)
         sums["slip"].append(times * taken.slip**2)
     log_ratio, failure, total_variation, log_certain, log_clean, squares = (math.fsum(one) for one in sums.values())
     failures = -math.expm1(log_certain), -math.expm1(log_clean)
-    base = _base(tuple(merged.items()), failures, closed_forms, accuracy, adjacency)
+    moving = {part: n for part, n in merged.items() if part.pure > 0} or merged
+    base = _base(tuple(moving.items()), failures, closed_forms, accuracy, adjacency)
     if not (log_ratio or failure or total_variation or squares):
         return base
     slip = (math.sqrt(squares) + squares / (2 * DEVIATIONS**2)) * _UP
@@ -431,18 +380,20 @@ def _base(
     if closed and not certain:
         if all(isinstance(loss, GaussianLoss) for loss, _ in parts):
             gaussians: list[tuple[Any, int]] = list(parts)
-            mu = _root_sum_squares([(loss.mu, n) for loss, n in gaussians])
+            mu = root_sum_squares([(loss.mu, n) for loss, n in gaussians])
             if all(loss.least is None for loss, _ in gaussians):
-                return GaussianLoss(mu)
+                return GaussianLoss(mu, adjacency=adjacency)
             known = [(loss.mu if loss.least is None else loss.least, n) for loss, n in gaussians]
-            return GaussianLoss(mu, min(_root_sum_squares(known) * (1 - 2.0**-50), mu))
+            return GaussianLoss(mu, min(root_sum_squares(known) * (1 - 2.0**-50), mu), adjacency=adjacency)
         if len(parts) == 1 and parts[0][1] == 1:
-            return parts[0][0]
-    return ComposedLoss(parts, accuracy, certain, adjacency, spoilt)
+            return parts[0][0].under(adjacency)
+    return ComposedLoss(parts, accuracy, certain, spoilt, adjacency=adjacency)
 
 
-def _root_sum_squares(terms: list[tuple[float, int]]) -> float:
+def root_sum_squares(terms: list[tuple[float, int]]) -> float:
     """sqrt(sum n mu^2), rounded up: never below the exact value, at most two units above."""
+    if any(mu == math.inf for mu, _ in terms):
+        return math.inf
     exact = sum((Fraction(mu) ** 2 * n for mu, n in terms), Fraction(0))
     if not exact:
         return 0.0

@@ -41,8 +41,7 @@ class Floor:
         """
         rows = []
         for loss, _ in self._parts:
-            top = getattr(loss, "pure", None) or getattr(loss, "pure_epsilon", None)
-            levels = np.union1d(_LEVELS, _NEAR_TOP * top) if top and np.isfinite(top) else _LEVELS
+            levels = np.union1d(_LEVELS, _NEAR_TOP * loss.pure) if 0 < loss.pure < np.inf else _LEVELS
             lower, upper = self._profile(loss, levels)
             gap = np.diff(levels)
             after = np.append(

@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import Any
 
 from shapedp.accounting.bare import BareLoss
-from shapedp.accounting.compose import adjacency_of, common_adjacency, compose, loss_from
+from shapedp.accounting.compose import common_adjacency, compose, loss_from
 from shapedp.accounting.subsample import Scheme, SubsampledLoss, subsample
 from shapedp.accounting.subsample import sampling_rate as _rate
+from shapedp.mechanisms.base import adjacency_of
 from shapedp.mechanisms.certify import KINDS, mechanism_from_json
 from shapedp.numerics.checks import count, positive, probability
 from shapedp.privacy import Bracket, GaussianLoss, Loss
@@ -59,9 +60,10 @@ class Step:
 
 def _subject_to_json(subject: Any) -> dict[str, Any]:
     if isinstance(subject, GaussianLoss):
-        return {"loss": "gaussian", "mu": subject.mu}
+        return {"loss": "gaussian", "mu": subject.mu, "least": subject.least, "adjacency": subject.adjacency}
     if isinstance(subject, BareLoss):
-        return {"loss": "bare", "epsilon": subject.pure_epsilon, "delta": subject.failure}
+        plain = {"epsilon": subject.pure_epsilon, "delta": subject.failure, "attained": subject.attained}
+        return {"loss": "bare", **plain, "adjacency": subject.adjacency}
     if hasattr(subject, "to_json"):
         return {"mechanism": subject.to_json()}
     raise TypeError(
@@ -71,9 +73,12 @@ def _subject_to_json(subject: Any) -> dict[str, Any]:
 
 def _subject_from_json(data: dict[str, Any]) -> Any:
     if data.get("loss") == "gaussian":
-        return GaussianLoss(data["mu"])
+        return GaussianLoss(data["mu"], data.get("least"), adjacency=data.get("adjacency"))
     if data.get("loss") == "bare":
-        return BareLoss(data["epsilon"], data["delta"])
+        attained = data.get("attained", True)
+        if not isinstance(attained, bool):
+            raise ValueError(f"attained must be true or false, got {attained!r}")
+        return BareLoss(data["epsilon"], data["delta"], attained, adjacency=data.get("adjacency"))
     if "mechanism" in data:
         return mechanism_from_json(data["mechanism"])
     raise ValueError(f"unknown step {data!r}: expected a mechanism, a gaussian or a bare loss")

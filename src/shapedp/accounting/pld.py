@@ -81,9 +81,8 @@ def default_accuracy(total: int) -> float:
 
 def _lattice(loss: Loss, table: Loss) -> float | None:
     """The spacing on which a loss has atoms: declared, or its largest value if there is an atom there."""
-    declared = getattr(loss, "lattice", None)
-    if declared is not None:
-        return float(declared)
+    if loss.lattice is not None:
+        return float(loss.lattice)
     if table is not loss and _last_atom(table, 2.0**-30) is None:
         return None
     return _last_atom(loss, 2.0**-52)

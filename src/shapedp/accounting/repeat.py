@@ -12,10 +12,11 @@ import numpy as np
 
 from shapedp.accounting.compose import loss_from
 from shapedp.accounting.plan import Plan, Step
+from shapedp.mechanisms.base import adjacency_of
 from shapedp.mechanisms.certify import KINDS
 from shapedp.numerics import last_true
 from shapedp.numerics.checks import real
-from shapedp.privacy import Bracket, GaussianLoss, Loss
+from shapedp.privacy import Bracket, GaussianLoss, Loss, one_relation
 from shapedp.privacy.conversions import ORDERS, rdp_to_delta
 from shapedp.privacy.losses.base import Floats, with_sampler_error
 from shapedp.privacy.losses.gaussian import renyi_order
@@ -74,8 +75,13 @@ class RepeatedLoss(Loss):
     gamma: float
 
     def __post_init__(self) -> None:
+        self._inherit([self.run])
         if not LEAST_GAMMA <= real("gamma", self.gamma) < 1:
             raise ValueError(f"gamma must lie in [{LEAST_GAMMA:g}, 1), got {self.gamma!r}")
+
+    @property
+    def settled(self) -> bool:  # type: ignore[override]
+        return self.run.settled
 
     @cached_property
     def _extra(self) -> float:
@@ -115,10 +121,13 @@ class Repetition:
     gamma: float
     adjacency: str | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "adjacency", one_relation([self.adjacency, adjacency_of(self.subject)]))
+
     @cached_property
     def loss(self) -> Loss:
         """The loss of all runs together."""
-        return RepeatedLoss(loss_from(self.subject), self.gamma)
+        return RepeatedLoss(loss_from(self.subject), self.gamma, adjacency=self.adjacency)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `from_json` restores an equal repetition."""

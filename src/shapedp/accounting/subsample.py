@@ -9,14 +9,16 @@ from typing import Any, Literal
 import numpy as np
 
 from shapedp.accounting.bare import BareLoss
-from shapedp.accounting.compose import Pieces, adjacency_of, loss_from, pieces
+from shapedp.accounting.compose import loss_from
+from shapedp.mechanisms.base import adjacency_of
 from shapedp.numerics.checks import nonnegative, one_of, probability, real
 from shapedp.privacy import Bracket, GaussianLoss, Loss
-from shapedp.privacy.losses.base import Floats
+from shapedp.privacy.losses.base import Floats, Pieces
 from shapedp.sensitivity import ADJACENCIES
 
 Scheme = Literal["poisson", "without-replacement"]
 SCHEMES: tuple[Scheme, ...] = ("poisson", "without-replacement")
+RELATIONS = {"poisson": ("add-remove", "zero-out"), "without-replacement": ("replace",)}
 _ROUND = 2.0**-50
 _MOVE = 2.0**-49
 
@@ -48,12 +50,24 @@ class SubsampledLoss(Loss):
     rate: float
     scheme: Scheme = "poisson"
     person: Literal["P", "Q"] | None = None
-    adjacency: str | None = None
 
     def __post_init__(self) -> None:
+        self._inherit([self.base])
         object.__setattr__(self, "rate", sampling_rate(self.rate))
         one_of("scheme", self.scheme, SCHEMES)
         one_of("person", self.person, ("P", "Q", None))
+        fits = RELATIONS[self.scheme]
+        if self.adjacency is None:
+            object.__setattr__(self, "adjacency", fits[0])
+        elif self.adjacency not in fits:
+            raise ValueError(
+                f"{self.scheme} sampling is analysed under {' or '.join(fits)}, not {self.adjacency}: "
+                "derive the sensitivity under that relation, or choose the other scheme"
+            )
+
+    @property
+    def settled(self) -> bool:  # type: ignore[override]
+        return self.base.settled
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]
@@ -120,6 +134,26 @@ class SubsampledLoss(Loss):
         base = self.base.tabulated(accuracy)
         return self if base is self.base else replace(self, base=base)
 
+    def pieces(self) -> Pieces:
+        """What the base has on top stays: a sampler errs in every run. Bare guarantees fail with less probability.
+
+        A mixture over samples of laws that are within a total variation, a slip or a failure of others is within the
+        same of their mixture. Of a bare guarantee that fails with probability d, a sample of rate q fails with
+        probability q d: with H0 the profile of the sampled randomised response: q d + (1 - q d) H0 is at least the
+        sampled profile for every k, in both directions (for k < 1 by H0(k) >= 1 - k), and q d + (1 - d) H0 at most it
+        for k >= 1.
+        """
+        if self.base.lost:  # of a release without noise a sample tells all, or nothing
+            nothing = GaussianLoss(0.0, adjacency=self.adjacency)
+            return Pieces(((nothing, 1),), certain=min(self.rate * (1 + 2.0**-52), 1.0), spoilt=1.0)
+        if not isinstance(self.base, BareLoss) or not self.base.failure or not self.rate:
+            base = self.base.pieces()
+            if not self.rate or base.log_ratio or base.certain or len(base.parts) > 1 or base.parts[0][1] > 1:
+                return Pieces(((self, 1),))
+            return replace(base, parts=((replace(self, base=base.parts[0][0]), 1),))
+        clean = replace(self, base=replace(self.base, failure=0.0))
+        return Pieces(((clean, 1),), certain=self.rate * self.base.failure * (1 + 2.0**-52), spoilt=self.base.failure)
+
     def renyi(self, alpha: float) -> Bracket:
         """Gaussian base, Poisson: the divergence of the mixture, an upper bound on both directions."""
         from shapedp.accounting.renyi import subsampled_gaussian_renyi
@@ -133,24 +167,6 @@ class SubsampledLoss(Loss):
         raise ValueError(
             "Renyi curves of subsampled losses are known here for Gaussian noise and Poisson sampling only"
         )
-
-
-@pieces.register
-def _(loss: SubsampledLoss) -> Pieces:
-    """What the base has on top stays: a sampler errs in every run. Bare guarantees fail with less probability.
-
-    A mixture over samples of laws that are within a total variation, a slip or a failure of others is within the same
-    of their mixture. Of a bare guarantee that fails with probability d, a sample of rate q fails with probability q d:
-    with H0 the profile of the sampled randomised response: q d + (1 - q d) H0 is at least the sampled profile for
-    every k, in both directions (for k < 1 by H0(k) >= 1 - k), and q d + (1 - d) H0 at most it for k >= 1.
-    """
-    if not isinstance(loss.base, BareLoss) or not loss.base.failure or not loss.rate:
-        base = pieces(loss.base)
-        if not loss.rate or base.log_ratio or base.certain or len(base.parts) > 1 or base.parts[0][1] > 1:
-            return Pieces(((loss, 1),))
-        return replace(base, parts=((replace(loss, base=base.parts[0][0]), 1),))
-    clean = replace(loss, base=replace(loss.base, failure=0.0))
-    return Pieces(((clean, 1),), certain=loss.rate * loss.base.failure * (1 + 2.0**-52), spoilt=loss.base.failure)
 
 
 def subsample(
@@ -181,13 +197,7 @@ def subsample(
             "the mechanism's sensitivity names no adjacency, and amplification depends on it: "
             "derive it with adjacency='add-remove' (Poisson) or 'replace' (without replacement)"
         )
-    fits = ("add-remove", "zero-out") if scheme == "poisson" else ("replace",)
-    if relation is not None and relation not in fits:
-        raise ValueError(
-            f"{scheme} sampling is analysed under {' or '.join(fits)}, not {relation}: "
-            "derive the sensitivity under that relation, or choose the other scheme"
-        )
-    return SubsampledLoss(loss, rate, scheme, person, relation or fits[0])
+    return SubsampledLoss(loss, rate, scheme, person, adjacency=relation)
 
 
 def amplify(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
@@ -209,11 +219,12 @@ def _log_mix(epsilon: float, rate: float) -> float:
 def amplify_pure(epsilon: float, rate: float) -> BareLoss:
     """What a pure guarantee becomes when each entry is blanked with probability 1 - rate, both data sets alike.
 
-    epsilon' = log(1 + rate (e^epsilon - 1)) - log(1 - rate (1 - e^-epsilon)), rounded up, and at most epsilon.
+    epsilon' = log(1 + rate (e^epsilon - 1)) - log(1 - rate (1 - e^-epsilon)), rounded up, and at most epsilon; nothing
+    is known from below.
     Reference: Beimel, Kasiviswanathan and Nissim 2010, Lemma 2 (tensor supplement, Theorem D.2), solved for epsilon'.
     """
     epsilon, rate = nonnegative("epsilon", epsilon), sampling_rate(rate)
     if rate == 1:
-        return BareLoss(epsilon)
+        return BareLoss(epsilon, attained=False)
     value = _log_mix(epsilon, rate) - math.log1p(rate * math.expm1(-epsilon))
-    return BareLoss(min(value * (1 + 2.0**-48), epsilon))
+    return BareLoss(min(value * (1 + 2.0**-48), epsilon), attained=False)

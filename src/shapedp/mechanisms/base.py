@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.noise import Law
-from shapedp.privacy import Certificate, Loss
+from shapedp.privacy import Certificate, Loss, one_relation
 
 
 @runtime_checkable
@@ -26,6 +26,16 @@ class Mechanism(Protocol):
 
     def release(self, x: Any, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Release:
         """A noisy answer; raises unless the certificate is certified or `unsafe` is passed."""
+
+
+def adjacency_of(subject: Any) -> str | None:
+    """The neighbour relation of a mechanism, a plan or a loss, None where the user vouches for it.
+
+    Guarantee: what the subject states of itself agrees with what its loss was computed for, or ValueError is raised.
+    """
+    loss = getattr(subject, "loss", None)
+    holders = (subject, getattr(subject, "sensitivity", None), loss if isinstance(loss, Loss) else None)
+    return one_relation(getattr(holder, "adjacency", None) for holder in holders)
 
 
 @dataclass(frozen=True, eq=False)

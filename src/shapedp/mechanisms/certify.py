@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
 from shapedp.mechanisms.additive import Additive
+from shapedp.mechanisms.base import adjacency_of
 from shapedp.mechanisms.mixing import Mixing
 from shapedp.mechanisms.objective import ObjectivePerturbation
 from shapedp.numerics.checks import positive, probability
-from shapedp.privacy import Certificate, Deferred, Loss, certificate_of
+from shapedp.privacy import Bracket, Certificate, Deferred, Loss, certificate_of
+
+_REPEATABLE = 1e-9  # how far the ends of a bracket may differ from machine to machine, relatively
+_NARROW = 1e-6  # a bracket this narrow may be off by its own width besides
 
 KINDS: dict[str, Any] = {
     "additive": Additive,
@@ -37,25 +42,57 @@ def certify(subject: Any, *, epsilon: float, delta: float) -> Certificate:
     own = getattr(subject, "certificate", None)
     if isinstance(own, Certificate) and (own.epsilon, own.delta) == (epsilon, delta):
         return own
-    sensitivity = getattr(subject, "sensitivity", None)
     description = Deferred(subject.to_json) if hasattr(subject, "to_json") else None
-    adjacency = getattr(sensitivity, "adjacency", None) or getattr(subject, "adjacency", None)
     reason = getattr(subject, "reason", "")
-    return certificate_of(subject.loss, epsilon, delta, adjacency=adjacency, subject=description, reason=reason)
+    loss = subject.loss.under(adjacency_of(subject))
+    return certificate_of(loss, epsilon, delta, subject=description, reason=reason)
+
+
+def _compare(stated: Any, made: Any, where: str) -> None:
+    """Refuses a description with a field that was not read, or read as something else."""
+    if isinstance(stated, Mapping) and isinstance(made, Mapping):
+        for name, value in stated.items():
+            if name not in made:
+                raise ValueError(f"the certificate's {where} has a field {name!r} that describes nothing")
+            _compare(value, made[name], f"{where}.{name}")
+    elif isinstance(stated, list | tuple) and isinstance(made, list | tuple) and len(stated) == len(made):
+        for value, own in zip(stated, made, strict=True):
+            _compare(value, own, where)
+    elif isinstance(stated, bool) is not isinstance(made, bool) or stated != made:
+        raise ValueError(f"the certificate's {where} reads {stated!r}, where its mechanism has {made!r}")
+
+
+def _agree(one: Bracket, other: Bracket) -> bool:
+    """Whether both ends are the same, up to what another machine's rounding may change; [0, 1] states nothing."""
+    if (one.lower, one.upper) == (0.0, 1.0):
+        return True
+    room = _REPEATABLE * other.upper + (other.gap if other.relative_gap < _NARROW else 0.0)
+    return abs(one.upper - other.upper) <= room and abs(one.lower - other.lower) <= room
 
 
 def verify(certificate: Certificate) -> Certificate:
     """The certificate computed again from the mechanism it describes.
 
-    Guarantee: raises ValueError if the two brackets do not overlap, that is if one of them is false.
+    Guarantee: raises ValueError if the two brackets do not overlap, that is if one of them is false; if the neighbour
+    relation stated is not the one that the mechanism and its loss carry; if the description says anything that the
+    mechanism made from it does not; and, for a certificate of this version, if the bracket stated is not the one that
+    follows from the description. What nothing here can tell, such as the sensitivity itself, is taken as stated.
     """
     if certificate.subject is None:
         raise ValueError("this certificate does not describe its mechanism, so nothing can be recomputed")
     mechanism = mechanism_from_json(dict(certificate.subject))
+    _compare(dict(certificate.subject), mechanism.to_json(), "subject")
     again = certify(mechanism, epsilon=certificate.epsilon, delta=certificate.delta)
     if again.adjacency != certificate.adjacency:
         raise ValueError(f"the certificate says {certificate.adjacency!r}, its mechanism {again.adjacency!r}")
     stated, computed = certificate.bracket, again.bracket
     if stated.lower > computed.upper or computed.lower > stated.upper:
         raise ValueError(f"the stated bracket {stated} contradicts the recomputed {computed}")
+    if certificate.version == again.version and certificate.method != again.method:
+        raise ValueError(f"the certificate says {certificate.method!r}, its mechanism has a {again.method}")
+    if certificate.version == again.version and mechanism.loss.settled and not _agree(stated, computed):
+        raise ValueError(
+            f"the stated bracket [{stated.lower!r}, {stated.upper!r}] does not follow from the mechanism described, "
+            f"for which it is [{computed.lower!r}, {computed.upper!r}]: one of the two was edited"
+        )
     return again

@@ -78,6 +78,8 @@ class ObjectivePerturbation:
         one_of("adjacency", self.adjacency, NEIGHBOURS)
         if self.law.dim != self.output_law.dim or self.law.dim % self.problems:
             raise ValueError("both laws must have one dimension, a multiple of problems")
+        if not self.law.second_moment > 0 or (self.output_reach and not self.output_law.scales.min() > 0):
+            raise ValueError("both laws must add noise: their scales must be > 0")
 
     @property
     def sensitivity(self) -> L2:
@@ -90,7 +92,7 @@ class ObjectivePerturbation:
         """The privacy loss of the release, from above."""
         mu = self.output_reach / float(self.output_law.scales.min()) * UP if self.output_reach else 0.0
         loss = loss_with(self.law, self, mu)
-        return loss.with_failure(2 * FAR)
+        return loss.with_failure(2 * FAR).under(self.adjacency)
 
     @property
     def vertices(self) -> tuple[tuple[float, float], ...]:

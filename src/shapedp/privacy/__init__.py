@@ -10,6 +10,7 @@ from shapedp.privacy.certificate import (
     certificate_of,
 )
 from shapedp.privacy.losses import AdjustedLoss, GaussianLoss, LaplaceLoss, Loss, loss_of
+from shapedp.privacy.losses.base import one_relation
 
 __all__ = [
     "AdjustedLoss",
@@ -24,4 +25,5 @@ __all__ = [
     "UndecidedError",
     "certificate_of",
     "loss_of",
+    "one_relation",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from shapedp._version import __version__
 from shapedp.numerics.checks import nonnegative, one_of, positive, probability
@@ -77,6 +77,8 @@ class Certificate:
         positive("epsilon", self.epsilon)
         probability("delta", self.delta)
         one_of("adjacency", self.adjacency, (*ADJACENCIES, None))
+        if not isinstance(self.secure, bool | None):
+            raise TypeError(f"secure must be True, False or None, got {self.secure!r}")
 
     @property
     def verdict(self) -> Verdict:
@@ -144,8 +146,9 @@ def certificate_of(
     subject: Mapping[str, Any] | None = None,
     reason: str = "",
 ) -> Certificate:
-    """The certificate of a claim about a loss."""
+    """The certificate of a claim about a loss, under its neighbour relation; `adjacency` names it where it does not."""
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
+    relation = cast("Adjacency | None", loss.under(adjacency).adjacency)
     return Certificate(
-        epsilon, delta, adjacency, loss.delta(epsilon), type(loss).__name__, subject=subject, reason=reason
+        epsilon, delta, relation, loss.delta(epsilon), type(loss).__name__, subject=subject, reason=reason
     )

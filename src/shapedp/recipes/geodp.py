@@ -53,6 +53,9 @@ class TurnedMeanLoss(Loss):
     angles: int
     full: Loss
 
+    def __post_init__(self) -> None:
+        self._inherit([self.full])
+
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         epsilon = np.asarray(epsilon, dtype=np.float64)
         upper = self.full.profile(epsilon)[1]

@@ -32,7 +32,7 @@ from shapedp.numerics.gram import least_eigenvalue
 from shapedp.privacy import Loss
 from shapedp.privacy.losses.base import Floats
 from shapedp.privacy.losses.gaussian import GaussianLoss
-from shapedp.privacy.losses.mixing import MixingLoss, Neighbours
+from shapedp.privacy.losses.mixing import MixingLoss, Neighbours, label
 from shapedp.sampling import Source, rounded_sum
 
 PRICE = "the eigenvalue is priced by the classic Gaussian formula, proved only for shares up to 1"
@@ -111,9 +111,11 @@ class PublishedMixingLoss(Loss):
     """The loss of Algorithm 1 as printed, bracketed: by a proof from above, by witnesses from below.
 
     From above: but for P(z > tau), sigma^2 + lambda_min >= gamma min(C^2, 1), so the mixing loss is at most that of
-    t = max(C^2, 1)/gamma, composed with the Gaussian of mu = 1/eta.
+    t = max(C^2, 1)/gamma, composed with the Gaussian of mu = 1/eta. With A of the other records the released l is at
+    most lambda_min(A) + C^2, so that t bounds the shares of both records that are exchanged ("replace").
 
-    Witnesses, for wide data whose other columns show the noise level: X^T X = l C^2 I against the same less one row.
+    Witnesses, which exchange a row for nothing and so are of both relations, for wide data whose other columns show the
+    noise level: X^T X = l C^2 I against the same less one row.
     (i) With probability p(l) no noise is added, and then the mixing loss is that of t = 1/l: delta >= p(l) delta_1.
     (ii) The noise level tells the released eigenvalue unless it is cut off: delta >= the Gaussian delta of mu = 1/eta
     less the probability of the cuts. `slip` is how far the computed eigenvalue may be off, `wider` by how much rounding
@@ -127,8 +129,12 @@ class PublishedMixingLoss(Loss):
     tau: float
     slip: float = 0.0
     wider: float = 1.0
+    neighbours: Neighbours = "zero-out"
 
     symmetric = False
+
+    def __post_init__(self) -> None:
+        label(self, self.neighbours)
 
     @property
     def kept(self) -> float:
@@ -143,10 +149,10 @@ class PublishedMixingLoss(Loss):
         if not t < 1:
             return None
         if self.gamma <= self.tau:
-            return MixingLoss(self.rows, t)
+            return MixingLoss(self.rows, t, self.neighbours)
         failure = float(special.ndtr(self.slip / self.eta - self.tau)) * (1 + 2.0**-40)
         mu = (1 + 2 * self.slip) * (1 + 2.0**-44) / self.eta
-        return MixingLoss(self.rows, t, "zero-out", mu).with_failure(failure)
+        return MixingLoss(self.rows, t, self.neighbours, mu).with_failure(failure)
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         epsilon = np.asarray(epsilon, dtype=np.float64)
@@ -213,7 +219,7 @@ class ModifiedGaussMix(Sketching):
     @cached_property
     def ideal(self) -> PublishedMixingLoss:
         """Its privacy loss in real arithmetic."""
-        return PublishedMixingLoss(self.rows, self.row_bound, self.gamma, self.eta, self.tau)
+        return PublishedMixingLoss(self.rows, self.row_bound, self.gamma, self.eta, self.tau, neighbours=self.adjacency)
 
     @cached_property
     def loss(self) -> Loss:

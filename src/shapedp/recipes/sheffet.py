@@ -18,7 +18,7 @@ from shapedp.numerics.checks import one_of, positive
 from shapedp.numerics.gram import least_eigenvalue
 from shapedp.privacy import Loss
 from shapedp.privacy.losses.base import Floats
-from shapedp.privacy.losses.mixing import MixingLoss, Neighbours
+from shapedp.privacy.losses.mixing import MixingLoss, Neighbours, label
 from shapedp.recipes.mixing import positive_delta, rdp_gamma, with_rounding
 from shapedp.sampling import Source, rounded_sum
 
@@ -31,7 +31,9 @@ class ThresholdLoss(Loss):
     """The loss of: no noise if lambda_min > least + z + slack, z ~ Lap(scale); else noise of that variance (units C^2).
 
     Guarantee: delta(e) <= delta_mixing(e - 1/scale; t) + P(z < -slack), t the larger of the two branches: the
-    comparison is (1/scale)-DP. From below, with X^T X = l I and wide data, delta >= P(no noise at l) delta_1(1/l).
+    comparison is (1/scale)-DP. lambda_min of the other records is above least - 1, so that t bounds the shares of both
+    records that are exchanged ("replace"). From below, with X^T X = l I and wide data, delta >= P(no noise at l)
+    delta_1(1/l): a row exchanged for nothing, which is of both relations.
     `slip` is how far the computed eigenvalue may be off, `wider` by how much rounding may raise t.
     """
 
@@ -42,8 +44,12 @@ class ThresholdLoss(Loss):
     variance: float
     slip: float = 0.0
     wider: float = 1.0
+    neighbours: Neighbours = "zero-out"
 
     symmetric = False
+
+    def __post_init__(self) -> None:
+        label(self, self.neighbours)
 
     @property
     def gamma(self) -> float:
@@ -61,7 +67,7 @@ class ThresholdLoss(Loss):
         if self.t < 1:
             failure = 0.5 * math.exp(-max(self.slack - self.slip, 0.0) / self.scale) * (1 + 2.0**-40)
             comparison = UP * (1 + 2 * self.slip) / self.scale
-            worse = MixingLoss(self.rows, self.t).shift(comparison).with_failure(min(failure, 0.5))
+            worse = MixingLoss(self.rows, self.t, self.neighbours).shift(comparison).with_failure(min(failure, 0.5))
             upper = worse.profile(epsilon, reverse=reverse)[1]
         if reverse:
             return np.zeros_like(epsilon), upper
@@ -109,7 +115,9 @@ class ThresholdMixing(Sketching):
     @cached_property
     def loss(self) -> Loss:
         """Its privacy loss: in real arithmetic without the sizes, with them that of the floats released."""
-        ideal = ThresholdLoss(self.rows, self.threshold, self.slack, self.scale, self.variance)
+        ideal = ThresholdLoss(
+            self.rows, self.threshold, self.slack, self.scale, self.variance, neighbours=self.adjacency
+        )
         return with_rounding(ideal, ideal.gamma, self.rows, self.records, self.dim)
 
     @property

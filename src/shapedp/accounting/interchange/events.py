@@ -5,18 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import singledispatch
-from typing import Any
+from typing import Any, Literal
 
-from shapedp.accounting.bare import BareLoss
+import numpy as np
+
 from shapedp.accounting.compose import ComposedLoss, compose, loss_from
 from shapedp.accounting.plan import Plan
+from shapedp.accounting.response import ResponseLoss
 from shapedp.accounting.subsample import SubsampledLoss, subsample
+from shapedp.mechanisms.base import adjacency_of
+from shapedp.numerics.checks import nonnegative, one_of
 from shapedp.privacy import GaussianLoss, LaplaceLoss, Loss
 from shapedp.privacy.conversions import rdp_to_delta, zcdp_to_rdp
 from shapedp.privacy.losses.stated import StatedLoss
 
-_DOWN = 1 - 2.0**-50
+Read = Literal["add-remove", "zero-out"]
+READ: tuple[Read, ...] = ("add-remove", "zero-out")
+_UP, _DOWN = 1 + 2.0**-50, 1 - 2.0**-50
 _ORDERS = tuple(1 + 2.0 ** (i / 4) for i in range(-40, 49))
+_OTHER = "hand over its privacy-loss distribution with to_dp_accounting"
 
 
 def _events() -> Any:
@@ -27,86 +34,124 @@ def _events() -> Any:
     return dp_event
 
 
-def to_event(subject: Any) -> Any:
-    """The `DpEvent` of a mechanism, a loss or a plan.
+def to_event(subject: Any, *, adjacency: Read = "add-remove") -> Any:
+    """The `DpEvent` of a mechanism, a loss or a plan, to be read under the neighbour relation `adjacency`.
 
-    Guarantee: noise multipliers are rounded down. What no event describes exactly is refused: hand over its
-    privacy-loss distribution instead (`to_dp_accounting`).
+    An event names no relation. Accountants read it under "add-remove" unless told otherwise; "zero-out" is their
+    REPLACE_SPECIAL. A subject of another relation is refused, and so is "replace", which the other library's
+    accountants do not agree on: one doubles the sensitivity of Gaussian noise, another does not.
+
+    Guarantee: noise multipliers are rounded down. What no event describes is refused: hand over its privacy-loss
+    distribution instead (`to_dp_accounting`). Laplace noise on a grid is described by the continuous noise, a little
+    smaller, that dominates it.
     """
+    one_of("adjacency", adjacency, READ)
+    own = adjacency_of(subject)
+    if own is not None and own != adjacency:
+        remedy = "pass adjacency='zero-out' and compose under REPLACE_SPECIAL" if own == "zero-out" else _OTHER
+        raise ValueError(f"an event that is read under {adjacency!r} neighbours cannot describe {own!r} ones: {remedy}")
     if isinstance(subject, Plan):
-        events = _events()
-        steps = [events.SelfComposedDpEvent(to_event(step.loss), step.count) for step in subject.steps]
-        return steps[0] if len(steps) == 1 else events.ComposedDpEvent(steps)
+        return _repeated([(_to_event(step.loss), step.count) for step in subject.steps])
     return _to_event(loss_from(subject))
+
+
+def _repeated(pairs: list[tuple[Any, int]]) -> Any:
+    events = [_events().SelfComposedDpEvent(event, n) for event, n in pairs]
+    return events[0] if len(events) == 1 else _events().ComposedDpEvent(events)
 
 
 @singledispatch
 def _to_event(loss: Loss) -> Any:
-    raise TypeError(
-        f"no event of dp_accounting describes a {type(loss).__name__} exactly: hand over its privacy-loss distribution "
-        "with to_dp_accounting"
-    )
+    raise TypeError(f"no event of dp_accounting describes a {type(loss).__name__} exactly: {_OTHER}")
 
 
 @_to_event.register
 def _gaussian(loss: GaussianLoss) -> Any:
-    return _events().GaussianDpEvent(1 / loss.mu * _DOWN)
+    return _events().GaussianDpEvent(_multiplier(loss.mu))
 
 
 @_to_event.register
 def _laplace(loss: LaplaceLoss) -> Any:
-    if loss.ratios.size > 1 or loss.ratios[0] not in (0.0, loss.pure):
-        raise TypeError("dp_accounting's Laplace event is of one coordinate: use to_dp_accounting")
-    return _events().LaplaceDpEvent(1 / loss.pure * _DOWN)
+    if loss.ratios.size > 1 or loss.dominating == math.inf > loss.pure:
+        raise TypeError(f"dp_accounting's Laplace event is of continuous noise on one coordinate: {_OTHER}")
+    return _events().LaplaceDpEvent(_multiplier(loss.dominating))
+
+
+def _multiplier(ratio: float) -> float:
+    """1/ratio, rounded down."""
+    if not ratio > 1e-300:
+        raise TypeError("nobody can change what this releases: it is no event at all, leave it out")
+    return 1 / ratio * _DOWN
 
 
 @_to_event.register
 def _sampled(loss: SubsampledLoss) -> Any:
     if loss.scheme != "poisson":
-        raise TypeError("dp_accounting's sampling without replacement needs a data set size: use to_dp_accounting")
-    return _events().PoissonSampledDpEvent(loss.rate, to_event(loss.base))
+        raise TypeError(f"dp_accounting's sampling without replacement needs a data set size: {_OTHER}")
+    return _events().PoissonSampledDpEvent(loss.rate, _to_event(loss.base))
 
 
 @_to_event.register
 def _composed(loss: ComposedLoss) -> Any:
     if loss.certain:
-        raise TypeError("no event describes a failure probability: use to_dp_accounting")
-    return _events().ComposedDpEvent([_events().SelfComposedDpEvent(to_event(part), n) for part, n in loss.parts])
+        raise TypeError(f"no event describes a failure probability: {_OTHER}")
+    return _events().ComposedDpEvent([_events().SelfComposedDpEvent(_to_event(part), n) for part, n in loss.parts])
 
 
-def from_event(event: Any) -> Loss:
-    """The loss of a `DpEvent`, under add-or-remove neighbours as that library has it.
+def from_event(event: Any, *, adjacency: Read = "add-remove") -> Loss:
+    """The loss of a `DpEvent`, under add-or-remove neighbours unless told otherwise, as that library has it.
 
-    Guarantee: exact for Gaussian and Laplace noise, their Poisson samples and compositions; an upper bound for
-    randomised response of more than two answers and for zCDP. Anything else is refused.
+    Randomised response is of exchanged records ("replace") there, whatever is asked for.
+
+    Guarantee: exact for Gaussian and Laplace noise, their Poisson samples and compositions, and for randomised
+    response; an upper bound for zCDP. Anything else is refused.
     """
     _events()
+    return _from(event, one_of("adjacency", adjacency, READ))
+
+
+def _from(event: Any, adjacency: Read) -> Loss:
     name = type(event).__name__
     if name not in _FROM:
         raise TypeError(f"{name} is not understood here; there are {', '.join(_FROM)}")
-    return _FROM[name](event)
+    return _FROM[name](event, adjacency)
 
 
-def _from_response(event: Any) -> Loss:
-    other = event.noise_parameter / event.num_buckets
-    return BareLoss(math.log((1 - event.noise_parameter + other) / other) * (1 + 2.0**-48), 0.0)
+def _from_gaussian(event: Any, adjacency: Read) -> Loss:
+    least, mu = _ratio(event)
+    return GaussianLoss(mu, least, adjacency=adjacency)
 
 
-def zcdp_loss(rho: float, xi: float = 0.0) -> Loss:
+def _from_laplace(event: Any, adjacency: Read) -> Loss:
+    least, pure = _ratio(event)
+    return LaplaceLoss(pure, np.array([least]), worst=True, adjacency=adjacency)
+
+
+def _ratio(event: Any) -> tuple[float, float]:
+    """Bounds on 1/noise multiplier; infinite without noise."""
+    multiplier = nonnegative("noise_multiplier", event.noise_multiplier)
+    if not multiplier > 1e-300:
+        return math.inf, math.inf
+    return 1 / multiplier * _DOWN, 1 / multiplier * _UP
+
+
+def zcdp_loss(rho: float, xi: float = 0.0, adjacency: str | None = None) -> Loss:
     """(xi, rho)-zCDP, of whatever mechanism: the least delta over Renyi orders."""
+    rho, xi = nonnegative("rho", rho), nonnegative("xi", xi)
 
     def curve(epsilon: float) -> float:
-        return min(rdp_to_delta(a, (zcdp_to_rdp(rho, a) + xi) * (1 + 2.0**-50), epsilon) for a in _ORDERS)
+        return min(rdp_to_delta(a, (zcdp_to_rdp(rho, a) + xi) * _UP, epsilon) for a in _ORDERS)
 
-    return StatedLoss(curve)
+    return StatedLoss(curve, adjacency=adjacency)
 
 
-_FROM: dict[str, Callable[[Any], Loss]] = {
-    "GaussianDpEvent": lambda e: GaussianLoss(1 / e.noise_multiplier * (1 + 2.0**-50)),
-    "LaplaceDpEvent": lambda e: LaplaceLoss(1 / e.noise_multiplier * (1 + 2.0**-50)),
-    "RandomizedResponseDpEvent": _from_response,
-    "ZCDpEvent": lambda e: zcdp_loss(float(e.rho), float(e.xi)),
-    "PoissonSampledDpEvent": lambda e: subsample(from_event(e.event), e.sampling_probability, adjacency="add-remove"),
-    "SelfComposedDpEvent": lambda e: compose([(from_event(e.event), e.count)]),
-    "ComposedDpEvent": lambda e: compose([from_event(part) for part in e.events]),
+_FROM: dict[str, Callable[[Any, Read], Loss]] = {
+    "NoOpDpEvent": lambda _, near: GaussianLoss(0.0, adjacency=near),
+    "GaussianDpEvent": _from_gaussian,
+    "LaplaceDpEvent": _from_laplace,
+    "RandomizedResponseDpEvent": lambda e, _: ResponseLoss(e.noise_parameter, e.num_buckets, adjacency="replace"),
+    "ZCDpEvent": lambda e, near: zcdp_loss(float(e.rho), float(e.xi), near),
+    "PoissonSampledDpEvent": lambda e, near: subsample(_from(e.event, near), e.sampling_probability),
+    "SelfComposedDpEvent": lambda e, near: compose([(_from(e.event, near), e.count)]),
+    "ComposedDpEvent": lambda e, near: compose([_from(part, near) for part in e.events]),
 }

@@ -14,6 +14,13 @@ from shapedp.privacy import Loss, loss_of
 from shapedp.privacy.losses.stated import StatedLoss
 from shapedp.sensitivity import L1, L2
 
+_RELATIONS = {
+    "SymmetricDistance()": "add-remove",
+    "InsertDeleteDistance()": "add-remove",
+    "ChangeOneDistance()": "replace",
+    "HammingDistance()": "replace",
+}
+
 
 def _library() -> Any:
     try:
@@ -59,18 +66,21 @@ def replace_radius(ball: L2 | L1, radius: float) -> L2 | L1:
 def from_opendp(measurement: Any, distance: Any) -> Loss:
     """What an OpenDP measurement states of itself for inputs at a distance, as a loss to compose with ours.
 
-    Guarantee: as good as the measurement's privacy map. Pure and approximate DP, zCDP and privacy profiles.
+    Guarantee: as good as the measurement's privacy map, which bounds from above: the lower ends are 0. Pure and
+    approximate DP, zCDP and privacy profiles. At a distance of 1 between data sets the loss is labelled with their
+    neighbour relation; otherwise the user vouches for it.
     """
     _library()
+    near = _RELATIONS.get(str(measurement.input_metric)) if distance == 1 else None
     stated, measure = measurement.map(distance), str(measurement.output_measure)
     if measure == "MaxDivergence":
-        return BareLoss(stated, 0.0)
+        return BareLoss(stated, 0.0, attained=False, adjacency=near)
     if measure == "Approximate(MaxDivergence)":
-        return BareLoss(stated[0], stated[1])
+        return BareLoss(stated[0], stated[1], attained=False, adjacency=near)
     if measure == "ZeroConcentratedDivergence":
-        return zcdp_loss(stated)
+        return zcdp_loss(stated, adjacency=near)
     if measure == "SmoothedMaxDivergence":
-        return StatedLoss(stated.delta)
+        return StatedLoss(stated.delta, adjacency=near)
     raise TypeError(
         f"the measure {measure} is not understood here: cast the measurement to one of pure, approximate "
         "or zero-concentrated DP"

@@ -10,6 +10,9 @@ from shapedp.numerics.checks import positive
 from shapedp.privacy import Loss
 from shapedp.privacy.losses.discrete import DiscreteLoss, Masses
 
+_ACCURACY = 1e-2  # to which a loss that is slow to compute is tabulated, a fortieth of it
+_FAR = 1e5  # as far as a distribution is laid out
+
 
 def _library() -> tuple[Any, Any]:
     try:
@@ -22,10 +25,14 @@ def _library() -> tuple[Any, Any]:
 def to_dp_accounting(loss: Loss, *, step: float = 1e-4, tail: float = 1e-20, pessimistic: bool = True) -> Any:
     """A `PrivacyLossDistribution` with the upper (or, not pessimistic, the lower) masses of a loss.
 
+    Masses below `tail` go to infinity, and so does what a loss keeps at every epsilon: a failure, a sampler's error.
     Guarantee: the masses handed over bound the loss; what the other library computes from them is its own.
     """
     pmf, distribution = _library()
-    grid = DiscreteLoss.of(loss, step=positive("step", step), tail=tail)
+    loss = loss.tabulated(_ACCURACY)
+    sides = (False,) if loss.symmetric else (False, True)
+    kept = max(float(loss.profile(np.array([_FAR]), reverse=side)[1][0]) for side in sides)
+    grid = DiscreteLoss.of(loss, step=positive("step", step), tail=max(positive("tail", tail), kept))
 
     def convert(masses: Masses) -> Any:
         missing = 0.0 if pessimistic else max(0.0, 1 - float(masses.masses.sum()))
@@ -38,9 +45,10 @@ def to_dp_accounting(loss: Loss, *, step: float = 1e-4, tail: float = 1e-20, pes
     return distribution.PrivacyLossDistribution(remove, remove if grid.symmetric else convert(backward))
 
 
-def from_dp_accounting(distribution: Any) -> DiscreteLoss:
+def from_dp_accounting(distribution: Any, *, adjacency: str | None = None) -> DiscreteLoss:
     """A loss whose upper masses are those of a pessimistic `PrivacyLossDistribution`; its lower end is trivial.
 
+    A distribution names no neighbour relation: `adjacency` does.
     Guarantee: as good as the masses: an upper bound if the other library's pessimistic masses are one.
     """
     _library()
@@ -58,4 +66,4 @@ def from_dp_accounting(distribution: Any) -> DiscreteLoss:
     symmetric = distribution._pmf_add is distribution._pmf_remove
     add = remove if symmetric else convert(distribution._pmf_add)
     nothing = Masses(remove.step, 0, np.array([1.0]))
-    return DiscreteLoss(nothing, remove, nothing, add)
+    return DiscreteLoss(nothing, remove, nothing, add, adjacency=adjacency)

@@ -12,7 +12,7 @@ from shapedp.accounting.ledger.filters import BasicFilter, Filter
 from shapedp.accounting.ledger.fixed import Charge
 from shapedp.accounting.plan import Plan
 from shapedp.mechanisms import Mechanism, certify, verify
-from shapedp.mechanisms.certify import KINDS, mechanism_from_json
+from shapedp.mechanisms.certify import mechanism_from_json
 from shapedp.privacy import Certificate, Loss
 
 _LEAST = 2.0**-40
@@ -42,7 +42,7 @@ def spendable(subject: Any, budget: Filter) -> Mechanism:
             raise SpendRefusedError(
                 "a fit with random_state= or rng= was handed to the ledger: it must not be published"
             )
-        return Job(subject, BareLoss(subject.epsilon, subject.delta), subject)
+        return Job(subject, BareLoss(subject.epsilon, subject.delta, attained=False), _again(subject))
     if isinstance(getattr(subject, "plan", None), Plan):
         raise TypeError(f"a ledger spends a {type(subject).__name__} by its plan, before the first step: pass .plan")
     if isinstance(getattr(subject, "privacy_", None), Certificate):
@@ -55,15 +55,19 @@ def price(job: Mechanism, budget: Filter) -> Charge:
     the bare claim."""
     if not isinstance(job, Job) or isinstance(job.subject, Plan) or isinstance(budget, BasicFilter):
         return budget.charge(job)
-    certificate = job.subject
-    if certificate.subject is not None and certificate.subject.get("kind") in KINDS:
-        verify(certificate)
-        exact = Job(certificate, mechanism_from_json(dict(certificate.subject)).loss, certificate)
-        try:
-            return budget.charge(exact)
-        except SpendRefusedError:
-            pass
-    return budget.charge(job)
+    described = mechanism_from_json(dict(job.subject.subject or {}))
+    try:
+        return budget.charge(Job(job.subject, described.loss, job.certificate))
+    except SpendRefusedError:
+        return budget.charge(job)
+
+
+def _again(certificate: Certificate) -> Certificate:
+    """The certificate computed again: a ledger takes no bracket, verdict or neighbour relation as stated."""
+    try:
+        return verify(certificate)
+    except ValueError as refused:
+        raise SpendRefusedError(f"a ledger spends only what it can compute again: {refused}") from refused
 
 
 def _plan(plan: Plan, budget: Filter) -> Job:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from shapedp.privacy.bracket import Bracket
-from shapedp.privacy.losses.base import Floats, Loss, with_sampler_error
+from shapedp.privacy.losses.base import Floats, Loss, Pieces, with_sampler_error
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,31 @@ class AdjustedLoss(Loss):
     failure: float = 0.0
     total_variation: float = 0.0
     slip: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._inherit([self.base])
+
+    @property
+    def slow(self) -> bool:  # type: ignore[override]
+        return self.base.slow
+
+    @property
+    def settled(self) -> bool:  # type: ignore[override]
+        return self.base.settled
+
+    @property
+    def pure(self) -> float:  # type: ignore[override]
+        return self.pieces().pure
+
+    def pieces(self) -> Pieces:
+        base = self.base.pieces()
+        return replace(
+            base,
+            log_ratio=base.log_ratio + self.log_ratio,
+            failure=base.failure + self.failure,
+            total_variation=base.total_variation + self.total_variation,
+            slip=math.hypot(base.slip, self.slip) * (1 + 2.0**-46),
+        )
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from copy import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.numerics import SearchError, falling_root, first_true_near, last_true, last_true_near
-from shapedp.numerics.checks import nonnegative, probability
+from shapedp.numerics.checks import nonnegative, one_of, probability
 from shapedp.privacy.bracket import Bracket
+from shapedp.sensitivity import ADJACENCIES
 
 if TYPE_CHECKING:
     from shapedp.privacy.losses.discrete import DiscreteLoss
@@ -39,15 +42,86 @@ def with_sampler_error(upper: Callable[[Floats], Floats], epsilon: Floats, misse
     return values
 
 
+def one_relation(found: Iterable[str | None]) -> str | None:
+    """The one neighbour relation among those found, None where none is named; refuses a mixture."""
+    names = sorted({one_of("adjacency", name, ADJACENCIES) for name in found if name is not None})
+    if len(names) > 1:
+        raise ValueError(
+            f"one guarantee cannot mix neighbour relations ({', '.join(names)}): what one person changes differs; "
+            "derive every sensitivity under the same adjacency"
+        )
+    return names[0] if names else None
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A loss taken apart: `parts` with counts, which compose, and what adds up by itself.
+
+    `log_ratio` adds to the loss, nothing is promised with probability `failure`, both laws are within
+    `total_variation` and, of the rest, within a factor e^slip of those of the parts (over several releases the squares
+    of `slip` add up). With probability `certain` the loss is infinite; `spoilt` is the probability that a part's
+    failure was drawn, with or without that effect.
+    """
+
+    parts: tuple[tuple[Loss, int], ...]
+    log_ratio: float = 0.0
+    failure: float = 0.0
+    total_variation: float = 0.0
+    certain: float = 0.0
+    spoilt: float = 0.0
+    slip: float = 0.0
+
+    @property
+    def pure(self) -> float:
+        """An epsilon at which delta is 0, rounded up; infinite where none is known."""
+        if self.failure or self.total_variation or self.certain:
+            return math.inf
+        parts = math.fsum(n * loss.pure for loss, n in self.parts)
+        return (parts + self.log_ratio + 2 * self.slip) * (1 + 2.0**-49)
+
+
+@dataclass(frozen=True, eq=False)
 class Loss(ABC):
     """The privacy loss L = log dP/dQ of a dominating pair (P, Q), and of its reverse (Q, P).
 
     A subclass writes one formula, `profile`; everything else follows from it. The forward direction is
-    (P, Q), the reverse is (Q, P): each composes on its own and the maximum is taken last.
+    (P, Q), the reverse is (Q, P): each composes on its own and the maximum is taken last. `adjacency` is the neighbour
+    relation that the pair stands for, None where the user vouches for it; whatever is made of a loss keeps it.
     """
 
-    symmetric: bool = True
-    slow: bool = False  # whether `profile` costs so much per point that compositions should ask it rarely
+    adjacency: str | None = field(default=None, kw_only=True, repr=False)
+
+    symmetric = True
+    slow = False  # whether `profile` costs so much per point that compositions should ask it rarely
+    settled = True  # whether an answer depends on nothing but the loss and the question, not on a grid chosen before
+    pure = math.inf  # an epsilon at which delta is 0, infinite where none is known
+    lost = False  # whether neighbours are told apart with certainty: there is no noise
+
+    def __post_init__(self) -> None:
+        self._inherit(())
+
+    @property
+    def lattice(self) -> float | None:
+        """The spacing on which the loss has its atoms, where it is known."""
+        return None
+
+    def pieces(self) -> Pieces:
+        """What this loss is made of: the one decomposition, for compositions and for ledgers."""
+        return Pieces(((self, 1),))
+
+    def under(self, adjacency: str | None) -> Self:
+        """This loss, said to hold for that neighbour relation; None changes nothing, another one is refused."""
+        if adjacency in (None, self.adjacency):
+            return self
+        one_relation([adjacency, self.adjacency])
+        labelled = copy(self)
+        object.__setattr__(labelled, "adjacency", adjacency)
+        return labelled
+
+    def _inherit(self, parts: Iterable[Loss]) -> None:
+        """Takes the neighbour relation of what this loss is made of; refuses a mixture."""
+        found = one_relation([self.adjacency, *(part.adjacency for part in parts)])
+        object.__setattr__(self, "adjacency", found)
 
     @abstractmethod
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
@@ -121,13 +195,13 @@ class Loss(ABC):
         """This loss, or a table of it where it is slow, for a composition of that relative accuracy of delta."""
         from shapedp.privacy.losses.table import Table
 
-        return Table.of(self, accuracy) if self.slow else self
+        return Table.of(self, accuracy).under(self.adjacency) if self.slow else self
 
     def discretize(self, **options: Any) -> DiscreteLoss:
         """This loss on a grid, bounded from both sides, ready to be composed."""
         from shapedp.privacy.losses.discrete import DiscreteLoss
 
-        return DiscreteLoss.of(self, **options)
+        return DiscreteLoss.of(self, **options).under(self.adjacency)
 
     def shift(self, log_ratio: float) -> Loss:
         """The loss L + log_ratio, L distributed as before: a determinant factor.

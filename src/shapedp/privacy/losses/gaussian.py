@@ -86,6 +86,7 @@ class GaussianLoss(Loss):
     least: float | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         mu = real("mu", self.mu)
         object.__setattr__(self, "mu", mu if mu == math.inf else nonnegative("mu", mu))
         if self.least is not None:
@@ -93,6 +94,14 @@ class GaussianLoss(Loss):
             if not 0 <= least <= self.mu:
                 raise ValueError(f"least must lie in [0, mu = {self.mu!r}], got {self.least!r}")
             object.__setattr__(self, "least", abs(least))
+
+    @property
+    def pure(self) -> float:  # type: ignore[override]
+        return math.inf if self.mu else 0.0
+
+    @property
+    def lost(self) -> bool:  # type: ignore[override]
+        return self.mu == math.inf and self.least in (None, math.inf)
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         epsilon = np.asarray(epsilon, dtype=np.float64)

@@ -28,7 +28,8 @@ class LaplaceLoss(SumLoss):
     """The loss of Laplace noise whose ratios |v_i|/b_i add up to at most `pure` over the sensitivity set.
 
     `ratios` belong to one difference of the set, with `continuous` noise or noise on a grid; `worst` says that this
-    difference is the worst of the set: a corner of a box, a vertex of an L1 ball.
+    difference is the worst of the set: a corner of a box, a vertex of an L1 ball. Noise on a grid is dominated by the
+    continuous noise of a coordinate whose ratio is `wider`, where that is known.
 
     Guarantee: (pure, 0)-DP. For delta > 0 and a `worst` difference the bracket holds the exact profile of the sum of
     the coordinates' losses; otherwise the upper end is that of one coordinate that carries the whole of `pure`, a
@@ -39,18 +40,29 @@ class LaplaceLoss(SumLoss):
     Reference: Dwork, McSherry, Nissim and Smith 2006, Proposition 1; Kairouz, Oh and Viswanath 2015, Theorem 2.5.
     """
 
-    pure: float
+    pure: float = field()
     ratios: Floats = field(default_factory=lambda: np.zeros(1))
     continuous: bool = True
     worst: bool = False
+    wider: float = math.inf
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         pure, given = real("pure", self.pure), numeric("ratios", self.ratios).astype(np.float64, copy=False)
         object.__setattr__(self, "pure", pure if pure == math.inf else nonnegative("pure", pure))
         vector("ratios", np.minimum(given, sys.float_info.max), least=0.0)
         object.__setattr__(self, "ratios", given)
         if self._sum > pure * (1 + 2.0**-40):
             raise ValueError(f"ratios must add up to at most pure = {pure!r}, got {self._sum!r}")
+
+    @property
+    def dominating(self) -> float:
+        """The ratio of continuous noise on one coordinate that dominates this loss; infinite where none is known."""
+        return self.pure if self.continuous else self.wider
+
+    @property
+    def lost(self) -> bool:  # type: ignore[override]
+        return self._sum == math.inf
 
     @property
     def slow(self) -> bool:  # type: ignore[override]
@@ -137,14 +149,21 @@ def _laplace(law: Laplace, sensitivity: Sensitivity) -> LaplaceLoss:
 
 @loss_of.register(DiscreteLaplace)
 def _discrete(law: DiscreteLaplace, sensitivity: Sensitivity) -> LaplaceLoss:
-    """Rounding the input moves each coordinate by at most one more grid step: sum 1/steps on top."""
+    """Rounding the input moves each coordinate by at most one more grid step: sum 1/steps on top.
+
+    With q = e^(-1/steps) a shift by s steps has delta(eps) = 1 - min over x of (q^x + e^eps q^(s - x))/(q^-1/2 + q^1/2)
+    <= 1 - e^((eps - s/steps)/2)/cosh(1/(2 steps)): that of continuous noise of ratio s/steps + 2 log cosh(1/(2 steps)),
+    the latter at most 1/(4 steps^2).
+    """
     moving = ~sensitivity.fixed() if law.steps.size > 1 else np.ones(1, dtype=np.bool_)
     with np.errstate(divide="ignore"):
         extra = float((1 / law.steps[moving]).sum()) * (law.dim if law.steps.size == 1 else 1) * (1 + 2.0**-40)
+        finer = float((0.25 / law.steps[moving] ** 2).sum()) * (law.dim if law.steps.size == 1 else 1)
     whole = np.floor(sensitivity.extreme() / law.grid) * law.grid
     reach = sensitivity.l1_reach(law.scales)[1]
     shown = _over(whole, law.scales) * (1 - 2.0**-50)
-    return LaplaceLoss((reach + extra) * (1 + 2.0**-50), shown, continuous=False)
+    pure = (reach + extra) * (1 + 2.0**-50)
+    return LaplaceLoss(pure, shown, continuous=False, wider=(pure + finer) * (1 + 2.0**-40))
 
 
 def _over(difference: Floats, scales: Floats) -> Floats:

@@ -26,6 +26,7 @@ class LargestLoss(Loss):
     log_ratio: float = 0.0
 
     def __post_init__(self) -> None:
+        self._inherit(loss for loss, _ in self.parts)
         object.__setattr__(self, "log_ratio", nonnegative("log_ratio", self.log_ratio))
         if not all(0 < count < math.inf for _, count in self.parts):
             raise ValueError("parts must hold pairs (loss, count) with finite counts > 0")

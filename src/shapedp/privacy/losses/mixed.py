@@ -34,6 +34,7 @@ class MixedLoss(SumLoss):
     mu: float
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "mu", nonnegative("mu", self.mu))
         object.__setattr__(self, "ratios", vector("ratios", self.ratios, least=0.0))
 

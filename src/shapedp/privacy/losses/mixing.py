@@ -14,7 +14,7 @@ from shapedp.numerics.checks import count, nonnegative, one_of, positive, probab
 from shapedp.numerics.chisquare import lower_excess, upper_excess
 from shapedp.numerics.contour import QuadraticSum
 from shapedp.privacy.bracket import Bracket
-from shapedp.privacy.losses.base import Floats, Loss
+from shapedp.privacy.losses.base import Floats, Loss, one_relation
 from shapedp.privacy.losses.gaussian import GaussianLoss, renyi_order
 
 Neighbours = Literal["zero-out", "replace"]
@@ -53,7 +53,7 @@ class MixingLoss(Loss):
         object.__setattr__(self, "t", probability("t", self.t))
         if 0 < self.t < 1e-100:
             raise ValueError(f"t must be 0 or at least 1e-100, got {self.t!r}")
-        one_of("neighbours", self.neighbours, NEIGHBOURS)
+        label(self, self.neighbours)
         object.__setattr__(self, "mu", nonnegative("mu", self.mu))
         if self.least is not None and not 0 <= real("least", self.least) <= self.t:
             raise ValueError(f"least must lie in [0, t = {self.t!r}], got {self.least!r}")
@@ -166,6 +166,12 @@ class MixingLoss(Loss):
             return cls(rows, last_true_near(holds, root, relative=max(tolerance, 2.0**-48)), neighbours, mu)
         except (SearchError, ValueError, OverflowError):
             return cls(rows, last_true(holds, 1e-90, 1 - 2.0**-30), neighbours, mu)
+
+
+def label(loss: Loss, neighbours: Neighbours) -> None:
+    """The neighbour relation that a loss is computed for is the one it carries."""
+    one_relation([loss.adjacency, one_of("neighbours", neighbours, NEIGHBOURS)])
+    object.__setattr__(loss, "adjacency", neighbours)
 
 
 def _guess(rows: int, epsilon: float, delta: float, mu: float) -> float:

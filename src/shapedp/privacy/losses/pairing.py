@@ -10,9 +10,20 @@ from shapedp.sensitivity import Sensitivity
 
 
 @singledispatch
-def loss_of(law: Law, sensitivity: Sensitivity) -> Loss:
-    """The loss of `f(D) + law` when neighbours move f by a vector of `sensitivity`.
+def _rule(law: Law, sensitivity: Sensitivity) -> Loss:
+    raise TypeError(f"no privacy loss is known for {type(law).__name__} noise")
+
+
+class LossOf:
+    """The loss of `f(D) + law` when neighbours move f by a vector of `sensitivity`, under its neighbour relation.
 
     Each law registers its own rule beside its loss. Refuses what cannot be computed with the reason.
     """
-    raise TypeError(f"no privacy loss is known for {type(law).__name__} noise")
+
+    register = staticmethod(_rule.register)
+
+    def __call__(self, law: Law, sensitivity: Sensitivity) -> Loss:
+        return _rule(law, sensitivity).under(sensitivity.adjacency)
+
+
+loss_of = LossOf()

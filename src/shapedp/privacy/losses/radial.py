@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,7 @@ from shapedp.numerics.excess import ShiftExcess
 from shapedp.numerics.quadrature import legendre
 from shapedp.numerics.radius import deviance, log_peak, log_radii
 from shapedp.privacy.bracket import Bracket
-from shapedp.privacy.losses.base import EPSILON_LIMIT, Floats, Loss, with_sampler_error
+from shapedp.privacy.losses.base import EPSILON_LIMIT, Floats, Loss, Pieces, with_sampler_error
 from shapedp.privacy.losses.gaussian import GaussianLoss
 from shapedp.privacy.losses.pairing import loss_of
 from shapedp.sensitivity import Sensitivity
@@ -49,6 +49,7 @@ class RadialLoss(Loss):
     slow = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "dim", count("dim", self.dim, least=2))
         for name in ("a", "b", "gap"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
@@ -71,7 +72,7 @@ class RadialLoss(Loss):
         return np.where(epsilon > _FAR, 0.0, lower * _DOWN), upper
 
     @property
-    def pure(self) -> float:
+    def pure(self) -> float:  # type: ignore[override]
         """The epsilon of pure differential privacy: ratio^b if a = dim and b <= 1, otherwise infinite.
 
         For a < dim the density has a pole, for b > 1 its log is not Lipschitz.
@@ -256,6 +257,22 @@ class ReleasedRadialLoss(Loss):
     base: RadialLoss
     slip: float = 0.0
     missed: float = 0.0
+    slow = True
+
+    def __post_init__(self) -> None:
+        self._inherit([self.base])
+
+    @property
+    def pure(self) -> float:  # type: ignore[override]
+        return self.pieces().pure
+
+    def pieces(self) -> Pieces:
+        base = self.base.pieces()
+        return replace(
+            base,
+            total_variation=base.total_variation + self.missed,
+            slip=math.hypot(base.slip, self.slip) * (1 + 2.0**-46),
+        )
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         epsilon = np.asarray(epsilon, dtype=np.float64)
