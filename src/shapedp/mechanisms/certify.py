@@ -9,7 +9,8 @@ from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.mixing import Mixing
 from shapedp.mechanisms.objective import ObjectivePerturbation
 from shapedp.numerics.checks import positive, probability
-from shapedp.privacy import Certificate, Deferred, Loss, certificate_of
+from shapedp.privacy import Certificate, Deferred, Loss, assumptions_of, certificate_of
+from shapedp.privacy.assumptions import UNSTATED
 
 KINDS: dict[str, Any] = {
     "additive": Additive,
@@ -30,7 +31,7 @@ def mechanism_from_json(data: Any) -> Any:
 def certify(subject: Any, *, epsilon: float, delta: float) -> Certificate:
     """The computed certificate of a claim about a mechanism (anything with a `loss`) or a loss."""
     if isinstance(subject, Loss):
-        return certificate_of(subject, epsilon, delta)
+        return certificate_of(subject, epsilon, delta, assumptions=assumptions_of(subject))
     if not isinstance(getattr(subject, "loss", None), Loss):
         raise TypeError(f"certify takes a mechanism or a loss, got {type(subject).__name__}")
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
@@ -40,14 +41,22 @@ def certify(subject: Any, *, epsilon: float, delta: float) -> Certificate:
     sensitivity = getattr(subject, "sensitivity", None)
     description = Deferred(subject.to_json) if hasattr(subject, "to_json") else None
     adjacency = getattr(sensitivity, "adjacency", None) or getattr(subject, "adjacency", None)
-    reason = getattr(subject, "reason", "")
-    return certificate_of(subject.loss, epsilon, delta, adjacency=adjacency, subject=description, reason=reason)
+    return certificate_of(
+        subject.loss,
+        epsilon,
+        delta,
+        adjacency=adjacency,
+        subject=description,
+        reason=getattr(subject, "reason", ""),
+        assumptions=assumptions_of(subject),
+    )
 
 
 def verify(certificate: Certificate) -> Certificate:
     """The certificate computed again from the mechanism it describes.
 
-    Guarantee: raises ValueError if the two brackets do not overlap, that is if one of them is false.
+    Guarantee: raises ValueError if the two brackets do not overlap, that is if one of them is false, and if the stated
+    assumptions are not those that the mechanism implies; what is returned holds the latter.
     """
     if certificate.subject is None:
         raise ValueError("this certificate does not describe its mechanism, so nothing can be recomputed")
@@ -55,6 +64,8 @@ def verify(certificate: Certificate) -> Certificate:
     again = certify(mechanism, epsilon=certificate.epsilon, delta=certificate.delta)
     if again.adjacency != certificate.adjacency:
         raise ValueError(f"the certificate says {certificate.adjacency!r}, its mechanism {again.adjacency!r}")
+    if certificate.assumptions not in (again.assumptions, UNSTATED):
+        raise ValueError("the certificate does not state the assumptions that its mechanism rests on")
     stated, computed = certificate.bracket, again.bracket
     if stated.lower > computed.upper or computed.lower > stated.upper:
         raise ValueError(f"the stated bracket {stated} contradicts the recomputed {computed}")
