@@ -38,7 +38,12 @@ def made_up(like: Tensor, rows: int, seed: int, plain: bool = False) -> Tensor:
 def leaves(values: Any) -> list[Tensor]:
     """All tensors of nested lists, tuples and dicts, in order."""
     found: list[Tensor] = []
-    mapped(values, lambda leaf: found.append(leaf) or leaf)  # type: ignore[func-returns-value]
+
+    def keep(leaf: Tensor) -> Tensor:
+        found.append(leaf)
+        return leaf
+
+    mapped(values, keep)
     return found
 
 
@@ -82,7 +87,12 @@ class Example:
 
     def _count(self) -> int:
         seen: list[Any] = []
-        self._walk(self.record, lambda part: seen.append(part) or part)  # type: ignore[func-returns-value]
+
+        def keep(part: Any) -> Any:
+            seen.append(part)
+            return part
+
+        self._walk(self.record, keep)
         return len(seen)
 
     def _walk(self, value: Any, change: Callable[[Any], Any]) -> Any:

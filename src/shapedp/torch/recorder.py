@@ -116,9 +116,9 @@ class _Tap(torch.autograd.Function):
         name = ctx.call.site.name
         del ctx, grad
         raise RecordError(
-            f"a gradient reached {name} after its pass was over: run backward() before the next forward pass and before "
-            "step(); if a loss needs several passes over the same records, run them in the forward of one module and "
-            "make that module private"
+            f"a gradient reached {name} after its pass was over: run backward() before the next forward pass and "
+            "before step(); if a loss needs several passes over the same records, run them in the forward of one "
+            "module and make that module private"
         )
 
 
@@ -258,9 +258,10 @@ class Recorder:
     def _hand_over(self, calls: list[Call]) -> None:
         sizes = {call.records for call in calls}
         if len(sizes) > 1:
+            names = ", ".join(call.site.name for call in calls[:8])
             raise RecordError(
-                f"layers of one pass saw different numbers of records ({', '.join(call.site.name for call in calls[:8])}"
-                "): keep the record the first axis everywhere, and expand shared inputs (such as positions) to the batch"
+                f"layers of one pass saw different numbers of records ({names}): keep the record the first axis "
+                "everywhere, and expand shared inputs (such as positions) to the batch"
             )
         records = sizes.pop()
         scale = float(records) if self.mean else 1.0  # a mean over the batch divided every gradient

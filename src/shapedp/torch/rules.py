@@ -207,7 +207,9 @@ def _scale_and_shift(module: nn.Module, product: Tensor, grad: Tensor, summed: C
 @contextmanager
 def bare(module: nn.Module) -> Iterator[None]:
     """The module with the methods of its class."""
-    kept = {name: module.__dict__.pop(name) for name in ("forward", "_call_impl") if name in module.__dict__}
+    kept: dict[str, Any] = {
+        name: module.__dict__.pop(name) for name in ("forward", "_call_impl") if name in module.__dict__
+    }
     try:
         yield
     finally:

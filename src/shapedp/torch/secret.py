@@ -58,7 +58,7 @@ def reseed(bits: Source) -> None:
 def _template() -> torch.Tensor:
     """The state of a fresh generator; raises where its words are not where they are known to be."""
     state = torch.Generator().manual_seed(1).get_state()
-    expected = np.random.RandomState(1).get_state()[1]  # type: ignore[index]  # noqa: NPY002 (the same twister)
+    expected = np.random.RandomState(1).get_state(legacy=False)["state"]["key"]  # the same twister
     found = state.numpy()[_HEAD : _HEAD + 8 * _WORDS].view(np.uint64)
     if not np.array_equal(found, expected):
         raise RuntimeError("this version of torch keeps its random state in another form: use one that is supported")
@@ -66,7 +66,7 @@ def _template() -> torch.Tensor:
 
 
 def _index(device: torch.device) -> int:
-    return torch.cuda.current_device() if device.index is None else device.index
+    return int(torch.cuda.current_device()) if device.index is None else int(device.index)  # type: ignore[redundant-expr]
 
 
 @dataclass(frozen=True)

@@ -210,7 +210,8 @@ class Training:
         self._drop()
         if found == 0:
             raise RecordError(
-                "no gradient of a batch's records arrived, so that a step would release noise alone: call model.train(), run the model on the batch and call backward() before step()"
+                "no gradient of a batch's records arrived, so that a step would release noise alone: "
+                "call model.train(), run the model on the batch and call backward() before step()"
             )
         raise RecordError(
             "fewer rows were run backward than the batch has records: each row must be one record (no packing of "
