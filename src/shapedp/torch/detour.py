@@ -20,6 +20,10 @@ _LIVE: WeakValueDictionary[int, Any] = WeakValueDictionary()
 _NUMBERS = itertools.count(1)
 
 
+class RecordError(RuntimeError):
+    """The gradients of single records cannot be told apart; the message says where and what to do."""
+
+
 def enrolled(recorder: Any) -> int:
     """A number by which detours find a recorder as long as something else keeps it."""
     number = next(_NUMBERS)
@@ -43,7 +47,13 @@ class Detour:
         recorder = _LIVE.get(self.number)
         if recorder is None:
             return getattr(type(self.module), self.method)(self.module, *args, **kwargs)
-        return recorder.run(self.module, self.method, args, kwargs)
+        try:
+            return recorder.run(self.module, self.method, args, kwargs)
+        except RecordError as error:
+            failure = str(error)  # what was raised holds frames with records
+        del args, kwargs
+        recorder.forget()
+        raise RecordError(failure)
 
     def __reduce__(self) -> Any:
         return getattr, (self.module, self.method)  # the module is restored before its attributes: this is the class's

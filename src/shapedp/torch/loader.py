@@ -179,7 +179,11 @@ class PoissonLoader:
                 batch = next(batches, _END)
             if batch is _END:
                 return
-            self._receive(parts.popleft())
+            try:
+                self._receive(parts.popleft())
+            except BaseException:
+                del batch  # the error's frames hold no record
+                raise
             self._show(batch)
             yield batch
             del batch

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from shapedp.torch.detour import RecordError
 from shapedp.torch.madeup import Example, leaves, made_up, mapped, plans
 
 Tensor = torch.Tensor
@@ -20,10 +21,6 @@ _SAME = 1e-4  # between two batches of one size, whose arithmetic is the same
 _NEAR = 1e-2  # between batches of two sizes; ten times that in half precision
 _ROWS = 4  # of made-up records
 _HALF = (torch.bfloat16, torch.float16)
-
-
-class RecordError(RuntimeError):
-    """The gradients of single records cannot be told apart; the message says where and what to do."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +83,8 @@ class Probe:
                 self.waiting = not self._passed(args, kwargs)
             finally:
                 self._busy, self._batch = False, None
+            if not self.waiting:
+                self.collate = self.example = None  # they lead to the records
         self._inside = True
 
     def leave(self) -> None:

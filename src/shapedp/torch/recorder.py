@@ -13,10 +13,10 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from shapedp.sampling import Source, source
 from shapedp.torch.detour import Detour, Notice, enrolled
+from shapedp.torch.detour import RecordError as RecordError
 from shapedp.torch.layout import Layout
 from shapedp.torch.pieces import Piece, added
 from shapedp.torch.probe import Probe
-from shapedp.torch.probe import RecordError as RecordError
 from shapedp.torch.rules import Rule, rule_for
 from shapedp.torch.secret import secret_states
 from shapedp.torch.sums import Gradients
@@ -163,6 +163,7 @@ class Recorder:
         Detour(self.model, _CALL, number)
         layers = [(site.name, site.module) for site in sites]
         self._probe = Probe(self.model, layers, self.real, self.collate, self.example)
+        self.collate = self.example = None  # they lead to the records
         for name, parameter in self.model.named_parameters():
             if name in self.layout.names:
                 notice = Notice(name, number)
@@ -202,16 +203,9 @@ class Recorder:
         """A call of a recorded module, or of the model."""
         if not self.active:
             return getattr(type(module), method)(module, *args, **kwargs)
-        failure = None
-        try:
-            if method == _CALL:
-                return self._whole(args, kwargs)
-            return _recorded(self, self._sites[id(module)], *args, **kwargs)
-        except RecordError as error:
-            failure = str(error)  # what was raised holds frames with records
-        del args, kwargs
-        self.forget()
-        raise RecordError(failure)
+        if method == _CALL:
+            return self._whole(args, kwargs)
+        return _recorded(self, self._sites[id(module)], *args, **kwargs)
 
     def forget(self) -> None:
         """Drop what was recorded."""
