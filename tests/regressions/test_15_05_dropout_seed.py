@@ -184,12 +184,15 @@ def test_secret_states_are_the_whole_state_and_are_taken_back() -> None:
     torch.manual_seed(7)
     before = torch.get_rng_state()
     with secret_states(sdp.sampling.source()):
-        first = torch.get_rng_state()
+        one = torch.get_rng_state()
     with secret_states(sdp.sampling.source()):
-        second = torch.get_rng_state()
+        other = torch.get_rng_state()
     assert torch.equal(torch.get_rng_state(), before)
-    words = [state.numpy()[24 : 24 + 8 * 624].view(np.uint64) for state in (first, second)]
-    assert (words[0] != words[1]).sum() > 600  # a seed of 32 bits could be tried
+    words = [state.numpy()[24 : 24 + 8 * 624].view(np.uint64) for state in (one, other)]
+    assert (words[0] != words[1]).sum() > 600
+    for state in words:  # a seed of 32 bits could be tried: each word would follow from the one before it
+        first, second = int(state[0]), int(state[1])
+        assert second != (1812433253 * (first ^ (first >> 30)) + 1) % 2**32
     with secret_states(sdp.sampling.source()):
         draws = torch.rand(200_000)
     assert abs(float(draws.mean()) - 0.5) < 0.0036  # 5.6 standard errors: fails once in 5e7
