@@ -13,7 +13,8 @@ from shapedp.mechanisms.base import Release
 from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.noise import Law, law_from_json
 from shapedp.numerics.checks import count, finite, numeric, positive, probability
-from shapedp.privacy import Certificate, Deferred, Loss, certificate_of, loss_of
+from shapedp.privacy import Certificate, Deferred, Loss, assumptions_of, certificate_of, loss_of
+from shapedp.privacy.assumptions import known
 from shapedp.sampling import source
 from shapedp.sensitivity import Sensitivity, sensitivity_from_json
 
@@ -33,11 +34,13 @@ class Additive:
     epsilon: float
     delta: float
     recipe: str | None = None
+    premises: tuple[str, ...] = ()  # names of what is assumed about the query; see privacy.assumptions
     reason: ClassVar[str] = ""  # which step of a published argument fails where the claim is refuted
 
     def __post_init__(self) -> None:
         if self.law.dim != self.sensitivity.dim:
             raise ValueError(f"the law has dimension {self.law.dim}, the sensitivity {self.sensitivity.dim}")
+        object.__setattr__(self, "premises", known(self.premises))
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         object.__setattr__(self, "delta", probability("delta", self.delta))
 
@@ -61,6 +64,7 @@ class Additive:
             adjacency=self.sensitivity.adjacency,
             subject=Deferred(self.to_json),
             reason=self.reason,
+            assumptions=assumptions_of(self),
         )
 
     @property
@@ -116,6 +120,7 @@ class Additive:
             "epsilon": self.epsilon,
             "delta": self.delta,
             "recipe": self.recipe,
+            **({"premises": list(self.premises)} if self.premises else {}),
         }
 
     @classmethod
@@ -127,6 +132,7 @@ class Additive:
             raise ValueError(f"mechanism schema {data.get('schema')!r} is not the supported {SCHEMA}")
         try:
             law, sensitivity = law_from_json(data["law"]), sensitivity_from_json(data["sensitivity"])
-            return cls(law, sensitivity, data["epsilon"], data["delta"], data.get("recipe"))
+            premises = tuple(data.get("premises", ()))
+            return cls(law, sensitivity, data["epsilon"], data["delta"], data.get("recipe"), premises)
         except KeyError as missing:
             raise ValueError(f"mechanism lacks the field {missing}") from None

@@ -23,7 +23,7 @@ from shapedp.noise import Gaussian, Law, law_from_json
 from shapedp.numerics.arrays import decode, encode, frozen
 from shapedp.numerics.checks import count, finite, one_of, positive, probability, vector
 from shapedp.numerics.hyperspherical import from_angles, to_angles
-from shapedp.privacy import Certificate, Deferred, Loss, certificate_of
+from shapedp.privacy import Certificate, Deferred, Loss, assumptions_of, certificate_of
 from shapedp.sensitivity import ADJACENCIES, L2, Adjacency, Box
 
 SCHEMA = 1
@@ -138,7 +138,12 @@ class Polar(ABC):
     def certificate(self) -> Certificate:
         """The mechanism's own claim, computed."""
         return certificate_of(
-            self.loss, self.epsilon, self.delta, adjacency=self.adjacency, subject=Deferred(self.to_json)
+            self.loss,
+            self.epsilon,
+            self.delta,
+            adjacency=self.adjacency,
+            subject=Deferred(self.to_json),
+            assumptions=assumptions_of(self),
         )
 
     def release(

@@ -11,7 +11,8 @@ from shapedp.mechanisms.base import adjacency_of
 from shapedp.mechanisms.mixing import Mixing
 from shapedp.mechanisms.objective import ObjectivePerturbation
 from shapedp.numerics.checks import positive, probability
-from shapedp.privacy import Bracket, Certificate, Deferred, Loss, certificate_of
+from shapedp.privacy import Bracket, Certificate, Deferred, Loss, assumptions_of, certificate_of
+from shapedp.privacy.assumptions import UNSTATED
 
 _REPEATABLE = 1e-9  # how far the ends of a bracket may differ from machine to machine, relatively
 _NARROW = 1e-6  # a bracket this narrow may be off by its own width besides
@@ -35,7 +36,7 @@ def mechanism_from_json(data: Any) -> Any:
 def certify(subject: Any, *, epsilon: float, delta: float) -> Certificate:
     """The computed certificate of a claim about a mechanism (anything with a `loss`) or a loss."""
     if isinstance(subject, Loss):
-        return certificate_of(subject, epsilon, delta)
+        return certificate_of(subject, epsilon, delta, assumptions=assumptions_of(subject))
     if not isinstance(getattr(subject, "loss", None), Loss):
         raise TypeError(f"certify takes a mechanism or a loss, got {type(subject).__name__}")
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
@@ -45,7 +46,8 @@ def certify(subject: Any, *, epsilon: float, delta: float) -> Certificate:
     description = Deferred(subject.to_json) if hasattr(subject, "to_json") else None
     reason = getattr(subject, "reason", "")
     loss = subject.loss.under(adjacency_of(subject))
-    return certificate_of(loss, epsilon, delta, subject=description, reason=reason)
+    assumed = assumptions_of(subject)
+    return certificate_of(loss, epsilon, delta, subject=description, reason=reason, assumptions=assumed)
 
 
 def _compare(stated: Any, made: Any, where: str) -> None:
@@ -76,7 +78,8 @@ def verify(certificate: Certificate) -> Certificate:
     Guarantee: raises ValueError if the two brackets do not overlap, that is if one of them is false; if the neighbour
     relation stated is not the one that the mechanism and its loss carry; if the description says anything that the
     mechanism made from it does not; and, for a certificate of this version, if the bracket stated is not the one that
-    follows from the description. What nothing here can tell, such as the sensitivity itself, is taken as stated.
+    follows from the description, or if the assumptions stated are not those that the mechanism implies. What nothing
+    here can tell, such as the sensitivity itself, is taken as stated.
     """
     if certificate.subject is None:
         raise ValueError("this certificate does not describe its mechanism, so nothing can be recomputed")
@@ -85,6 +88,8 @@ def verify(certificate: Certificate) -> Certificate:
     again = certify(mechanism, epsilon=certificate.epsilon, delta=certificate.delta)
     if again.adjacency != certificate.adjacency:
         raise ValueError(f"the certificate says {certificate.adjacency!r}, its mechanism {again.adjacency!r}")
+    if certificate.assumptions not in (again.assumptions, UNSTATED):
+        raise ValueError("the certificate does not state the assumptions that its mechanism rests on")
     stated, computed = certificate.bracket, again.bracket
     if stated.lower > computed.upper or computed.lower > stated.upper:
         raise ValueError(f"the stated bracket {stated} contradicts the recomputed {computed}")

@@ -24,7 +24,7 @@ from shapedp.numerics.gram import (
     gram_error,
     gram_sum,
 )
-from shapedp.privacy import Certificate, Deferred, Loss, certificate_of
+from shapedp.privacy import Certificate, Deferred, Loss, assumptions_of, certificate_of
 from shapedp.privacy.losses.mixing import NEIGHBOURS, MixingLoss, Neighbours
 from shapedp.sampling import GAUSSIAN, Source, rounded_sum, source
 from shapedp.sensitivity import L2
@@ -94,6 +94,7 @@ class Sketching(ABC):
             adjacency=self.adjacency,
             subject=Deferred(self.to_json),
             reason=self.reason,
+            assumptions=assumptions_of(self),
         )
 
     def release(self, x: Any, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Sketch:

@@ -16,7 +16,7 @@ from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.noise import Gaussian, Law, law_from_json
 from shapedp.noise.radial import Radial
 from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability
-from shapedp.privacy import Certificate, Deferred, GaussianLoss, Loss, certificate_of
+from shapedp.privacy import Certificate, Deferred, GaussianLoss, Loss, assumptions_of, certificate_of
 from shapedp.privacy.losses.largest import LargestLoss
 from shapedp.privacy.losses.radial import RadialLoss, ReleasedRadialLoss
 from shapedp.sampling import Source, rounded_sum, source
@@ -111,7 +111,12 @@ class ObjectivePerturbation:
     def certificate(self) -> Certificate:
         """The mechanism's own claim, computed."""
         return certificate_of(
-            self.loss, self.epsilon, self.delta, adjacency=self.adjacency, subject=Deferred(self.to_json)
+            self.loss,
+            self.epsilon,
+            self.delta,
+            adjacency=self.adjacency,
+            subject=Deferred(self.to_json),
+            assumptions=assumptions_of(self),
         )
 
     def release(

@@ -1,5 +1,6 @@
 """Brackets, losses, certificates and conversions."""
 
+from shapedp.privacy.assumptions import assumptions_of
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.certificate import (
     Certificate,
@@ -23,6 +24,7 @@ __all__ = [
     "NotCertifiedError",
     "RefutedError",
     "UndecidedError",
+    "assumptions_of",
     "certificate_of",
     "loss_of",
     "one_relation",

@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 
 from shapedp._version import __version__
 from shapedp.numerics.checks import nonnegative, one_of, positive, probability
+from shapedp.privacy.assumptions import UNSTATED
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.losses import Loss
 from shapedp.sensitivity import ADJACENCIES, Adjacency
@@ -60,7 +61,8 @@ class Certificate:
 
     Guarantee: "certified" if even the upper end meets the claim, "refuted" if even the lower end breaks it.
     `secure` says whether the release drew secure randomness; None before anything was released. `reason` says of a
-    published mechanism which step of its argument fails where the claim is refuted.
+    published mechanism which step of its argument fails where the claim is refuted. `assumptions` holds a sentence for
+    each unproved premise that the guarantee rests on; it is empty where all is computed.
     """
 
     epsilon: float
@@ -72,6 +74,7 @@ class Certificate:
     version: str = __version__
     subject: Mapping[str, Any] | None = None
     reason: str = ""
+    assumptions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
@@ -79,6 +82,7 @@ class Certificate:
         one_of("adjacency", self.adjacency, (*ADJACENCIES, None))
         if not isinstance(self.secure, bool | None):
             raise TypeError(f"secure must be True, False or None, got {self.secure!r}")
+        object.__setattr__(self, "assumptions", tuple(self.assumptions))
 
     @property
     def verdict(self) -> Verdict:
@@ -97,7 +101,7 @@ class Certificate:
         """The claim, what was computed, and what to do, in one paragraph."""
         claim = f"claimed delta {self.delta:.6g} at epsilon {self.epsilon:.6g}"
         if self.verdict == "certified":
-            return f"certified: {claim}, the exact delta is at most {self.bracket.upper:.6g}"
+            return f"certified: {claim}, the exact delta is at most {self.bracket.upper:.6g}{self._premises()}"
         if self.verdict == "refuted":
             return (
                 f"refuted: {claim}, the exact delta is at least {self.bracket.lower:.6g} (in {self.bracket}). "
@@ -105,7 +109,10 @@ class Certificate:
                 + (f". Reason: {self.reason}" if self.reason else "")
             )
         advice = "Claim the upper end, or add a little more noise" if self.bracket.upper <= _WORTH else "Add noise"
-        return f"undecided: {claim}, the exact delta lies in {self.bracket}. {advice}"
+        return f"undecided: {claim}, the exact delta lies in {self.bracket}. {advice}{self._premises()}"
+
+    def _premises(self) -> str:
+        return f". Assumed, not proved: {' '.join(self.assumptions)}" if self.assumptions else ""
 
     def with_randomness(self, secure: bool) -> Certificate:
         """This certificate for a release whose randomness was secure, or was not."""
@@ -116,6 +123,7 @@ class Certificate:
         data = {field.name: getattr(self, field.name) for field in fields(self)}
         data["bracket"] = asdict(self.bracket)
         data["subject"] = None if self.subject is None else dict(self.subject)
+        data["assumptions"] = list(self.assumptions)
         return {"schema": SCHEMA, "kind": "certificate", "verdict": self.verdict, **data}
 
     @classmethod
@@ -134,7 +142,10 @@ class Certificate:
             }
         except (KeyError, TypeError) as missing:
             raise ValueError(f"certificate lacks or mistypes the field {missing}") from None
-        return cls(bracket=bracket, **fields, reason=str(data.get("reason", "")))
+        stated = data.get("assumptions", UNSTATED)
+        if not isinstance(stated, list | tuple) or not all(isinstance(one, str) for one in stated):
+            raise ValueError("the certificate's assumptions must be a list of sentences")
+        return cls(bracket=bracket, **fields, reason=str(data.get("reason", "")), assumptions=tuple(stated))
 
 
 def certificate_of(
@@ -145,10 +156,12 @@ def certificate_of(
     adjacency: Adjacency | None = None,
     subject: Mapping[str, Any] | None = None,
     reason: str = "",
+    assumptions: tuple[str, ...] = (),
 ) -> Certificate:
     """The certificate of a claim about a loss, under its neighbour relation; `adjacency` names it where it does not."""
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     relation = cast("Adjacency | None", loss.under(adjacency).adjacency)
+    bracket, method = loss.delta(epsilon), type(loss).__name__
     return Certificate(
-        epsilon, delta, relation, loss.delta(epsilon), type(loss).__name__, subject=subject, reason=reason
+        epsilon, delta, relation, bracket, method, subject=subject, reason=reason, assumptions=assumptions
     )

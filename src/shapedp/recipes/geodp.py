@@ -23,7 +23,7 @@ from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.noise import Gaussian
 from shapedp.numerics.checks import count, finite, positive, probability
 from shapedp.numerics.hyperspherical import from_angles
-from shapedp.privacy import Certificate, Deferred, Loss, certificate_of, loss_of
+from shapedp.privacy import Certificate, Deferred, Loss, assumptions_of, certificate_of, loss_of
 from shapedp.sampling import source
 from shapedp.sensitivity import L2, Adjacency
 
@@ -145,6 +145,7 @@ class GeoDP:
             adjacency=self.adjacency,
             subject=Deferred(self.to_json),
             reason=REASON,
+            assumptions=assumptions_of(self),
         )
 
     def clipped(self, gradients: ArrayLike) -> Floats:

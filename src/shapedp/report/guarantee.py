@@ -93,6 +93,7 @@ class Guarantee:
             lead,
             supported,
             el("p", el("strong", "Neighbours. "), words.NEIGHBOURS[made.adjacency]),
+            words.assumed(made),
             words.not_promised(made),
         )
 

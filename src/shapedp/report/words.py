@@ -94,6 +94,14 @@ def meaning(epsilon: float, delta: float) -> Markup:
     )
 
 
+def assumed(certificate: Certificate) -> Markup | None:
+    """What the promise rests on that is not proved."""
+    if not certificate.assumptions:
+        return None
+    items = [el("li", sentence) for sentence in certificate.assumptions]
+    return many(el("p", el("strong", "Assumed, not proved:")), el("ul", items))
+
+
 def not_promised(certificate: Certificate) -> Markup:
     """The limits of the promise."""
     grown = "its ε times k, with a larger δ" if certificate.delta else "k times its ε"

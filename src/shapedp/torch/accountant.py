@@ -151,8 +151,10 @@ class Account:
 
 
 def identity(step: Step) -> str:
-    """A name for the step's mechanism and sampling, whatever its count."""
-    written = json.dumps(step.to_json() | {"count": 1}, sort_keys=True)
+    """A name for the step's mechanism and sampling, whatever its count and what is assumed about it."""
+    data = step.to_json() | {"count": 1}
+    data["subject"].get("mechanism", {}).pop("premises", None)
+    written = json.dumps(data, sort_keys=True)
     return hashlib.sha256(written.encode()).hexdigest()[:32]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +21,11 @@ from torch.utils.data import (
 )
 
 from shapedp.sampling import Source
+from shapedp.torch.secret import SecretWorker
 
 _USUAL = (RandomSampler, SequentialSampler, DistributedSampler)
 _CHUNK = 1 << 20
+_END = object()
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,11 @@ class Part:
 
 
 class PoissonBatches:
-    """Index lists of independent draws, cut into pieces of at most `most`; `announce` is told what is handed out.
+    """Index lists of independent draws, cut into pieces of `most`; `announce` is told what is handed out.
 
-    Guarantee: each index is in a draw with probability at most `rate`, within 2^-64 of it, independently.
+    Guarantee: each index is in a draw with probability at most `rate`, within 2^-64 of it, independently. All draws
+    have the same number of pieces, the last ones empty if need be: what follows their number (a scheduler) tells
+    nothing of a draw. One draw in 10^8 or fewer fills its last piece with more than `most`.
     """
 
     def __init__(
@@ -57,12 +62,25 @@ class PoissonBatches:
 
     def __iter__(self) -> Iterator[list[int]]:
         for _ in range(self.draws):
-            drawn = self._draw()
-            size = self.most or max(len(drawn), 1)
-            pieces = [drawn[k : k + size] for k in range(0, len(drawn), size)] or [[]]
+            pieces = self._cut(self._draw())
             for k, piece in enumerate(pieces):
                 self.announce(Part(len(piece), k == len(pieces) - 1, k == 0))
                 yield piece or [-1]
+
+    @property
+    def pieces(self) -> int:
+        """The number of pieces of every draw."""
+        if self.most is None:
+            return 1
+        mean = self.rate * len(self.indices)
+        largest = (
+            min(math.ceil(mean + 6 * math.sqrt(mean) + 16), len(self.indices)) if self.rate < 1 else math.ceil(mean)
+        )
+        return max(-(-largest // self.most), 1)
+
+    def _cut(self, drawn: list[int]) -> list[list[int]]:
+        size, pieces = self.most or 0, self.pieces
+        return [*(drawn[k * size : (k + 1) * size] for k in range(pieces - 1)), drawn[(pieces - 1) * size :]]
 
     def _draw(self) -> list[int]:
         if self.rate >= 1:
@@ -118,7 +136,8 @@ def _zeros(batch: Any) -> Any:
 class PoissonLoader:
     """What the user's loader gave, in Poisson draws; iterating it announces each piece to the training.
 
-    `len` is the number of pieces if no draw is cut, that is the number of steps of an epoch.
+    `len` is the number of pieces if no draw is cut, that is the number of steps of an epoch. Records are read and
+    collated inside `secret()`, which puts the random generators on secret states; `show` is given each batch.
     """
 
     def __init__(
@@ -127,8 +146,12 @@ class PoissonLoader:
         batches: Callable[[Callable[[Part], None]], PoissonBatches],
         steps: int,
         receive: Callable[[Part], None],
+        show: Callable[[Any], None],
+        secret: Callable[[], AbstractContextManager[None]],
+        secure: bool,
     ) -> None:
         self.dataset: Any = loader.dataset
+        self._show, self._secret, self._secure = show, secret, secure
         self.privacy_: Any = None
         self._given, self._batches, self._steps, self._receive = loader, batches, steps, receive
 
@@ -145,13 +168,25 @@ class PoissonLoader:
             num_workers=given.num_workers,
             pin_memory=given.pin_memory,
             timeout=given.timeout,
-            worker_init_fn=given.worker_init_fn,
+            worker_init_fn=SecretWorker(given.worker_init_fn, self._secure),
             multiprocessing_context=given.multiprocessing_context,
             generator=given.generator,
         )
-        for batch in loader:
-            self._receive(parts.popleft())
+        with self._secret():
+            batches = iter(loader)
+        while True:
+            with self._secret():
+                batch = next(batches, _END)
+            if batch is _END:
+                return
+            try:
+                self._receive(parts.popleft())
+            except BaseException:
+                del batch  # the error's frames hold no record
+                raise
+            self._show(batch)
             yield batch
+            del batch
 
 
 def checked_loader(loader: Any) -> tuple[int, int, int]:

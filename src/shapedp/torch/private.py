@@ -12,10 +12,11 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 import torch
 from torch import nn
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, default_collate
 
 from shapedp.accounting import Plan, PlanningError, Step, plan
 from shapedp.mechanisms import Additive, certify
+from shapedp.noise import Law
 from shapedp.numerics.checks import count, one_of, positive, probability
 from shapedp.privacy import loss_of
 from shapedp.privacy.losses.base import EPSILON_LIMIT
@@ -23,7 +24,7 @@ from shapedp.sampling import source
 from shapedp.sensitivity import Sensitivity
 from shapedp.torch import gpu
 from shapedp.torch.accountant import Account
-from shapedp.torch.clips import Clip, clip_from
+from shapedp.torch.clips import Clip, NormClip, PerValue, clip_from
 from shapedp.torch.hooks import OpacusRecorder
 from shapedp.torch.layout import Layout
 from shapedp.torch.loader import PoissonBatches, PoissonLoader, checked_loader
@@ -32,6 +33,7 @@ from shapedp.torch.processes import Processes
 from shapedp.torch.published import Published
 from shapedp.torch.recorder import Recorder
 from shapedp.torch.rounding import margin
+from shapedp.torch.secret import side_stream
 from shapedp.torch.training import Progress, StepMechanism, Training
 from shapedp.torch.validate import check_model
 
@@ -115,7 +117,10 @@ def make_private(
         scale, delta = 1.0, claimed[1]
     else:
         scale = _scale(shaped, sensitivity, layout, rate, total, epsilon, delta, noise_multiplier)
-    make = partial(_mechanism, shaped, sensitivity, layout, expected, delta=delta, steepness=chosen.steepness)
+    premises = partial(_premises, chosen, model, check_records)
+    make = partial(
+        _mechanism, shaped, sensitivity, layout, expected, delta=delta, steepness=chosen.steepness, premises=premises
+    )
     if epsilon is not None and delta is not None and total is not None:
         mechanism, scale = _certified(make, scale, rate, total, epsilon, delta)
     else:
@@ -138,11 +143,12 @@ def make_private(
     )  # fmt: skip
     if gpu.serves(mechanism.law, next(model.parameters())):
         training.draw = partial(gpu.draw, source=randomness)
-    recorder: Recorder | OpacusRecorder
-    if one_of("gradients", gradients, ("fast", "opacus")) == "fast":
-        recorder = Recorder(model, layout, training.mean, training.add, check_records, training.has_records)
-    else:
-        recorder = OpacusRecorder(model, layout, training.mean, training.add, check_records, training.has_records)
+    route = Recorder if one_of("gradients", gradients, ("fast", "opacus")) == "fast" else OpacusRecorder
+    recorder = route(
+        model, layout, training.mean, training.add, check_records, training.has_records,
+        None if loader.collate_fn is default_collate else loader.collate_fn, partial(loader.dataset.__getitem__, 0),
+        side_stream(randomness, rng),
+    )  # fmt: skip
     recorder.attach()
     training._flush = recorder.flush
     processes.share_model(model)
@@ -152,7 +158,9 @@ def make_private(
     most = None if physical_batch_size is None else count("physical_batch_size", physical_batch_size)
     indices = range(processes.rank, records, processes.count)
     batches = partial(PoissonBatches, indices, rate, per_epoch, randomness, most)
-    private_loader = PoissonLoader(loader, batches, per_epoch, training.receive)
+    private_loader = PoissonLoader(
+        loader, batches, per_epoch, training.receive, recorder.show, recorder.secret, randomness.secure
+    )
     private_loader.privacy_ = training
     return model, optimizer, private_loader
 
@@ -204,15 +212,25 @@ def _mechanism(
     scale: float,
     delta: float | None,
     steepness: float,
+    premises: Callable[[Law], tuple[str, ...]],
 ) -> Additive:
     """The step's mechanism; what it claims for itself is the epsilon of one step."""
     widened = sensitivity.scaled(1 + margin(expected, sensitivity.dim, scale, steepness), "add-remove")
     law = noise.law(widened, layout, scale)
     at = delta or LABEL
     if isinstance(noise, Published):
-        return StepMechanism(law, widened, noise.step_epsilon, at)
+        return StepMechanism(law, widened, noise.step_epsilon, at, premises=premises(law))
     epsilon = loss_of(law, widened).epsilon(at).upper
-    return StepMechanism(law, widened, epsilon if 0 < epsilon < math.inf else EPSILON_LIMIT, at)
+    return StepMechanism(law, widened, epsilon if 0 < epsilon < math.inf else EPSILON_LIMIT, at, premises=premises(law))
+
+
+def _premises(clip: Clip, model: nn.Module, checked: bool, law: Law) -> tuple[str, ...]:
+    """What a training rests on beyond what is computed; see privacy.assumptions."""
+    smooth = isinstance(clip, NormClip | PerValue)
+    ours = type(clip).__module__.split(".")[0] == "shapedp"
+    names = ["gradients" if smooth else "jumps", "records" if checked else "unchecked", "draws"]
+    names += [] if ours else ["own"]
+    return (*names, "gpu") if gpu.serves(law, next(model.parameters())) else tuple(names)
 
 
 def _certified(

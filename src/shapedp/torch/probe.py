@@ -1,11 +1,11 @@
-"""Whether the records of a batch stay apart in a model: checked on its first batch, before any gradient counts."""
+"""Whether records stay apart in a model: checked with made-up records before the first gradient counts."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from torch import nn
 
+from shapedp.torch.detour import RecordError
+from shapedp.torch.madeup import Example, leaves, made_up, mapped, plans
+
 Tensor = torch.Tensor
 _SAME = 1e-4  # between two batches of one size, whose arithmetic is the same
 _NEAR = 1e-2  # between batches of two sizes; ten times that in half precision
+_ROWS = 4  # of made-up records
 _HALF = (torch.bfloat16, torch.float16)
-
-
-class RecordError(RuntimeError):
-    """The gradients of single records cannot be told apart; the message says where and what to do."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,17 @@ class Seen:
 
 @dataclass(eq=False)
 class Probe:
-    """Runs the model, without gradients, on the first batch it is trained on, and on variants of that batch.
+    """Runs the model, without gradients, on made-up records before the first batch it is trained on.
 
-    A record of the batch, the first or the last one, must be answered as before when all others are replaced by
-    copies of it (in training mode, with the same random numbers), and when it is alone (in evaluation mode). What
+    They have the types and shapes of that batch and none of its values, so that nothing that is found, or not found,
+    depends on a record. A record, the first or the last one, must be answered as before when all others are replaced
+    by copies of it (in training mode, with the same random numbers), and when it is alone (in evaluation mode). What
     each recorded layer receives is compared as well as the answer, and its first axis must follow the batch. A
     batch of one record shows the axes only, so that the comparison waits for a larger one.
+
+    A `collate` function of the user's own is run on made-up records of the shape of `example()`, and on longer ones:
+    what the model answers for a record must not depend on what it was collated with (evaluation mode, padding cut
+    off). That needs the model to be called with what the loader gave; otherwise it is left out.
 
     `layers` are the recorded modules by name; `real` says whether the batch holds records. Layers may be called
     inside the model's own forward only: what is done outside of it would go unchecked.
@@ -48,59 +53,57 @@ class Probe:
     model: nn.Module
     layers: Sequence[tuple[str, nn.Module]]
     real: Callable[[], bool] = lambda: True
+    collate: Callable[[list[Any]], Any] | None = None
+    example: Callable[[], Any] | None = None
     waiting: bool = True
     _axes: bool = True
     _inside: bool = False
     _busy: bool = False
-    _handles: list[Any] = field(default_factory=list)
+    _refused: bool = False
+    _batch: Any = None
 
-    def attach(self, *, guard: bool = False) -> None:
-        """Watch the model's calls; with `guard` those of its layers too."""
-        self._handles.append(self.model.register_forward_pre_hook(self._enter, with_kwargs=True))
-        self._handles.append(self.model.register_forward_hook(self._leave, always_call=True))
-        if guard:
-            for name, module in self.layers:
-                self._handles.append(module.register_forward_pre_hook(partial(self._guard, name)))
-
-    def detach(self) -> None:
-        """Stop watching."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+    def show(self, batch: Any) -> None:
+        """What the loader hands out."""
+        self._batch = batch if self.waiting and self.collate is not None else None
 
     def called(self, name: str) -> None:
         """A layer is being called."""
-        if not self._inside and self._active:
+        if not self._inside and not self._busy:
             raise RecordError(
                 f"{name} was called outside the model's own forward, where nothing checks that records stay apart: "
                 "call the model itself (not its forward or its parts), put what you do into its forward, or pass "
                 "check_records=False if you know that nothing mixes records"
             )
 
-    @property
-    def _active(self) -> bool:
-        return self.model.training and torch.is_grad_enabled() and not self._busy
-
-    def _guard(self, name: str, module: nn.Module, args: Any) -> None:
-        self.called(name)
-
-    def _enter(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if self.waiting and self._active and self.real():
+    def enter(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """The model is being called, in training; raises RecordError where records mix."""
+        if self.waiting and self.real():
             self._busy = True
             try:
                 self.waiting = not self._passed(args, kwargs)
             finally:
-                self._busy = False
+                self._busy, self._batch = False, None
+            if not self.waiting:
+                self.collate = self.example = None  # they lead to the records
         self._inside = True
 
-    def _leave(self, model: nn.Module, args: Any, answer: Any) -> None:
+    def leave(self) -> None:
+        """The model's forward is over."""
         self._inside = False
+
+    def conclude(self) -> None:
+        """The model took the batch; raises if it did not take made-up records of the same shape."""
+        if self._refused:
+            raise RecordError(
+                "the model does not run on made-up records of the batch's shape, so that nothing can be checked: let "
+                "it take any values of the right type, or pass check_records=False if nothing mixes records"
+            )
 
     # How.
 
     def _passed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether all was checked; raises RecordError where records mix."""
-        n = next((len(value) for value in _tensors([args, kwargs]) if value.ndim), None)
+        n = next((len(value) for value in leaves([args, kwargs]) if value.ndim), None)
         if n is None:
             raise RecordError(
                 "the model was called without a tensor whose first axis is the record, so that nothing can be checked: "
@@ -109,41 +112,143 @@ class Probe:
         if n == 0 or (n == 1 and not self._axes):
             return False
         versions = {name: p._version for name, p in self.model.named_parameters()}
-        run = partial(self._run, args, kwargs, n)
-        last = n - 1
-        whole, alone = run([*range(n)] if n > 1 else [0, 0], last, False), run([last], 0, False)
+        for plain in (False, True):
+            try:
+                self._run_all([args, kwargs], n, plain)
+                break
+            except RecordError:
+                raise
+            except Exception:  # of the model: it may not take such values
+                self._refused = plain
         self._axes = False
-        _compare_axes(whole, alone, max(n, 2))
+        moved = [name for name, p in self.model.named_parameters() if p._version != versions[name]]
+        if moved:
+            raise RecordError(f"the forward pass changes {', '.join(moved)} in place: its records would leave traces")
+        if n > 1 and self.collate is not None and self.example is not None and not self._refused:
+            self._check_collate([args, kwargs], n, self.collate, Example(self.example()))
+        return n > 1
+
+    def _run_all(self, given: list[Any], n: int, plain: bool) -> None:
+        size = _ROWS if n > 1 else 2
+        last = size - 1
+        made = [
+            made_up(one, size, seed, plain) if one.ndim and len(one) == n else None
+            for seed, one in enumerate(leaves(given))
+        ]
+
+        def run(rows: list[int], row: int, train: bool) -> list[Seen]:
+            parts = iter(made)
+
+            def change(leaf: Tensor) -> Tensor:
+                part = next(parts)
+                return leaf if part is None else part[rows]
+
+            return self._run(mapped(given, change), len(rows), row, train)
+
+        whole = run([*range(size)] if n > 1 else [0, 0], last, False)
+        alone = run([last if n > 1 else 0], 0, False)
+        _compare_axes(whole, alone, size)
         if n > 1:
             half = torch.is_autocast_enabled(next(self.model.parameters()).device.type)
             _compare(whole, alone, 10 * _NEAR if half else _NEAR)
             for row in (0, last):
-                _compare(run([*range(n)], row, True), run([row] * n, row, True), _SAME)
-        moved = [name for name, p in self.model.named_parameters() if p._version != versions[name]]
-        if moved:
-            raise RecordError(f"the forward pass changes {', '.join(moved)} in place: its records would leave traces")
-        return n > 1
+                _compare(run([*range(size)], row, True), run([row] * size, row, True), _SAME)
 
-    def _run(self, args: Any, kwargs: Any, n: int, rows: list[int], row: int, train: bool) -> list[Seen]:
-        """What layers and caller get for the given row of a batch of the given records."""
+    def _run(self, given: list[Any], n: int, row: int, train: bool) -> list[Seen]:
+        """What layers and caller get for the given row of a batch of n records."""
         found: list[Seen] = []
 
         def see(name: str, module: nn.Module, args: Any, kwargs: Any) -> None:
-            values = _tensors([args, kwargs])
+            values = leaves([args, kwargs])
             size = next((len(value) for value in values if value.ndim), None)
-            found.append(Seen(name, size, _row(values, row, len(rows))))
+            found.append(Seen(name, size, _row(values, row, n)))
 
         handles = [m.register_forward_pre_hook(partial(see, name), with_kwargs=True) for name, m in self.layers]
         try:
-            with torch.no_grad(), _undone(self.model):
-                if not train:
-                    self.model.eval()
-                given = _picked([args, kwargs], n, rows)
-                answer = self.model(*given[0], **given[1])
+            answer = self._answer(given, train)
         finally:
             for handle in handles:
                 handle.remove()
-        return [*found, Seen("the caller", None, _row(_tensors(answer), row, len(rows)))]
+        return [*found, Seen("the caller", None, _row(leaves(answer), row, n))]
+
+    def _answer(self, given: list[Any], train: bool) -> Any:
+        with torch.no_grad(), _undone(self.model):
+            if not train:
+                self.model.eval()
+            return self.model(*given[0], **given[1])
+
+    def _check_collate(self, given: list[Any], n: int, collate: Callable[[list[Any]], Any], example: Example) -> None:
+        """A record that is collated with others, longer ones too, must be answered as with copies of itself."""
+        places = _places(leaves(given), leaves(self._batch), n)
+        if places is None:
+            return
+
+        def answers(records: list[Any]) -> list[Tensor]:
+            with _undone(self.model):
+                batch = leaves(collate(records))
+            parts = iter(places)
+
+            def change(leaf: Tensor) -> Tensor:
+                place = next(parts)
+                return leaf if place is None else batch[place].to(leaf.device, leaf.dtype)
+
+            return _floats(self._answer(mapped(given, change), False), len(records))
+
+        for longer in plans(example):
+            first = example.made(1)
+            others = [example.made(seed, longer) for seed in range(2, 1 + _ROWS)]
+            try:
+                copies, mixed = answers([first] * _ROWS), answers([first, *others])
+            except Exception:  # records of other lengths are not taken, or made-up ones at all
+                continue
+            if not any(_answered(copies, mixed, row) for row in range(_ROWS)):
+                raise RecordError(
+                    "what the caller gets for one record depends on the records that the loader's collate_fn puts "
+                    "beside it (as with padding to the longest): mask what is padded, pad to a fixed length, or take "
+                    "out of collate_fn what mixes records"
+                )
+
+
+def _places(given: list[Tensor], batch: list[Tensor], n: int) -> list[int | None] | None:
+    """Which tensor of the loader's batch each of the model's inputs is; None where one of them is not among them."""
+    found: list[int | None] = []
+    for one in given:
+        if not one.ndim or len(one) != n:
+            found.append(None)
+            continue
+        same = (k for k, other in enumerate(batch) if other.shape == one.shape and _same(one, other))
+        place = next(same, None)
+        if place is None:
+            return None
+        found.append(place)
+    return found
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    if one is other or (one.device == other.device and one.data_ptr() == other.data_ptr()):
+        return True
+    return torch.equal(one.to("cpu", torch.float64), other.to("cpu", torch.float64))
+
+
+def _floats(answer: Any, n: int) -> list[Tensor]:
+    return [v.clone() for v in leaves(answer) if v.ndim and len(v) == n and v.is_floating_point()]
+
+
+def _answered(copies: list[Tensor], mixed: list[Tensor], row: int) -> bool:
+    """Whether a row of the mixed batch is answered as the record alone, up to padding before or after."""
+    return all(
+        any(_close(*_cut(a[0], b[row], ends), _NEAR) for ends in (False, True))
+        for a, b in zip(copies, mixed, strict=False)
+        if a.ndim == b.ndim
+    )
+
+
+def _cut(a: Tensor, b: Tensor, ends: bool) -> tuple[Tensor, Tensor]:
+    """The parts that two tensors share: their beginnings or their ends along each axis."""
+    for axis in range(a.ndim):
+        size = min(a.shape[axis], b.shape[axis])
+        a, b = (t.narrow(axis, t.shape[axis] - size if ends else 0, size) for t in (a, b))
+    return a, b
 
 
 def _compare_axes(whole: list[Seen], alone: list[Seen], n: int) -> None:
@@ -160,12 +265,16 @@ def _compare(first: list[Seen], second: list[Seen], tolerance: float) -> None:
     for one, two in _pairs(first, second):
         for a, b in zip(one.tensors, two.tensors, strict=False):
             allowed = 10 * tolerance if a.dtype in _HALF and tolerance == _NEAR else tolerance
-            size = float(a.abs().amax().nan_to_num()) if a.numel() else 0.0
-            if a.shape != b.shape or not torch.allclose(a, b, rtol=allowed, atol=allowed * size / 10, equal_nan=True):
+            if not _close(a, b, allowed):
                 raise RecordError(
                     f"what {one.where} gets for one record depends on the others of its batch: replace what mixes "
                     "records (statistics over the batch, attention across it)"
                 )
+
+
+def _close(a: Tensor, b: Tensor, allowed: float) -> bool:
+    size = float(a.abs().amax().nan_to_num()) if a.numel() else 0.0
+    return a.shape == b.shape and torch.allclose(a, b, rtol=allowed, atol=allowed * size / 10, equal_nan=True)
 
 
 def _pairs(first: list[Seen], second: list[Seen]) -> Iterator[tuple[Seen, Seen]]:
@@ -194,27 +303,5 @@ def _undone(model: nn.Module) -> Iterator[None]:
                 module._buffers[key] = buffer.copy_(value)
 
 
-def _picked(values: Any, n: int, rows: list[int]) -> Any:
-    if isinstance(values, Tensor):
-        return values[rows] if values.ndim and len(values) == n else values
-    if isinstance(values, dict):
-        return {key: _picked(value, n, rows) for key, value in values.items()}
-    if isinstance(values, tuple) and hasattr(values, "_fields"):
-        return type(values)(*(_picked(value, n, rows) for value in values))
-    if isinstance(values, tuple | list):
-        return type(values)(_picked(value, n, rows) for value in values)
-    return values
-
-
 def _row(values: list[Tensor], row: int, n: int) -> list[Tensor]:
     return [v[row].clone() for v in values if v.ndim and len(v) == n and v.is_floating_point()]
-
-
-def _tensors(values: Any) -> list[Tensor]:
-    if isinstance(values, Tensor):
-        return [values]
-    if isinstance(values, dict):
-        values = list(values.values())
-    if isinstance(values, tuple | list):
-        return [one for part in values for one in _tensors(part)]
-    return []

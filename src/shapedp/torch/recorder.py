@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,14 +11,18 @@ import torch
 from torch import nn
 from torch.nn.utils.parametrize import is_parametrized
 
+from shapedp.sampling import Source, source
+from shapedp.torch.detour import Detour, Notice, enrolled
+from shapedp.torch.detour import RecordError as RecordError
 from shapedp.torch.layout import Layout
 from shapedp.torch.pieces import Piece, added
 from shapedp.torch.probe import Probe
-from shapedp.torch.probe import RecordError as RecordError
 from shapedp.torch.rules import Rule, rule_for
+from shapedp.torch.secret import secret_states
 from shapedp.torch.sums import Gradients
 
 Tensor = torch.Tensor
+_CALL = "_call_impl"  # what torch runs when a module is called: its hooks, and its forward
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class Site:
     places: dict[str, int]
 
 
-def sites_of(model: nn.Module, layout: Layout) -> list[Site]:
+def sites_of(model: nn.Module, layout: Layout, rule: Callable[[nn.Module], Rule]) -> list[Site]:
     """The modules to record: known layers, and the smallest unknown modules that own a trainable parameter."""
     place = {name: k for k, name in enumerate(layout.names)}
     first = {id(p): place[name] for name, p in model.named_parameters() if name in place}
@@ -51,7 +55,7 @@ def sites_of(model: nn.Module, layout: Layout) -> list[Site]:
         places = {key: first[id(p)] for key, p in module.named_parameters() if p.requires_grad}
         if not places:
             return
-        found.append(Site(name or "the model", module, rule_for(module), places))
+        found.append(Site(name or "the model", module, rule(module), places))
 
     visit("", model)
     return found
@@ -69,15 +73,15 @@ class Call:
     grad: Tensor | None = None
     over: bool = False
 
-    def receive(self, grad: Tensor) -> None:
-        """Take the gradient of the output; further ones of the same pass add up."""
-        if self.over:
-            raise RecordError(
-                f"a gradient reached {self.site.name} after its pass was over: run backward() before the next forward "
-                "pass and before step(); if a loss needs several passes over the same records, run them in the "
-                "forward of one module and make that module private"
-            )
-        self.grad = grad if self.grad is None else self.grad + grad
+    def receive(self, grad: Tensor) -> bool:
+        """Take the gradient of the output; further ones of the same pass add up. False if the pass is over."""
+        if not self.over:
+            self.grad = grad if self.grad is None else self.grad + grad
+        return not self.over
+
+    def end(self) -> None:
+        """Forget the records: a graph that somebody keeps still refers to the call."""
+        self.over, self.args, self.kwargs, self.grad = True, (), {}, None
 
     def pieces(self) -> dict[int, Piece]:
         """The gradients of the module's parameters."""
@@ -107,8 +111,15 @@ class _Tap(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        ctx.call.receive(grad)
-        return grad, None, None
+        if ctx.call.receive(grad):
+            return grad, None, None
+        name = ctx.call.site.name
+        del ctx, grad
+        raise RecordError(
+            f"a gradient reached {name} after its pass was over: run backward() before the next forward pass and "
+            "before step(); if a loss needs several passes over the same records, run them in the forward of one "
+            "module and make that module private"
+        )
 
 
 _apply: Any = _Tap.apply
@@ -119,7 +130,11 @@ class Recorder:
     """Runs the model's layers without their weights' gradients and keeps what gives the records' own.
 
     `on_pass(records, gradients, scale)` is called for each pass that was run backward, before the next one and on
-    `flush`; the gradients are to be multiplied by `scale`.
+    `flush`; the gradients are to be multiplied by `scale`. `collate` is the loader's function where it is not torch's
+    own, `example` gives a record of which only types and shapes are used. `draws` gives the bits of the model's random
+    numbers.
+
+    Guarantee: nothing that is recorded can be reached from the model.
     """
 
     model: nn.Module
@@ -128,47 +143,95 @@ class Recorder:
     on_pass: Callable[[int, Gradients, float], None]
     probe: bool = True
     real: Callable[[], bool] = lambda: True
+    collate: Callable[[list[Any]], Any] | None = None
+    example: Callable[[], Any] | None = None
+    draws: Source = field(default_factory=source)
     calls: list[Call] = field(default_factory=list)
     _handles: list[Any] = field(default_factory=list)
+    _sites: dict[int, Site] = field(default_factory=dict)
 
     def attach(self) -> None:
-        """Start recording: the forward of each recorded module is replaced on the instance."""
-        leave_tf32(self.mean, next(self.model.parameters()).device)
+        """Start recording: the forward of each recorded module, and the model's own call, are replaced on them."""
+        device = next(self.model.parameters()).device
+        leave_tf32(self.mean, device)
         self.anchor = torch.zeros((), requires_grad=True)
-        sites = sites_of(self.model, self.layout)
+        number = enrolled(self)
+        sites = sites_of(self.model, self.layout, self.rule)
+        self._sites = {id(site.module): site for site in sites}
         for site in sites:
-            site.module.forward = functools.partial(_recorded, self, site)
-        self._handles.append(self.model.register_forward_pre_hook(self._begin))
-        self._probe = Probe(self.model, [(site.name, site.module) for site in sites], self.real)
-        if self.probe:
-            self._probe.attach()
+            Detour(site.module, "forward", number)
+        Detour(self.model, _CALL, number)
+        layers = [(site.name, site.module) for site in sites]
+        self._probe = Probe(self.model, layers, self.real, self.collate, self.example)
+        self.collate = self.example = None  # they lead to the records
         for name, parameter in self.model.named_parameters():
             if name in self.layout.names:
-                stray = functools.partial(self._stray, name)
-                self._handles.append(parameter.register_post_accumulate_grad_hook(stray))  # type: ignore[no-untyped-call]
+                notice = Notice(name, number)
+                self._handles.append(parameter.register_post_accumulate_grad_hook(notice))  # type: ignore[no-untyped-call]
 
     def detach(self) -> None:
         """Stop recording."""
-        for site in sites_of(self.model, self.layout):
+        for site in self._sites.values():
             site.module.__dict__.pop("forward", None)
+        self.model.__dict__.pop(_CALL, None)
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
-        self._probe.detach()
+        self._sites.clear()
         self.calls.clear()
+
+    def rule(self, module: nn.Module) -> Rule:
+        """How a module runs, and what its gradients are."""
+        return rule_for(module)
 
     @property
     def active(self) -> bool:
         """Whether calls are recorded now."""
         return self.model.training and torch.is_grad_enabled()
 
-    def _begin(self, model: nn.Module, args: Any) -> None:
-        if self.active:
-            self.flush()
+    def secret(self) -> AbstractContextManager[None]:
+        """Secret states for all random generators that the model may draw from."""
+        devices = {p.device for p in self.model.parameters() if p.is_cuda}
+        return secret_states(self.draws, devices)
 
-    def _stray(self, name: str, parameter: Tensor) -> None:
+    def show(self, batch: Any) -> None:
+        """What the loader hands out, for the check on the first batch."""
+        if self.probe:
+            self._probe.show(batch)
+
+    def run(self, module: nn.Module, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a recorded module, or of the model."""
+        if not self.active:
+            return getattr(type(module), method)(module, *args, **kwargs)
+        if method == _CALL:
+            return self._whole(args, kwargs)
+        return _recorded(self, self._sites[id(module)], *args, **kwargs)
+
+    def forget(self) -> None:
+        """Drop what was recorded."""
+        calls, self.calls = self.calls, []
+        for call in calls:
+            call.end()
+        self._probe.show(None)
+
+    def _whole(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self.flush()
+        with self.secret():
+            if self.probe:
+                self._probe.enter(args, kwargs)
+            try:
+                answer = getattr(type(self.model), _CALL)(self.model, *args, **kwargs)
+            finally:
+                self._probe.leave()
+        if self.probe:
+            self._probe.conclude()
+        return answer
+
+    def stray(self, name: str, parameter: Tensor) -> None:
         """A gradient came to the parameter itself, past the layers."""
         if self.model.training:
+            parameter.grad = None
+            self.forget()
             raise RecordError(
                 f"the loss reaches {name} other than through its own layer's forward, where the gradients of single "
                 "records are lost: call the layer, or make the parameter one of the module that uses it; for a penalty "
@@ -177,16 +240,21 @@ class Recorder:
 
     def flush(self) -> None:
         """Hand over the pass that was run backward, if one was."""
-        for call in self.calls:
-            call.over = True
-        calls, self.calls = [call for call in self.calls if call.grad is not None], []
-        if not calls:
-            return
+        recorded, self.calls = self.calls, []
+        try:
+            calls = [call for call in recorded if call.grad is not None]
+            if calls:
+                self._hand_over(calls)
+        finally:
+            for call in recorded:
+                call.end()
+
+    def _hand_over(self, calls: list[Call]) -> None:
         sizes = {call.records for call in calls}
         if len(sizes) > 1:
-            odd = ", ".join(f"{call.site.name}: {call.records}" for call in calls[:8])
+            names = ", ".join(call.site.name for call in calls[:8])
             raise RecordError(
-                f"layers of one pass saw different numbers of records ({odd}): keep the record the first axis "
+                f"layers of one pass saw different numbers of records ({names}): keep the record the first axis "
                 "everywhere, and expand shared inputs (such as positions) to the batch"
             )
         records = sizes.pop()
@@ -229,8 +297,6 @@ def check_precision(mean: bool, device: torch.device, *dtypes: torch.dtype) -> N
 
 
 def _recorded(recorder: Recorder, site: Site, *args: Any, **kwargs: Any) -> Any:
-    if not recorder.active:
-        return type(site.module).forward(site.module, *args, **kwargs)
     if recorder.probe:
         recorder._probe.called(site.name)
     records, versions = _records(site, args, kwargs), _versions(args, kwargs)

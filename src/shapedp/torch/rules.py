@@ -205,19 +205,20 @@ def _scale_and_shift(module: nn.Module, product: Tensor, grad: Tensor, summed: C
 
 
 @contextmanager
-def _bare(module: nn.Module) -> Iterator[None]:
-    """The module with the forward of its class."""
-    replaced = module.__dict__.pop("forward", None)
+def bare(module: nn.Module) -> Iterator[None]:
+    """The module with the methods of its class."""
+    kept: dict[str, Any] = {
+        name: module.__dict__.pop(name) for name in ("forward", "_call_impl") if name in module.__dict__
+    }
     try:
         yield
     finally:
-        if replaced is not None:
-            module.__dict__["forward"] = replaced
+        module.__dict__.update(kept)
 
 
-def _unit_forward(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+def unit_forward(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
     parameters = {name: p.detach() for name, p in module.named_parameters()}
-    with _bare(module):
+    with bare(module):
         return functional_call(module, parameters, args, kwargs)
 
 
@@ -243,12 +244,12 @@ def _unit(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], grad
 
         return dict(vjp(run, wanted)[1](grad[None])[0])
 
-    with torch.enable_grad(), _bare(module):
+    with torch.enable_grad(), bare(module):
         found = vmap(one, in_dims=(places[0], places[1], 0))(args, kwargs, grad)
     return {name: Dense(value.detach()) for name, value in found.items()}
 
 
-UNIT = Rule(_unit_forward, _unit, fresh=False)
+UNIT = Rule(unit_forward, _unit, fresh=False)
 RULES: dict[type[nn.Module], Rule] = {
     nn.Linear: Rule(_linear_forward, _linear),
     nn.Conv1d: Rule(_conv_forward, _conv),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +18,7 @@ from shapedp.sampling import Source
 from shapedp.sensitivity import Sensitivity
 from shapedp.torch.accountant import Account
 from shapedp.torch.clips import Clip
+from shapedp.torch.detour import without_frames
 from shapedp.torch.layout import Layout
 from shapedp.torch.loader import Part
 from shapedp.torch.noise import Noise
@@ -95,6 +96,9 @@ class Training:
         noise = f"{type(self.noise).__name__} scale {self.scale:.4g}"
         return f"Training({account.taken}{total} steps{claim}, noise={noise}, clip={type(self.clip).__name__})"
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a training holds raw sums of gradients: save optimizer.privacy_.state_dict() instead")
+
     # What users ask.
 
     @property
@@ -130,6 +134,7 @@ class Training:
 
     # What the loader, the recorder and the optimizer tell.
 
+    @without_frames
     def receive(self, part: Part) -> None:
         """The loader hands out a piece of a draw; those of an earlier draw that was left before its end are dropped."""
         self._finish_pass()
@@ -153,11 +158,10 @@ class Training:
             raise RuntimeError("gradients arrived without a batch: iterate over the loader that make_private returned")
         self._rows += records
         if self._rows > max(self.part.records, 1):
-            found, most = self._rows, self.part.records
             self._drop()
             raise RecordError(
-                f"{found} records were run backward in a batch of {most}: each may add its gradient "
-                "once a step (no second pass over the same batch, no other axis folded into the first)"
+                "more rows were run backward than the batch has records: each may add its gradient once a step (no "
+                "second pass over the same batch, no other axis folded into the first)"
             )
         if self.part.records == 0:
             return
@@ -168,6 +172,7 @@ class Training:
         """Whether the piece at hand is not empty."""
         return self.part is not None and self.part.records > 0
 
+    @without_frames
     def before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """Put the private gradient in place; on all but the last piece of a draw leave none, so that nothing moves."""
         if any(one is not None for one in (*args[1:], *kwargs.values())):
@@ -205,12 +210,12 @@ class Training:
         self._drop()
         if found == 0:
             raise RecordError(
-                f"no gradient of the {part.records} records of a batch arrived, so that a step would release noise "
-                "alone: call model.train(), run the model on the batch and call backward() before step()"
+                "no gradient of a batch's records arrived, so that a step would release noise alone: "
+                "call model.train(), run the model on the batch and call backward() before step()"
             )
         raise RecordError(
-            f"{found} rows were run backward for a batch of {part.records} records: each row must be one record (no "
-            "packing of several into one); pass check_records=False if your collate function only leaves records out"
+            "fewer rows were run backward than the batch has records: each row must be one record (no packing of "
+            "several into one); pass check_records=False if your collate function only leaves records out"
         )
 
     def _check_parameters(self, optimizer: Any) -> None:
@@ -262,7 +267,7 @@ class Training:
             raise TypeError(f"the clip was {type(self.clip).__name__}, the new one is {type(clip).__name__}")
         sensitivity = self.widened(clip.sensitivity(self.layout))
         law = self.noise.law(sensitivity, self.layout, self.scale * _UP)
-        mechanism = StepMechanism(law, sensitivity, self.mechanism.epsilon, self.mechanism.delta)
+        mechanism = replace(self.mechanism, law=law, sensitivity=sensitivity)
         planned, found = self.account.step.subject.loss, loss_of(mechanism.law, sensitivity)
         if not (isinstance(planned, GaussianLoss) and isinstance(found, GaussianLoss) and found.mu <= planned.mu):
             raise ValueError("a clip may change during training with Gaussian noise that follows it, and no other")

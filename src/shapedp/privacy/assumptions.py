@@ -1,0 +1,83 @@
+"""What a guarantee rests on that is not proved: one sentence for each premise, written here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from shapedp.noise import Law
+from shapedp.privacy.losses import Loss
+from shapedp.sensitivity import Sensitivity
+
+SENTENCES: dict[str, str] = {
+    "sensitivity": "The sensitivity set holds all that one person can change: the user vouches for it, since no "
+    "neighbour relation was named.",
+    "loss": "The privacy loss is that of what is released: it was stated, not computed from a mechanism.",
+    "own": "A class from outside this library computes a part of the guarantee: what it says is taken as true.",
+    "gradients": "When a record joins or leaves a batch, the clipped gradients of the other records change by at most "
+    "2^-22 of the clip on average: torch computes them in float32, and for many networks this is not so.",
+    "jumps": "When a record joins or leaves a batch, the gradients of the other records do not change at all: this "
+    "clip may jump where a gradient changes in its last bits.",
+    "records": "No record changes what another one adds: the loss is the mean (or the sum) of one loss per record, and "
+    "the model, the collate function and the loop mix no records beyond what the check on made-up records can show.",
+    "unchecked": "No record changes what another one adds in the model, in the collate function, in the loss or in "
+    "the loop: the check was switched off.",
+    "draws": "Random numbers of the model and the loader (dropout, augmentation) come from the global generators of "
+    "torch, NumPy and Python, which run on secret states there; neither a generator of the model's own nor the loop "
+    "draws any by a record's place in the batch.",
+    "gpu": "Noise drawn in float32 on a GPU follows the normal law: it does so to about 2^-20 only.",
+}
+UNSTATED = ("This certificate was written without its assumptions: verify it to see what it rests on.",)
+
+
+def known(premises: Iterable[str]) -> tuple[str, ...]:
+    """The names of premises, each once, in the order of `SENTENCES`; refuses others."""
+    given = set(premises)
+    if not given <= SENTENCES.keys():
+        raise ValueError(f"premises must be among {', '.join(SENTENCES)}, got {', '.join(sorted(map(str, given)))}")
+    return tuple(name for name in SENTENCES if name in given)
+
+
+def assumptions_of(subject: Any) -> tuple[str, ...]:
+    """A sentence for each unproved premise of a mechanism, a plan or a loss; empty where all is computed.
+
+    Guarantee: what is built from parts rests on what each of them rests on.
+    """
+    return tuple(SENTENCES[name] for name in known(_premises(subject)))
+
+
+def _premises(subject: Any) -> Iterator[str]:
+    if isinstance(subject, Loss):
+        yield "loss"
+    if not isinstance(subject, tuple) and not _ours(subject):
+        yield "own"
+    yield from getattr(subject, "premises", ())
+    if isinstance(subject, Sensitivity):
+        if subject.adjacency is None:
+            yield "sensitivity"
+        return
+    for part in _parts(subject):
+        yield from _premises(part)
+
+
+def _ours(subject: Any) -> bool:
+    return type(subject).__module__.split(".")[0] == "shapedp"
+
+
+def _parts(subject: Any) -> Iterator[Any]:
+    """The laws, sets, losses, steps and mechanisms that something consists of."""
+    if isinstance(subject, tuple):
+        values: Iterable[Any] = subject
+    elif is_dataclass(subject) and _ours(subject):
+        values = (getattr(subject, field.name, None) for field in fields(subject))
+    else:
+        return
+    for value in values:
+        if isinstance(value, tuple | Law | Sensitivity | Loss) or is_dataclass(value) or _has_loss(value):
+            yield value
+
+
+def _has_loss(value: Any) -> bool:
+    """Whether something has a privacy loss, which is not computed here."""
+    return hasattr(type(value), "loss") or "loss" in getattr(value, "__dict__", ())

@@ -1,0 +1,92 @@
+"""What stands in for a method of a module that is recorded: it names its recorder by number and holds nothing of it.
+
+A model refers to its detours, so that whatever they hold would be written by `torch.save(model)`, copied by
+`copy.deepcopy` and found by anyone who walks the model. They hold a number and the module itself.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+from weakref import WeakValueDictionary
+
+from torch import nn
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_LIVE: WeakValueDictionary[int, Any] = WeakValueDictionary()
+_NUMBERS = itertools.count(1)
+
+
+class RecordError(RuntimeError):
+    """The gradients of single records cannot be told apart; the message says where and what to do."""
+
+
+def enrolled(recorder: Any) -> int:
+    """A number by which detours find a recorder as long as something else keeps it."""
+    number = next(_NUMBERS)
+    _LIVE[number] = recorder
+    return number
+
+
+class Detour:
+    """In place of `module.method`: the recorder's `run(module, method, args, kwargs)`, or the class's own method.
+
+    Guarantee: a copy and a pickle of the module hold the class's method, and nothing of the recorder.
+    """
+
+    __slots__ = ("method", "module", "number")
+
+    def __init__(self, module: nn.Module, method: str, number: int) -> None:
+        self.module, self.method, self.number = module, method, number
+        module.__dict__[method] = self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        recorder = _LIVE.get(self.number)
+        if recorder is None:
+            return getattr(type(self.module), self.method)(self.module, *args, **kwargs)
+        try:
+            return recorder.run(self.module, self.method, args, kwargs)
+        except RecordError as error:
+            failure = str(error)  # what was raised holds frames with records
+        del args, kwargs
+        recorder.forget()
+        raise RecordError(failure)
+
+    def __reduce__(self) -> Any:
+        return getattr, (self.module, self.method)  # the module is restored before its attributes: this is the class's
+
+
+class Notice:
+    """A hook of a parameter: the recorder's `stray(name, parameter)`."""
+
+    __slots__ = ("name", "number")
+
+    def __init__(self, name: str, number: int) -> None:
+        self.name, self.number = name, number
+
+    def __call__(self, parameter: Any) -> None:
+        recorder = _LIVE.get(self.number)
+        if recorder is not None:
+            recorder.stray(self.name, parameter)
+
+
+def without_frames(function: Callable[P, R]) -> Callable[P, R]:
+    """`function`, whose errors leave without the frames they come from: those hold records and raw sums."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            found = error.with_traceback(None)
+        del args, kwargs
+        found.__context__ = found.__cause__ = None
+        try:
+            raise found
+        finally:
+            del found  # no cycle of error and frame
+
+    return call

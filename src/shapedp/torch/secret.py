@@ -1,0 +1,93 @@
+"""Secret states for the global random generators: what a model draws for a place of the batch nobody can draw again.
+
+Dropout and its kin draw by a record's place in the batch. With a known seed the masks of all records after one that
+leaves are known to change, so that the sum moves by many clips; with secret, independent masks only their law counts,
+which is the same whoever is in the batch.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from shapedp.sampling import Source, source
+
+_HEAD, _WORDS = 24, 624  # of torch's Mersenne twister: bytes before its words, each of them in 64 bits
+
+
+@contextmanager
+def secret_states(bits: Source, devices: Iterable[torch.device] = ()) -> Iterator[None]:
+    """The global generators of torch (on the CPU and the given CUDA devices), NumPy and Python on fresh secret states.
+
+    Guarantee: afterwards they are as they were before.
+    """
+    kept = torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002 (a model may draw from it)
+    cards = [torch.cuda.default_generators[_index(device)] for device in devices]
+    states = [card.get_state() for card in cards]
+    try:
+        reseed(bits)
+        for card in cards:
+            card.manual_seed(int(bits.words(1)[0] >> np.uint64(1)))
+        yield
+    finally:
+        torch.set_rng_state(kept[0])
+        random.setstate(kept[1])
+        np.random.set_state(kept[2])  # noqa: NPY002
+        for card, state in zip(cards, states, strict=True):
+            card.set_state(state)
+
+
+def reseed(bits: Source) -> None:
+    """Fresh states for the global generators of torch on the CPU, NumPy and Python."""
+    state = _template().clone()
+    words = bits.words(_WORDS // 2).view(np.uint32)
+    state.numpy()[_HEAD : _HEAD + 8 * _WORDS].view(np.uint64)[:] = words  # a seed would have 32 bits: few enough to try
+    torch.set_rng_state(state)
+    random.seed(bits.words(4).tobytes())
+    np.random.seed(bits.words(4).view(np.uint32))  # noqa: NPY002
+
+
+@cache
+def _template() -> torch.Tensor:
+    """The state of a fresh generator; raises where its words are not where they are known to be."""
+    state = torch.Generator().manual_seed(1).get_state()
+    expected = np.random.RandomState(1).get_state(legacy=False)["state"]["key"]  # the same twister
+    found = state.numpy()[_HEAD : _HEAD + 8 * _WORDS].view(np.uint64)
+    if not np.array_equal(found, expected):
+        raise RuntimeError("this version of torch keeps its random state in another form: use one that is supported")
+    return state
+
+
+def _index(device: torch.device) -> int:
+    return int(torch.cuda.current_device()) if device.index is None else int(device.index)  # type: ignore[redundant-expr]
+
+
+@dataclass(frozen=True)
+class SecretWorker:
+    """A worker's `worker_init_fn`: the user's, then secret states of its own."""
+
+    given: Any
+    secure: bool
+
+    def __call__(self, worker: int) -> None:
+        if self.given is not None:
+            self.given(worker)
+        if self.secure:
+            reseed(source())
+
+
+def side_stream(bits: Source, rng: np.random.Generator | None) -> Source:
+    """Where secret states come from: the secure source, or in a simulation a stream beside that of the noise."""
+    if rng is None:
+        return bits
+    try:
+        return source(rng.spawn(1)[0])
+    except TypeError:  # a generator that was made without a seed sequence
+        return source(np.random.default_rng(int(bits.words(1)[0])))

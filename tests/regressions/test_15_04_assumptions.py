@@ -1,0 +1,103 @@
+"""A certificate named no unproved premise: a training that rests on one looked like a release that is computed."""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import shapedp as sdp
+from shapedp.accounting import BareLoss, Plan, Step
+from shapedp.cli import main
+from shapedp.privacy import Certificate
+from shapedp.privacy.assumptions import SENTENCES, UNSTATED
+from shapedp.report import of
+
+COMPUTED = sdp.calibrate("gaussian", sdp.L2(1.0, dim=2, adjacency="replace"), epsilon=1.0, delta=1e-6)
+VOUCHED = sdp.calibrate("gaussian", sdp.L2(1.0, dim=2), epsilon=1.0, delta=1e-6)
+
+
+def training(**options: Any) -> Any:
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.zeros(40, 3), torch.zeros(40, dtype=torch.long)), batch_size=40)
+    rest: dict[str, Any] = {"clip": 1.0, "delta": 1e-5, "noise_multiplier": 3.0} | options
+    sdp.torch.make_private(model, optimizer, loader, **rest)
+    found = optimizer.privacy_  # type: ignore[attr-defined]
+    found.account.charge()
+    return found
+
+
+def test_a_training_names_its_premises() -> None:
+    made = training().certificate
+    assert made.verdict == "certified"
+    assert made.assumptions == tuple(SENTENCES[name] for name in ("gradients", "records", "draws"))
+    assert SENTENCES["unchecked"] in training(check_records=False).certificate.assumptions
+    assert "2^-22" in made.explain()
+
+
+def test_what_is_computed_assumes_nothing_and_what_is_stated_says_so() -> None:
+    assert COMPUTED.certificate.assumptions == ()
+    assert VOUCHED.certificate.assumptions == (SENTENCES["sensitivity"],)
+    for loss in (BareLoss(1.0, 0.0), COMPUTED.loss, sdp.compose([COMPUTED, COMPUTED])):
+        assert sdp.certify(loss, epsilon=3.0, delta=1e-5).assumptions == (SENTENCES["loss"],)
+
+    class Own:
+        loss = COMPUTED.loss
+
+    assert sdp.certify(Own(), epsilon=1.0, delta=1e-5).assumptions == (SENTENCES["own"],)
+
+
+def test_a_plan_rests_on_what_each_part_rests_on() -> None:
+    steps = (Step(COMPUTED), Step(VOUCHED, count=2), Step(BareLoss(0.1, 0.0)), *training().plan.steps)
+    mixed = Plan(steps[1:3])
+    assert sdp.certify(mixed, epsilon=9.0, delta=1e-4).assumptions == (SENTENCES["sensitivity"], SENTENCES["loss"])
+    plan = Plan((steps[2], steps[3]))
+    names = ("loss", "gradients", "records", "draws")
+    assert sdp.certify(plan, epsilon=9.0, delta=1e-4).assumptions == tuple(SENTENCES[name] for name in names)
+
+
+def test_a_file_cannot_drop_what_its_subject_implies() -> None:
+    made = training().certificate
+    written = json.loads(json.dumps(made.to_json()))
+    assert sdp.verify(Certificate.from_json(written)).assumptions == made.assumptions
+    for forged in ([], written["assumptions"][1:], [*written["assumptions"], "and more"]):
+        with pytest.raises(ValueError, match="assumptions"):
+            sdp.verify(Certificate.from_json(written | {"assumptions": forged}))
+    old = {key: value for key, value in written.items() if key != "assumptions"}
+    read = Certificate.from_json(old)
+    assert read.assumptions == UNSTATED
+    assert sdp.verify(read).assumptions == made.assumptions
+    with pytest.raises(ValueError, match="list of sentences"):
+        Certificate.from_json(written | {"assumptions": "none"})
+    with pytest.raises(ValueError, match="premises must be among"):
+        sdp.verify(Certificate.from_json(_with_premises(written, ["nothing"])))
+
+
+def _with_premises(written: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    changed = json.loads(json.dumps(written))
+    changed["subject"]["steps"][0]["subject"]["mechanism"]["premises"] = names
+    return changed
+
+
+def test_shown_by_the_command_line_and_the_report(tmp_path: Path, capsys: Any) -> None:
+    file = tmp_path / "certificate.json"
+    made = training().certificate
+    file.write_text(json.dumps(made.to_json()))
+    assert main(["verify", str(file)]) == 0
+    shown = capsys.readouterr().out
+    assert all(sentence in shown for sentence in made.assumptions)
+    bound = tmp_path / "mechanism.json"
+    assert main(["calibrate", "gaussian", "--l2", "1", "--dim", "2", "--epsilon", "1", "--delta", "1e-6", "-o",
+                 str(bound)]) == 0  # fmt: skip
+    assert SENTENCES["sensitivity"] in capsys.readouterr().out
+    assert main(["certify", str(bound)]) == 0
+    assert SENTENCES["sensitivity"] in capsys.readouterr().out
+    page = html.unescape(of(made).html)
+    assert all(sentence in page for sentence in made.assumptions)
