@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
@@ -45,7 +46,7 @@ def certify(subject: Any, *, epsilon: float, delta: float) -> Certificate:
 
 
 def verify(certificate: Certificate) -> Certificate:
-    """The certificate computed again from the mechanism it describes.
+    """The certificate computed again from the mechanism it describes, within the scope that it states.
 
     Guarantee: raises ValueError if the two brackets do not overlap, that is if one of them is false.
     """
@@ -58,4 +59,4 @@ def verify(certificate: Certificate) -> Certificate:
     stated, computed = certificate.bracket, again.bracket
     if stated.lower > computed.upper or computed.lower > stated.upper:
         raise ValueError(f"the stated bracket {stated} contradicts the recomputed {computed}")
-    return again
+    return replace(again, scope=certificate.scope) if certificate.scope else again

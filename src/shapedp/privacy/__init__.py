@@ -2,6 +2,7 @@
 
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.certificate import (
+    ROWS,
     Certificate,
     Deferred,
     NotCertifiedError,
@@ -12,6 +13,7 @@ from shapedp.privacy.certificate import (
 from shapedp.privacy.losses import AdjustedLoss, GaussianLoss, LaplaceLoss, Loss, loss_of
 
 __all__ = [
+    "ROWS",
     "AdjustedLoss",
     "Bracket",
     "Certificate",

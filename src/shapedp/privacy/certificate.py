@@ -14,6 +14,7 @@ from shapedp.privacy.losses import Loss
 from shapedp.sensitivity import ADJACENCIES, Adjacency
 
 SCHEMA = 1
+ROWS = "One person is one row: several rows of one person cost several times as much."
 _WORTH = 0.1  # no delta above it is worth claiming
 Verdict = Literal["certified", "refuted", "undecided"]
 
@@ -60,7 +61,8 @@ class Certificate:
 
     Guarantee: "certified" if even the upper end meets the claim, "refuted" if even the lower end breaks it.
     `secure` says whether the release drew secure randomness; None before anything was released. `reason` says of a
-    published mechanism which step of its argument fails where the claim is refuted.
+    published mechanism which step of its argument fails where the claim is refuted. `scope` says in words what the
+    claim does not cover; it depends on no record, and `explain` always repeats it.
     """
 
     epsilon: float
@@ -72,6 +74,7 @@ class Certificate:
     version: str = __version__
     subject: Mapping[str, Any] | None = None
     reason: str = ""
+    scope: str = ""
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
@@ -92,7 +95,10 @@ class Certificate:
         raise (RefutedError if self.verdict == "refuted" else UndecidedError)(self)
 
     def explain(self) -> str:
-        """The claim, what was computed, and what to do, in one paragraph."""
+        """The claim, what was computed, what to do, and what is not covered, in one paragraph."""
+        return self._computed() + (f". Scope: {self.scope}" if self.scope else "")
+
+    def _computed(self) -> str:
         claim = f"claimed delta {self.delta:.6g} at epsilon {self.epsilon:.6g}"
         if self.verdict == "certified":
             return f"certified: {claim}, the exact delta is at most {self.bracket.upper:.6g}"
@@ -132,7 +138,7 @@ class Certificate:
             }
         except (KeyError, TypeError) as missing:
             raise ValueError(f"certificate lacks or mistypes the field {missing}") from None
-        return cls(bracket=bracket, **fields, reason=str(data.get("reason", "")))
+        return cls(bracket=bracket, **fields, reason=str(data.get("reason", "")), scope=str(data.get("scope", "")))
 
 
 def certificate_of(
