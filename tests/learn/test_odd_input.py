@@ -19,8 +19,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 from shapedp import scale
-from shapedp.learn import PCA, Lasso, LinearRegression, LogisticRegression, PublicLabelsWarning, Ridge
 from shapedp.boundary.arrays import distinct, equal, numbers
+from shapedp.learn import PCA, Lasso, LinearRegression, LogisticRegression, PublicLabelsWarning, Ridge
 from shapedp.learn.base import entries
 from shapedp.learn.moments import Bounds
 from shapedp.learn.solvers.erm.problem import read_records

@@ -59,7 +59,8 @@ WHOLE_NULLS: list[Any] = [0, 1, 2, None, 2**53 + 1]
 MASKED: list[Any] = [0.5, 1.0, 0.0, np.ma.masked, float("inf")]
 TEXT: list[Any] = [
     "0.5", "1", "0", " 0.5 ", "\x1c0.5", "0.5\x1f", "\x1d1\x1e", SECRET, "", "NA", "nan", "inf", "1e400", "1e-400",
-    "1_0", "+1", "1.", ".5", "\u0661", "\udcff", "0x10", "1,5", '"', "a\nb", "9" * 400, "\x00", "\ufeff1", "x" * 3_000_000,
+    "1_0", "+1", "1.", ".5", "\u0661", "\udcff", "0x10", "1,5", '"', "a\nb", "9" * 400, "\x00", "\ufeff1",
+    "x" * 3_000_000,
 ]  # fmt: skip
 
 
@@ -112,7 +113,7 @@ VECTORS: dict[str, tuple[Callable[[list[Any]], Any], list[Any]]] = {
     "pandas Arrow codes": (lambda cells: pd.Series(pd.arrays.ArrowExtensionArray(coded(cells))), NULLS),
     "Arrow": (lambda cells: pa.array(cells, pa.float64()), NULLS),
     "Arrow int64": (lambda cells: pa.array(cells, pa.int64()), WHOLE_NULLS),
-    "Arrow decimal": (lambda cells: pa.array(cells, pa.decimal128(20, 2)), [Decimal(0), Decimal("0.5"), Decimal(1), None]),
+    "Arrow decimal": (lambda c: pa.array(c, pa.decimal128(20, 2)), [Decimal(0), Decimal("0.5"), Decimal(1), None]),
     "Arrow codes": (coded, NULLS),
     "Arrow chunks of codes": (lambda cells: pa.chunked_array([coded(cells[:3]), coded(cells[3:])]), NULLS),
     "polars": (lambda cells: pl.Series(cells, dtype=pl.Float64), NULLS),

@@ -44,7 +44,9 @@ def read_rows(x, folder):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         blocks = [dense(block) for block, _ in read_table(BaseEstimator(), x).blocks()]
-        again = blocks if source_of(x) is not None and hasattr(x, "exists") else [dense(checked_rows(BaseEstimator(), x))]
+        again = (
+            blocks if source_of(x) is not None and hasattr(x, "exists") else [dense(checked_rows(BaseEstimator(), x))]
+        )
     assert same(np.concatenate(blocks), np.concatenate(again))
     return blocks[0]
 
@@ -88,7 +90,9 @@ def test_a_cell_of_a_target_changes_its_own_entry_only(name, at, data):
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
-@given(st.sampled_from([k for k in sorted(VECTORS) if k not in ("float64", "masked")]), st.integers(0, N - 1), st.data())
+@given(
+    st.sampled_from([k for k in sorted(VECTORS) if k not in ("float64", "masked")]), st.integers(0, N - 1), st.data()
+)
 def test_a_cell_of_an_owner_changes_who_owns_its_own_row_only(name, at, data):
     make, kinds = VECTORS[name]
     pick = st.integers(0, len(kinds) - 1)

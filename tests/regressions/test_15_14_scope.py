@@ -58,7 +58,9 @@ def test_the_sentence_depends_on_no_cell():
 
 
 def test_steps_around_a_model_are_named():
-    search = GridSearchCV(make_pipeline(StandardScaler(), LINEAR), {"linearregression__feature_bound": [1.0, 2.0]}, cv=2)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), LINEAR), {"linearregression__feature_bound": [1.0, 2.0]}, cv=2
+    )
     certificate = search.fit(X, Y).best_estimator_[-1].privacy_
     assert "scalers, feature selection, searches" in certificate.explain()
 

@@ -66,7 +66,9 @@ def test_no_header_makes_the_first_row_a_record(folder, capsys):
     (folder / "d.csv").write_text("34,2,x\n51,7,y\n")
     options = ["--records", "--no-header", "-o", "out.csv", "--unsafe"]
     assert main(["release", "m.json", "d.csv", "--columns", "0,1", *options]) == 0
-    names, values = zip(*(line.split(",")[:2] for line in (folder / "out.csv").read_text().splitlines()[1:]), strict=True)
+    names, values = zip(
+        *(line.split(",")[:2] for line in (folder / "out.csv").read_text().splitlines()[1:]), strict=True
+    )
     assert names == ("0", "1")
     assert [float(value) for value in values] == pytest.approx([85, 9], abs=1e-6)
     (folder / "d.csv").write_text("51\n7\n")

@@ -36,9 +36,9 @@ def query(estimator, x, y):
     return seen[0]
 
 
-def hidden(values, at):
+def hidden(values, at, value=1e6):
     found = np.ma.array(values.copy(), mask=np.zeros(values.shape, bool))
-    found[at] = 1e6
+    found[at] = value
     found.mask[at] = True
     return found
 
@@ -52,7 +52,9 @@ def test_a_masked_entry_is_missing(name):
     if name != "pca":
         without = Y.copy()
         without[3] = np.nan
-        np.testing.assert_array_equal(query(MODELS[name], X, hidden(Y, 3)), query(MODELS[name], X, without))
+        for label in (1e6, 1.0):
+            given = hidden(Y, 3, label)
+            np.testing.assert_array_equal(query(MODELS[name], X, given), query(MODELS[name], X, without))
 
 
 def test_a_masked_entry_is_not_released():
@@ -75,7 +77,12 @@ def test_masked_chunks_on_workers():
     missing = X.copy()
     missing[3, 1] = np.nan
     found = []
-    for rows in (da.ma.masked_greater(da.from_array(np.where(np.isnan(missing), 1e6, X), chunks=(60, 2)), 1e5), missing):
+    for rows in (
+        da.ma.masked_greater(da.from_array(np.where(np.isnan(missing), 1e6, X), chunks=(60, 2)), 1e5),
+        missing,
+    ):
         model = LinearRegression(**CLAIM, feature_bound=1.0, target_bound=1.0)
-        found.append(scale.fit(model, rows if hasattr(rows, "chunks") else da.from_array(rows, chunks=(60, 2)), Y).coef_)
+        found.append(
+            scale.fit(model, rows if hasattr(rows, "chunks") else da.from_array(rows, chunks=(60, 2)), Y).coef_
+        )
     np.testing.assert_array_equal(*found)

@@ -18,6 +18,8 @@ _EXACT = 2.0**53  # whole floats below it are one integer each
 
 def number(cell: Any) -> float:
     """A float; NaN where the cell is no real number or none that floats hold. Text is no number, not even "1"."""
+    if type(cell) is float:
+        return cell
     try:
         return float(cell) if isinstance(cell, _NUMBERS) else math.nan
     except Exception:  # an error would tell of one record

@@ -1,4 +1,4 @@
-"""Columns of pandas and Arrow data, as floats or as objects. Which way a column is read is decided by its type alone."""
+"""Columns of pandas and Arrow data, as floats or as objects. How a column is read depends on its type alone."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from shapedp.boundary.columns import objects
 
 Floats = NDArray[np.float64]
 RAGGED = "{}: a row has more or fewer cells than the header or the first row ({}): mend the file"
-_PLAIN = r"^ *[-+]?[0-9]{1,99}(\.[0-9]{1,99})?([eE][-+]?[0-9]{1,2})? *$"  # what Arrow reads as Python's float does
+_PLAIN = r"\A *[-+]?[0-9]{1,99}(?:\.[0-9]{1,99})?(?:[eE][-+]?[0-9]{1,2})? *\z"  # Arrow reads it as Python does
 
 
 def first_row(path: Path) -> list[str]:

@@ -28,7 +28,9 @@ from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity
 
 EXACT = 2**23  # rows whose clipped entries add up without rounding; see Sensitivity.clip
 SHOWN = 12
-SCOPE = f"{ROWS} A row with a missing cell, or one that is no number, counts as zeros; a column of text makes all of them."
+SCOPE = (
+    f"{ROWS} A row with a missing cell, or one that is no number, counts as zeros; a column of text makes all of them."
+)
 
 
 def register(commands: Any) -> None:

@@ -83,9 +83,7 @@ class CsvFiles:
         import pyarrow
         from pyarrow import csv
 
-        read = csv.ReadOptions(
-            column_names=list(self.names), skip_rows_after_names=int(self.header), block_size=block
-        )
+        read = csv.ReadOptions(column_names=list(self.names), skip_rows_after_names=int(self.header), block_size=block)
         kinds = dict.fromkeys(self.names, pyarrow.binary())
         convert = csv.ConvertOptions(column_types=kinds, include_columns=wanted, strings_can_be_null=False)
         parse = csv.ParseOptions(ignore_empty_lines=False, newlines_in_values=True)
