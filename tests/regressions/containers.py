@@ -109,6 +109,7 @@ VECTORS: dict[str, tuple[Callable[[list[Any]], Any], list[Any]]] = {
     "Float64": (lambda cells: pd.Series(cells, dtype="Float64"), NULLS),
     "Sparse": (lambda cells: pd.Series(cells, dtype="Sparse[float64]"), FLOATS),
     "category": (lambda cells: pd.Series(pd.Categorical(cells, categories=[0.0, 0.5, 1.0])), [0.5, 1.0, 0.0, None]),
+    "category of integers": (lambda c: pd.Series(pd.Categorical(c, categories=[0, 1, 2, 2**53 + 1])), WHOLE_NULLS),
     "pandas Arrow": (lambda cells: pd.Series(pa.array(cells, pa.int64()), dtype="int64[pyarrow]"), WHOLE_NULLS),
     "pandas Arrow codes": (lambda cells: pd.Series(pd.arrays.ArrowExtensionArray(coded(cells))), NULLS),
     "Arrow": (lambda cells: pa.array(cells, pa.float64()), NULLS),
@@ -197,6 +198,6 @@ ROWS: dict[str, Rows] = {
     "parquet": Rows(_parquet, NULLS, file=True),
     "feather": Rows(_feather, NULLS, file=True),
 }
-for _name in ("Int64", "Float64", "Sparse", "category", "pandas Arrow", "pandas Arrow codes"):
+for _name in ("Int64", "Float64", "Sparse", "category", "category of integers", "pandas Arrow", "pandas Arrow codes"):
     _make, _cells = VECTORS[_name]
     ROWS[f"frame of {_name}"] = Rows(lambda c, o, make=_make: pd.DataFrame({"a": o, "b": make(c)}), _cells)

@@ -11,6 +11,7 @@ import warnings
 from collections import UserList, deque
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -134,6 +135,21 @@ def test_a_null_of_a_dictionary_column_takes_nobodys_value():
     table = pa.table({"a": column, "b": [1.0, 1.0, 1.0]})
     np.testing.assert_array_equal(numbers(table)[:, 0], expected)
     np.testing.assert_array_equal(checked_rows(BaseEstimator(), table)[:, 0], expected)
+
+
+def test_a_frame_of_one_column_is_read_as_the_column():
+    """As a table it was an array of another type, or a column of structures."""
+    for name in ("Int64", "category of integers", "pandas Arrow codes"):
+        column = VECTORS[name][0]([0, 1, None])
+        assert same(floats(column.to_frame()), floats(column)[:, None])
+        assert values(column.to_frame()).tolist() == [[0], [1], [None]]
+    table = pa.table({"y": coded([0.0, 1.0, None])})
+    for frame in (table, pl.DataFrame(table)):
+        assert same(floats(frame), [[0.0], [1.0], [np.nan]])
+        assert values(frame).tolist() == [[0.0], [1.0], [None]]
+    for frame in (pa.table({"a": [1], "b": [1]}), pl.DataFrame({"a": [1], "b": [1]})):
+        with pytest.raises(ValueError, match="y should be a 1d array"):
+            values(frame)
 
 
 def query(estimator, x, y):

@@ -51,7 +51,7 @@ def numbers(x: Any) -> Any:
     if is_frame(x):
         refuse_columns(pandas_odd(x))
         return pandas_rows(x)
-    if is_arrow(x) and getattr(x, "ndim", len(getattr(x, "shape", (0,)))) == 2:
+    if _is_table(x):
         table = arrow_table(x)
         kinds = zip(table.column_names, table.schema.types, strict=True)
         refuse_columns({name: str(kind) for name, kind in kinds if not arrow_numeric(kind)})
@@ -66,9 +66,11 @@ def numbers(x: Any) -> Any:
 
 def values(y: Any) -> NDArray[Any]:
     """y as labels: numpy's types stay what they are, all else becomes objects, one for each entry."""
+    if (column := _only_column(y)) is not None:
+        return values(column)[:, None]
     if _is_series(y):
         return pandas_cells(y)
-    if is_arrow(y) and not is_frame(y) and getattr(y, "ndim", 1) == 1:
+    if is_arrow(y):
         return arrow_cells(arrow_column(y))
     if not _is_array(y):
         return objects(map(_single, _listed("y", y)))
@@ -85,15 +87,17 @@ def values(y: Any) -> NDArray[Any]:
 
 def floats(y: Any) -> Floats:
     """y as a target of numbers, NaN where an entry is none."""
+    if (column := _only_column(y)) is not None:
+        return floats(column)[:, None]
     if _is_series(y):
         if not pandas_numeric(y.dtype):
             raise TypeError(_REAL.format(y.dtype))
         return pandas_floats(y)
-    if is_arrow(y) and getattr(y, "ndim", 1) == 1:
-        column = arrow_column(y)
-        if not arrow_numeric(column.type):
-            raise TypeError(_REAL.format(column.type))
-        return arrow_floats(column)
+    if is_arrow(y):
+        vector = arrow_column(y)
+        if not arrow_numeric(vector.type):
+            raise TypeError(_REAL.format(vector.type))
+        return arrow_floats(vector)
     if not _is_array(y):
         return each_number(objects(map(_single, _listed("y", y))))
     array = np.asarray(y)
@@ -168,6 +172,20 @@ def _sparse(x: Any) -> Any:
         with np.errstate(all="ignore"):
             rows.sum_duplicates()
     return rows
+
+
+def _is_table(x: Any) -> bool:
+    """Whether x is Arrow data of several columns."""
+    return is_arrow(x) and getattr(x, "ndim", len(getattr(x, "shape", (0,)))) == 2
+
+
+def _only_column(y: Any) -> Any:
+    """The column of a frame that has one; None where y is no frame."""
+    if not (is_frame(y) or _is_table(y)):
+        return None
+    if y.shape[1] != 1:
+        raise ValueError(f"y should be a 1d array, got a frame of shape {tuple(y.shape)}")
+    return y.iloc[:, 0] if is_frame(y) else arrow_table(y).column(0)
 
 
 def _is_series(y: Any) -> bool:

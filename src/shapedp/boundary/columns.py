@@ -91,6 +91,9 @@ def pandas_cells(column: Any) -> NDArray[Any]:
         return np.asarray(column)
     if hasattr(kind, "pyarrow_dtype"):
         return arrow_cells(getattr(column, "array", column).__arrow_array__())
+    if hasattr(kind, "categories"):  # pandas would turn whole numbers into floats for one missing cell
+        coded = getattr(column, "array", column)
+        return _coded(coded.codes, coded.codes >= 0, pandas_cells(kind.categories).astype(object), None)
     return np.asarray(column.to_numpy(dtype=object, na_value=None))
 
 
