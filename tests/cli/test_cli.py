@@ -197,7 +197,7 @@ def test_a_column_is_chosen_by_name(mechanism: Path, tmp_path: Path) -> None:
     source = tmp_path / "in.csv"
     source.write_text("name,total\nx,1\ny,2\nz,3\n")
     assert main(["release", str(mechanism), str(source), "--column", "total", "-o", str(tmp_path / "out.csv")]) == 0
-    assert read_vector(tmp_path / "out.csv").name == "total"
+    assert (tmp_path / "out.csv").read_text().startswith("total\n")
 
 
 def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path) -> None:

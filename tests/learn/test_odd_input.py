@@ -19,8 +19,9 @@ from scipy import sparse
 from sklearn.base import clone
 
 from shapedp import scale
+from shapedp.boundary.arrays import distinct, equal, numbers
 from shapedp.learn import PCA, Lasso, LinearRegression, LogisticRegression, PublicLabelsWarning, Ridge
-from shapedp.learn.cells import distinct, entries, equal, numbers
+from shapedp.learn.base import entries
 from shapedp.learn.moments import Bounds
 from shapedp.learn.solvers.erm.problem import read_records
 from shapedp.learn.streams import Columns

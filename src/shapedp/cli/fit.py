@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shapedp.cli.files import write_json
-from shapedp.cli.options import add_claim, add_json
+from shapedp.cli.options import add_claim, add_json, add_no_header
 from shapedp.cli.output import print_certificate, print_json, table
 
 SCHEMA = 1
@@ -47,13 +47,14 @@ def register(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", choices=("linear", "logistic"), help="least squares, or two or more classes")
-    parser.add_argument("data", type=Path, help="the records: parquet, csv (with a header) or feather")
+    parser.add_argument("data", type=Path, help="the records: parquet, csv or feather")
     parser.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
     parser.add_argument(
         "--features",
         metavar="A,B,...",
         help="the columns to predict from; required for csv (default for parquet and feather: all others)",
     )
+    add_no_header(parser)
     parser.add_argument(
         "--feature-bound", type=float, required=True, metavar="B", help="bound on the L2 norm of a record's features"
     )
@@ -141,7 +142,7 @@ def _prepared(options: argparse.Namespace) -> tuple[Any, Any, Any]:
         "unsafe": options.unsafe,
         "progress": sys.stderr.isatty() and not options.json,
     }
-    source = source_of(options.data)
+    source = source_of(options.data, header=not options.no_header)
     assert source is not None
     if options.features is None and isinstance(source, CsvFiles):
         raise ValueError(
@@ -150,7 +151,7 @@ def _prepared(options: argparse.Namespace) -> tuple[Any, Any, Any]:
         )
     others = [name for name in source.names if name != options.target]
     features = others if options.features is None else [name.strip() for name in options.features.split(",")]
-    x = Columns(options.data, features)
+    x = Columns(options.data, features, header=not options.no_header)
     if options.model == "linear":
         x.as_table(options.target, None)
         return LinearRegression(**shared, target_bound=options.target_bound), x, options.target

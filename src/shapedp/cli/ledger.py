@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shapedp.cli.files import Vector, read_json, read_vector, suffix, write_json, write_vector
-from shapedp.cli.options import add_claim, add_json
+from shapedp.cli.options import add_claim, add_json, add_no_header
 from shapedp.cli.output import DONE, REFUSED, WRONG_INPUT, print_json, table
 from shapedp.mechanisms import Additive
 from shapedp.numerics.checks import vector as checked_vector
@@ -161,6 +161,7 @@ def _spend(actions: Any) -> None:
     parser.add_argument("-o", "--output", type=Path, help="where the noisy answer goes")
     parser.add_argument("--dataset", required=True, help="whose budget")
     parser.add_argument("--column", help="the column to release, where the file has several")
+    add_no_header(parser)
     parser.add_argument("--count", type=int, default=1, help="number of releases, without an input (default 1)")
 
 
@@ -178,7 +179,7 @@ def _run_spend(options: argparse.Namespace) -> int:
     suffix(options.output)
     if not options.output.parent.is_dir():
         raise FileNotFoundError(f"{options.output.parent}: no such folder")
-    vector = read_vector(options.input, options.column)
+    vector = read_vector(options.input, options.column, header=False if options.no_header else None)
     if checked_vector("input", vector.values).size != mechanism.law.dim:
         raise ValueError(f"the input must have {mechanism.law.dim} entries, got {vector.values.size}")
     with _open(options).spend(options.dataset, mechanism) as spend:

@@ -26,6 +26,13 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
+def add_no_header(parser: argparse.ArgumentParser) -> None:
+    """--no-header."""
+    parser.add_argument(
+        "--no-header", action="store_true", help="the first row of a csv file is a record: columns are named 0, 1, ..."
+    )
+
+
 def add_sensitivity(parser: argparse.ArgumentParser) -> None:
     """What one person can change."""
     group = parser.add_argument_group("what one person can change in the answer (choose one)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,17 @@ from shapedp.cli.files import (
     write_json,
     write_vector,
 )
-from shapedp.cli.options import add_json
+from shapedp.cli.options import add_json, add_no_header
 from shapedp.cli.output import print_certificate, print_json
 from shapedp.mechanisms import Additive
+from shapedp.privacy import ROWS
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity
 
 EXACT = 2**23  # rows whose clipped entries add up without rounding; see Sensitivity.clip
 SHOWN = 12
+SCOPE = (
+    f"{ROWS} A row with a missing cell, or one that is no number, counts as zeros; a column of text makes all of them."
+)
 
 
 def register(commands: Any) -> None:
@@ -37,7 +42,9 @@ def register(commands: Any) -> None:
         "beside it, the certificate. Nothing is written unless the mechanism is certified. With --records the input "
         "is a table, one row per person: every row is clipped to the set that the mechanism was calibrated for "
         "(under --adjacency replace to half of it: an exchanged record changes a total twice), and the sum of the "
-        "rows is released, a total per column. A row with an empty cell counts as zeros.",
+        "rows is released, a total per column. A row with a cell that is empty or no number counts as zeros. Name "
+        "the columns of a csv file with --columns: they must stand in its first row; where that row is a record, say "
+        "--no-header, and columns are named 0, 1, and so on.",
         epilog="examples: shapedp release mechanism.json answers.csv -o noisy.csv; "
         "shapedp release mechanism.json people.csv --records --columns age,visits -o totals.csv",
     )
@@ -47,6 +54,7 @@ def register(commands: Any) -> None:
     parser.add_argument("--column", help="the column to release, where the file has several")
     parser.add_argument("--records", action="store_true", help="clip and sum the rows of the input, then release")
     parser.add_argument("--columns", type=lambda text: text.split(","), help="with --records: these columns, in order")
+    add_no_header(parser)
     parser.add_argument("--certificate", type=Path, help="where the certificate goes (default: beside the output)")
     parser.add_argument("--unsafe", action="store_true", help="release though the claim is not certified (research)")
     add_json(parser)
@@ -70,11 +78,12 @@ def run(options: argparse.Namespace) -> int:
     elif options.columns is not None:
         raise ValueError("--columns goes with --records; --column chooses the answer to release")
     else:
-        vector = read_vector(options.input, options.column)
+        vector = read_vector(options.input, options.column, header=False if options.no_header else None)
     if len(mechanism.shape) > 1 and options.output.suffix != ".npy":
         raise ValueError(f"the answer is a tensor of shape {mechanism.shape}: only npy files hold it")
     release = mechanism.release(vector.values, unsafe=options.unsafe)
-    record = {**release.certificate.to_json(), "unsafe": release.unsafe}
+    certificate = replace(release.certificate, scope=SCOPE) if options.records else release.certificate
+    record = {**certificate.to_json(), "unsafe": release.unsafe}
     write_json(beside, record)
     if names:
         errors = release.standard_error.tolist()
@@ -84,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(record)
         return 0
-    print_certificate(release.certificate)
+    print_certificate(certificate)
     print(f"written    {options.output} and {beside}")
     if release.unsafe:
         print("unsafe     the claim is NOT certified: do not publish this release")
@@ -105,7 +114,7 @@ def _total(mechanism: Additive, options: argparse.Namespace) -> tuple[list[str],
         raise ValueError(
             f"--records makes a total per column, the answer is a tensor of shape {mechanism.shape}: release it alone"
         )
-    names, rows = read_records(options.input, options.columns)
+    names, rows = read_records(options.input, options.columns, header=not options.no_header)
     if rows.shape[1] != mechanism.law.dim:
         raise ValueError(
             f"the mechanism releases {mechanism.law.dim} totals, the table has {rows.shape[1]} columns "

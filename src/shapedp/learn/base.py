@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from shapedp.accounting import Plan
 from shapedp.accounting.plan import Step
-from shapedp.learn.cells import each_number, entries, numbers
+from shapedp.boundary.arrays import floats, numbers, values
 from shapedp.mechanisms import certify
 from shapedp.mechanisms.watch import is_watched
-from shapedp.numerics.checks import numeric, one_of, positive, probability
-from shapedp.privacy import Certificate
+from shapedp.numerics.checks import one_of, positive, probability
+from shapedp.privacy import ROWS, Certificate
 from shapedp.sensitivity import Adjacency
 
 Floats = NDArray[np.float64]
 NEIGHBOURS: tuple[Adjacency, ...] = ("zero-out", "replace")
+SCOPE = (
+    f"{ROWS} This fit alone is covered: steps fitted to the same data before or around it (scalers, feature selection, "
+    "searches, other fits) are not. A record with a missing cell, or one that is no number, counts as zeros; a column "
+    "of text makes that of every record."
+)
 
 
 class PublicLabelsWarning(UserWarning):
@@ -66,7 +72,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _required(self, certificate: Certificate) -> Certificate:
         """A certificate for this fit's randomness; required, unless `unsafe`."""
-        certificate = certificate.with_randomness(self.random_state is None and not is_watched())
+        certificate = replace(certificate.with_randomness(self.random_state is None and not is_watched()), scope=SCOPE)
         return certificate if self.unsafe else certificate.require()
 
     def __sklearn_tags__(self) -> Any:
@@ -100,10 +106,17 @@ def checked_target(y: Any, records: int) -> Floats:
     """A numeric target, one entry per record; NaN and infinity allowed."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    given = entries(y)
-    if given.dtype.kind in "iuO":  # no error on one entry: integers are rounded, what is no number is NaN
-        given = each_number(given) if given.dtype.kind == "O" else given.astype(np.float64)
-    target = numeric("y", given).astype(np.float64, copy=False)
+    target = _flat(floats(y))
     if len(target) != records:
         raise ValueError(f"x and y must have as many rows as each other, got {records} and {len(target)}")
     return target
+
+
+def entries(y: Any) -> NDArray[Any]:
+    """Labels, one entry per record; see `values`."""
+    return _flat(values(y))
+
+
+def _flat(y: NDArray[Any]) -> NDArray[Any]:
+    """A vector; a single column is one, with scikit-learn's warning."""
+    return y if y.ndim == 1 else np.asarray(column_or_1d(y, warn=True))

@@ -15,8 +15,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from shapedp.accounting.repeat import HATS, Repetition, draw_runs, gamma_for, gaussian_run
-from shapedp.learn.base import PrivateEstimator, checked_rows, checked_target
-from shapedp.learn.cells import entries, equal
+from shapedp.boundary.arrays import equal
+from shapedp.learn.base import PrivateEstimator, checked_rows, checked_target, entries
 from shapedp.learn.solvers.erm.estimator import refuse
 from shapedp.learn.solvers.erm.labels import class_list
 from shapedp.mechanisms import Additive, certify, mechanism_from_json

@@ -12,7 +12,19 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.learn.cells import numbers, odd_columns, odd_types
+from shapedp.boundary.columns import (
+    arrow,
+    arrow_cells,
+    arrow_floats,
+    arrow_numeric,
+    arrow_table,
+    is_frame,
+    of_package,
+    pandas_cells,
+    pandas_odd,
+    pandas_rows,
+    refuse_columns,
+)
 from shapedp.learn.tables import CHUNK, NO_TARGET, in_memory_target, signs
 
 Floats = NDArray[np.float64]
@@ -35,6 +47,10 @@ class Source(Protocol):
     @property
     def once(self) -> bool:
         """Whether it can be read only once."""
+
+    @property
+    def listed(self) -> bool:
+        """Whether an error may list the names: not where they are the first row of a file."""
 
     def odd(self, names: tuple[Any, ...]) -> dict[Any, str]:
         """Those of the columns that do not hold numbers, with their types."""
@@ -109,6 +125,7 @@ class PandasFrame:
 
     frame: Any
     once = False
+    listed = True
 
     @property
     def names(self) -> tuple[Any, ...]:
@@ -119,7 +136,7 @@ class PandasFrame:
         return len(self.frame)
 
     def odd(self, names: tuple[Any, ...]) -> dict[Any, str]:
-        return odd_types(self.frame, names)
+        return pandas_odd(self.frame[list(names)])
 
     def label(self, given: Any) -> Any:
         return given
@@ -128,10 +145,10 @@ class PandasFrame:
         features = self.frame[list(names)]
         for start in range(0, self.records, CHUNK):
             piece = slice(start, start + CHUNK)
-            values = numbers(features.iloc[piece])
+            values = pandas_rows(features.iloc[piece])
             columns: list[NDArray[Any]] = list(values.T)
             if label is not None:
-                columns.append(self.frame[label].iloc[piece].to_numpy(dtype=object, na_value=None))
+                columns.append(pandas_cells(self.frame[label].iloc[piece]).astype(object))
             yield len(values), columns
 
 
@@ -143,6 +160,7 @@ class Arrow:
     batches: Callable[[list[str]], Iterator[Any]]
     length: Callable[[], int] | None = None
     once: bool = False
+    listed = True
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -153,25 +171,28 @@ class Arrow:
         return None if self.length is None else self.length()
 
     def odd(self, names: tuple[str, ...]) -> dict[Any, str]:
-        return {name: str(kind) for name in names if not _is_number(kind := self.schema.field(name).type)}
+        return {name: str(kind) for name in names if not arrow_numeric(kind := self.schema.field(name).type)}
 
     def label(self, given: Any) -> Any:
         return given
 
     def parts(self, names: tuple[str, ...], label: Any = None) -> Iterator[Part]:
         wanted = list(names) if label is None or label in names else [*names, label]
-        for batch in self.batches(wanted):
-            columns = [_floats(batch.column(name)) for name in names]
+        for batch in _quiet(self.batches(wanted)):
+            columns = [arrow_floats(batch.column(name)) for name in names]
             if label is not None:
-                columns.append(_objects(batch.column(label)))
+                columns.append(arrow_cells(batch.column(label)))
             yield batch.num_rows, columns
 
 
 class Columns:
-    """Some of the columns of a frame, Arrow data or files: estimators take it as x, with the target's name as y."""
+    """Some of the columns of a frame, Arrow data or files: estimators take it as x, with the target's name as y.
 
-    def __init__(self, x: Any, features: Sequence[str]) -> None:
-        source = source_of(x)
+    `header=False` says that the first row of a csv file is a record: its columns are then named 0, 1, ...
+    """
+
+    def __init__(self, x: Any, features: Sequence[str], *, header: bool = True) -> None:
+        source = source_of(x, header=header)
         if source is None:
             raise TypeError(f"x must be a frame, Arrow data or a path, got {type(x).__name__}")
         self.source, self.features = source, tuple(features)
@@ -198,32 +219,35 @@ def table_of(
     chosen = tuple(name for name in source.names if not (named and name == y)) if features is None else features
     for name in (*chosen, *([y] if named else [])):
         if name not in source.names:
-            raise ValueError(f"x has no column {name!r}; it has {', '.join(map(str, source.names))}")
+            listed = f"; it has {', '.join(map(str, source.names))}" if source.listed else " in its first row"
+            raise ValueError(f"x has no column {name!r}{listed}")
     if len(set(chosen)) < len(chosen) or (named and y in chosen):
         raise ValueError("a column is either the target or a feature, once")
-    odd_columns(source.odd((*chosen, y) if named and classes is None else chosen))
+    refuse_columns(source.odd((*chosen, y) if named and classes is None else chosen))
     if source.records == 0 or not chosen:
         raise ValueError(f"x must hold at least one record and one feature, got {source.records} and {len(chosen)}")
     target = y if named else None if y is NO_TARGET else in_memory_target(y, source.records, classes)
     return Streamed(source, chosen, target, None if classes is None else tuple(map(source.label, classes)))
 
 
-def source_of(x: Any) -> Source | None:
-    """The columns of x; None where it is no frame, Arrow data or path (scikit-learn reads those)."""
+def source_of(x: Any, *, header: bool = True) -> Source | None:
+    """The columns of x; None where it is no frame, Arrow data or path (see `numbers` for those)."""
     if isinstance(x, Columns):
         return x.source
     if isinstance(x, str | os.PathLike):
-        return _files([Path(x)])
+        return _files([Path(x)], header)
     if isinstance(x, list | tuple) and x and all(isinstance(one, str | os.PathLike) for one in x):
-        return _files([Path(one) for one in x])
-    package = type(x).__module__.partition(".")[0]
-    if package == "pandas" and hasattr(x, "iloc") and getattr(x, "ndim", 0) == 2:
+        return _files([Path(one) for one in x], header)
+    if not header:
+        raise ValueError("header=False is for csv files")
+    if is_frame(x):
         return _unique(PandasFrame(x))
-    if package == "pyarrow" and hasattr(x, "scanner"):
+    pyarrow = of_package(x, "pyarrow")
+    if pyarrow and hasattr(x, "scanner"):
         return _unique(_dataset(x))
-    if package == "pyarrow" and hasattr(x, "read_next_batch"):
+    if pyarrow and hasattr(x, "read_next_batch"):
         return _unique(_reader(x))
-    if hasattr(x, "__arrow_c_stream__") and (package == "pyarrow" or getattr(x, "ndim", len(x.shape)) == 2):
+    if hasattr(x, "__arrow_c_stream__") and getattr(x, "ndim", len(getattr(x, "shape", (0,)))) == 2:
         return _unique(_stream(x))
     return None
 
@@ -232,13 +256,14 @@ def _unique(source: Source) -> Source:
     """The source, its names checked."""
     repeated = sorted({str(name) for name in source.names if source.names.count(name) > 1})
     if repeated:
-        raise ValueError(f"x has several columns of the name {', '.join(repeated)}: rename them")
+        listed = f" {', '.join(repeated)}" if source.listed else ""
+        raise ValueError(f"x has several columns of the name{listed}: rename them")
     return source
 
 
-def _files(paths: list[Path]) -> Source:
+def _files(paths: list[Path], header: bool) -> Source:
     """Parquet, csv or feather files; a folder stands for the parquet files in it."""
-    arrow = _arrow()
+    library = arrow()
     for path in paths:
         if not path.exists():
             raise FileNotFoundError(f"{path}: no such file")
@@ -249,15 +274,19 @@ def _files(paths: list[Path]) -> Source:
     if kind == "csv":
         from shapedp.learn.csvfiles import CsvFiles
 
-        return _unique(CsvFiles.of(paths))
+        return _unique(CsvFiles.of(paths, header))
+    if not header:
+        raise ValueError("header=False is for csv files")
     names = [str(path) for path in paths]
-    dataset = arrow.dataset.dataset(names if len(names) > 1 else names[0], format=kind)
+    dataset = library.dataset.dataset(names if len(names) > 1 else names[0], format=kind)
     return _unique(_parquet(dataset) if kind == "parquet" else _dataset(dataset))
 
 
 def _parquet(dataset: Any) -> Arrow:
     """Parquet files read page by page: a row group is never held whole, however large."""
     from pyarrow import parquet
+
+    _same_types(dataset)
 
     def batches(names: list[str]) -> Iterator[Any]:
         for path in dataset.files:
@@ -268,7 +297,8 @@ def _parquet(dataset: Any) -> Arrow:
 
 
 def _dataset(dataset: Any) -> Arrow:
-    """A pyarrow dataset of any format; it holds a row group or a few."""
+    """A pyarrow dataset; it holds a row group or a few."""
+    _same_types(dataset)
 
     def batches(names: list[str]) -> Iterator[Any]:
         yield from dataset.scanner(
@@ -294,8 +324,7 @@ def _reader(reader: Any) -> Arrow:
 
 def _stream(x: Any) -> Arrow:
     """A table in memory that exports an Arrow stream: pyarrow, polars and others."""
-    arrow = _arrow()
-    table = x if isinstance(x, arrow.Table) else arrow.RecordBatchReader.from_stream(x).read_all()
+    table = arrow_table(x)
 
     def batches(names: list[str]) -> Iterator[Any]:
         yield from table.select(names).to_batches(max_chunksize=BATCH)
@@ -303,32 +332,38 @@ def _stream(x: Any) -> Arrow:
     return Arrow(table.schema, batches, lambda: int(table.num_rows))
 
 
-def _arrow() -> Any:
+def _same_types(dataset: Any) -> None:
+    """Refuse files that disagree on the type of a column, and formats whose types are guessed from cells.
+
+    A cast to the type of the first file would fail on one cell; files are compared by what they declare.
+    """
+    library = arrow()
+    for part in dataset.get_fragments():
+        if getattr(getattr(part, "format", None), "default_extname", "parquet") in ("csv", "json"):
+            raise ValueError("Arrow guesses the types of csv and json files from their cells: pass the path of a csv")
+        for field in part.physical_schema:
+            at = dataset.schema.get_field_index(field.name)
+            kinds = (field.type, field.type if at < 0 else dataset.schema.field(at).type)
+            if kinds[0] != kinds[1] and not (_widens(kinds[0]) and kinds[1] == library.float64()):
+                raise ValueError(
+                    f"the files disagree on the type of column {field.name!r} ({kinds[1]} and {kinds[0]}): "
+                    "write them with one type"
+                )
+
+
+def _widens(kind: Any) -> bool:
+    """Whether float64 holds every value of an Arrow type."""
+    types = arrow().types
+    small = types.is_integer(kind) and kind.bit_width <= 32
+    return bool(small or types.is_null(kind) or types.is_float16(kind) or types.is_float32(kind))
+
+
+def _quiet(batches: Iterator[Any]) -> Iterator[Any]:
+    """The batches; where Arrow cannot read one, an error that does not quote what it read."""
+    failed = False
     try:
-        import pyarrow
-        import pyarrow.dataset
-    except ImportError:
-        raise ImportError("Arrow data and files need pyarrow: pip install 'shapedp[learn]'") from None
-    return pyarrow
-
-
-def _is_number(kind: Any) -> bool:
-    types = _arrow().types
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    found = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
-    return bool(found)
-
-
-def _floats(column: Any) -> Floats:
-    """A column as float64, null as NaN; integers beyond 2^53 are rounded, each for itself."""
-    arrow = _arrow()
-    if arrow.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    return np.asarray(column.cast(arrow.float64(), safe=False).to_numpy(zero_copy_only=False))
-
-
-def _objects(column: Any) -> NDArray[Any]:
-    """A column of labels as Python objects, null as None."""
-    decoded = column.dictionary_decode() if _arrow().types.is_dictionary(column.type) else column
-    return np.array([*decoded.to_pylist(), None], dtype=object)[:-1]
+        yield from batches
+    except arrow().ArrowInvalid:
+        failed = True
+    if failed:  # raised here, so that it does not carry Arrow's own error along
+        raise ValueError("the Arrow data cannot be read with the types they declare: write them again with right types")

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from shapedp.learn.base import checked_rows, checked_target
-from shapedp.learn.cells import distinct, entries, equal
+from shapedp.boundary.arrays import distinct, equal
+from shapedp.learn.base import checked_rows, checked_target, entries
 from shapedp.numerics.gram import BLOCK, GROUP
 
 Floats = NDArray[np.float64]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
@@ -73,7 +74,7 @@ def _agree(one: Bracket, other: Bracket) -> bool:
 
 
 def verify(certificate: Certificate) -> Certificate:
-    """The certificate computed again from the mechanism it describes.
+    """The certificate computed again from the mechanism it describes, within the scope that it states.
 
     Guarantee: raises ValueError if the two brackets do not overlap, that is if one of them is false; if the neighbour
     relation stated is not the one that the mechanism and its loss carry; if the description says anything that the
@@ -100,4 +101,4 @@ def verify(certificate: Certificate) -> Certificate:
             f"the stated bracket [{stated.lower!r}, {stated.upper!r}] does not follow from the mechanism described, "
             f"for which it is [{computed.lower!r}, {computed.upper!r}]: one of the two was edited"
         )
-    return again
+    return replace(again, scope=certificate.scope) if certificate.scope else again

@@ -63,8 +63,12 @@ def count(name: str, value: object, *, least: int = 1) -> int:
 def numeric(name: str, values: ArrayLike) -> NDArray[Any]:
     """An array of real numbers that float64 holds; objects, strings, complex and booleans are refused.
 
-    Integers beyond 2^53 are refused too: rounding them could move neighbours further apart than they are.
+    Integers beyond 2^53 are refused too: rounding them could move neighbours further apart than they are. So are masked
+    entries, which are missing.
     """
+    parts = values if isinstance(values, list | tuple) else (values,)
+    if any(isinstance(one, np.ma.MaskedArray) and np.ma.is_masked(one) for one in parts):
+        raise ValueError(f"{name} must have no masked entries: what is missing cannot be released")
     try:
         array = np.asarray(values)
     except ValueError:

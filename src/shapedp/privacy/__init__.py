@@ -3,6 +3,7 @@
 from shapedp.privacy.assumptions import assumptions_of
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.certificate import (
+    ROWS,
     Certificate,
     Deferred,
     NotCertifiedError,
@@ -14,6 +15,7 @@ from shapedp.privacy.losses import AdjustedLoss, GaussianLoss, LaplaceLoss, Loss
 from shapedp.privacy.losses.base import one_relation
 
 __all__ = [
+    "ROWS",
     "AdjustedLoss",
     "Bracket",
     "Certificate",

@@ -15,6 +15,7 @@ from shapedp.privacy.losses import Loss
 from shapedp.sensitivity import ADJACENCIES, Adjacency
 
 SCHEMA = 1
+ROWS = "One person is one row: several rows of one person cost several times as much."
 _WORTH = 0.1  # no delta above it is worth claiming
 Verdict = Literal["certified", "refuted", "undecided"]
 
@@ -62,7 +63,8 @@ class Certificate:
     Guarantee: "certified" if even the upper end meets the claim, "refuted" if even the lower end breaks it.
     `secure` says whether the release drew secure randomness; None before anything was released. `reason` says of a
     published mechanism which step of its argument fails where the claim is refuted. `assumptions` holds a sentence for
-    each unproved premise that the guarantee rests on; it is empty where all is computed.
+    each unproved premise that the guarantee rests on; it is empty where all is computed. `scope` says in words what
+    the claim does not cover; it depends on no record, and `explain` always repeats it.
     """
 
     epsilon: float
@@ -75,6 +77,7 @@ class Certificate:
     subject: Mapping[str, Any] | None = None
     reason: str = ""
     assumptions: tuple[str, ...] = ()
+    scope: str = ""
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
@@ -98,7 +101,10 @@ class Certificate:
         raise (RefutedError if self.verdict == "refuted" else UndecidedError)(self)
 
     def explain(self) -> str:
-        """The claim, what was computed, and what to do, in one paragraph."""
+        """The claim, what was computed, what to do, and what is not covered, in one paragraph."""
+        return self._computed() + (f". Scope: {self.scope}" if self.scope else "")
+
+    def _computed(self) -> str:
         claim = f"claimed delta {self.delta:.6g} at epsilon {self.epsilon:.6g}"
         if self.verdict == "certified":
             return f"certified: {claim}, the exact delta is at most {self.bracket.upper:.6g}{self._premises()}"
@@ -145,7 +151,8 @@ class Certificate:
         stated = data.get("assumptions", UNSTATED)
         if not isinstance(stated, list | tuple) or not all(isinstance(one, str) for one in stated):
             raise ValueError("the certificate's assumptions must be a list of sentences")
-        return cls(bracket=bracket, **fields, reason=str(data.get("reason", "")), assumptions=tuple(stated))
+        words = {name: str(data.get(name, "")) for name in ("reason", "scope")}
+        return cls(bracket=bracket, **fields, **words, assumptions=tuple(stated))
 
 
 def certificate_of(

@@ -118,6 +118,8 @@ def not_promised(certificate: Certificate) -> Markup:
         "It rests on the bounds on what one person can change. They must come from clipping or from the nature of the "
         "question, never from looking at the data.",
     ]
+    if certificate.scope:
+        items.insert(0, certificate.scope)
     if certificate.secure is False:
         items.insert(
             0,

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.learn.cells import entries, numbers, odd_columns
+from shapedp.boundary.arrays import numbers
+from shapedp.boundary.columns import refuse_columns
+from shapedp.learn.base import entries
 from shapedp.learn.moments import Bounds, Moments, Partial, one_blas_thread
 from shapedp.learn.streams import PandasFrame, Streamed
 from shapedp.learn.tables import NO_TARGET, InMemory, Table, in_memory_target
@@ -132,7 +134,7 @@ def _of_frame(x: Any, y: Any, classes: tuple[Any, ...] | None) -> Distributed:
     names = tuple(name for name in x.columns if not (named and name == y))
     if not names:
         raise ValueError("x must have at least one feature")
-    odd_columns(PandasFrame(x._meta).odd((*names, y) if named and classes is None else names))
+    refuse_columns(PandasFrame(x._meta).odd((*names, y) if named and classes is None else names))
     pieces = x.to_delayed()
     targets = [y] * len(pieces) if named else _targets(y, len(pieces), None)
     return Distributed(tuple(zip(pieces, targets, strict=True)), len(names), names, None, classes)

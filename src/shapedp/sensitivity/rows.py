@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from shapedp.numerics.checks import count, finite
+from shapedp.boundary.arrays import ids, numbers
+from shapedp.numerics.checks import count
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -35,21 +37,17 @@ class Rows:
 
     @classmethod
     def read(cls, name: str, rows: Any, dim: int) -> Rows:
-        """Checked rows; NaN and infinity are refused before anything else."""
-        given: Any = rows
-        if sparse.issparse(rows):
-            matrix = given.tocsr()
-            finite(name, matrix.data)
-            if matrix.ndim != 2 or matrix.shape[1] != dim:
-                raise ValueError(f"{name} must have {dim} columns, got shape {matrix.shape}")
-            if not matrix.has_canonical_format:
-                matrix = matrix.astype(np.float64)
-                matrix.sum_duplicates()
-            return cls(finite(name, matrix.data), dim, matrix)
-        array = finite(name, given)
-        if array.ndim != 2 or array.shape[1] != dim:
-            raise ValueError(f"{name} must be a 2-d array with {dim} columns, got shape {array.shape}")
-        return cls(array, dim)
+        """Checked rows; what is missing, masked, no number or infinite is refused before anything else, unquoted."""
+        kind = getattr(rows, "dtype", None)
+        if isinstance(kind, np.dtype) and kind.kind not in "iufO":
+            raise TypeError(f"{name} must hold real numbers (integers or floats), got dtype {kind}")
+        found = numbers(rows)
+        data = np.asarray(found.data if sparse.issparse(rows) else found, dtype=np.float64)
+        if data.size and not math.isfinite(float(data.min()) + float(data.max())) and not np.isfinite(data).all():
+            raise ValueError(f"{name} must be finite: turn a record with a missing or infinite cell into zeros first")
+        if found.ndim != 2 or found.shape[1] != dim:
+            raise ValueError(f"{name} must be a 2-d array with {dim} columns, got shape {found.shape}")
+        return cls(data, dim, found) if sparse.issparse(rows) else cls(data, dim)
 
     @property
     def count(self) -> int:
@@ -172,29 +170,21 @@ class _Cells:
 
 
 def owner_mask(owner: ArrayLike | None, max_rows: int | None, rows: int) -> NDArray[np.bool_] | None:
-    """True for the first `max_rows` rows of each owner; None where every row is a person of its own."""
+    """True for the first `max_rows` rows of each owner; None where every row is a person of its own.
+
+    A row whose owner is missing is nobody's first row: it is dropped, so that it takes no other person's place.
+    """
     if owner is None and max_rows is None:
         return None
     if owner is None or max_rows is None:
         raise ValueError("owner and max_rows go together: name both, or neither where a row is a person")
     limit = count("max_rows", max_rows)
-    ids = np.asarray(owner)
-    if ids.shape != (rows,):
-        raise ValueError(f"owner must hold one id per row ({rows}), got shape {ids.shape}")
-    number = _numbered(ids)
+    number = ids(owner)
+    if number.shape != (rows,):
+        raise ValueError(f"owner must hold one id per row ({rows}), got shape {number.shape}")
     order = np.argsort(number, kind="stable")
     ordered = number[order]
     first = np.searchsorted(ordered, ordered, side="left")
     keep = np.empty(rows, dtype=np.bool_)
-    keep[order] = np.arange(rows) - first < limit
+    keep[order] = (np.arange(rows) - first < limit) & (ordered >= 0)
     return keep
-
-
-def _numbered(ids: NDArray[Any]) -> Integers:
-    """A number per distinct id: integers, or strings (also as objects, the way data frames hold them)."""
-    if ids.dtype.kind in "iuUS":
-        return np.asarray(np.unique(ids, return_inverse=True)[1])
-    if ids.dtype.kind == "O" and all(isinstance(one, str) for one in ids):
-        seen: dict[str, int] = {}
-        return np.array([seen.setdefault(one, len(seen)) for one in ids], dtype=np.int64)
-    raise TypeError(f"owner must hold integers or strings, got dtype {ids.dtype}")

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.learn.base import PublicLabelsWarning
-from shapedp.learn.cells import distinct, entries, equal
+from shapedp.boundary.arrays import distinct, equal
+from shapedp.learn.base import PublicLabelsWarning, entries
 from shapedp.learn.tables import labels_of
 
 Floats = NDArray[np.float64]
