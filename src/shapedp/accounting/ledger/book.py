@@ -81,9 +81,10 @@ def left(store: Store, entry: int) -> int:
     table = schema.entries
     with store.read() as connection:
         found = connection.execute(sa.select(table.c.count, table.c.taken).where(table.c.id == entry)).first()
-    if found is None:
+    if found is None or not all(isinstance(value, int) for value in found):
         raise LedgerCorruptedError(f"entry {entry} is no longer in the ledger {store.name}")
-    return int(found.count - found.taken)  # type: ignore[operator]
+    count, taken = found
+    return int(count) - int(taken)
 
 
 def close(store: Store, dataset: str, entry: int, state: str) -> None:

@@ -39,11 +39,11 @@ class Head:
     def require_signature(self, key: bytes) -> None:
         """Raises LedgerCorruptedError unless the head was signed with the key."""
         if self.signature is None or not hmac.compare_digest(self._signature(key).encode(), self.signature.encode()):
-            raise LedgerCorruptedError(f"the kept head of {self.dataset!r} was not signed with this key, or was changed")
+            raise LedgerCorruptedError(f"the kept head of {self.dataset!r} was not signed with this key or was changed")
 
     def _signature(self, key: bytes) -> str:
-        if not isinstance(key, bytes) or len(key) < KEY_BYTES:
-            raise ValueError(f"the key must be at least {KEY_BYTES} bytes")
+        if len(key) < KEY_BYTES:
+            raise ValueError(f"the key must be at least {KEY_BYTES} bytes long, got {len(key)}")
         text = schema.to_text(asdict(replace(self, signature=None)))
         return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
 
@@ -57,7 +57,7 @@ class Head:
         if not isinstance(data, dict) or data.get("kind") != "ledger-head":
             raise ValueError("not a ledger's head: the field kind must read 'ledger-head'")
         kinds = {"entries": int, "events": int, "signature": str | None}
-        values = {field.name: data.get(field.name) for field in fields(cls)}
+        values: dict[str, Any] = {field.name: data.get(field.name) for field in fields(cls)}
         for name, value in values.items():
             if not isinstance(value, kinds.get(name, str)) or isinstance(value, bool):
                 raise ValueError(f"the field {name} of a ledger's head is missing or of the wrong type")

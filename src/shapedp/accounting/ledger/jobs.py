@@ -56,13 +56,12 @@ def spendable(subject: Any, budget: Filter) -> Mechanism:
 def price(job: Mechanism, budget: Filter) -> Charge:
     """The charge: of the mechanism that a certificate describes where the dataset's rule has a price for it, else of
     the bare claim."""
-    if isinstance(job, Job) and isinstance(job.subject, Certificate) and job.described is not None:
-        if not isinstance(budget, BasicFilter):
-            try:
-                return budget.charge(replace(job, loss=job.described.loss))
-            except SpendRefusedError:
-                pass
-    return budget.charge(job)
+    if not isinstance(job, Job) or isinstance(job.subject, Plan) or isinstance(budget, BasicFilter):
+        return budget.charge(job)
+    try:
+        return budget.charge(job if job.described is None else replace(job, loss=job.described.loss))
+    except SpendRefusedError:
+        return budget.charge(job)
 
 
 def voucher(job: Mechanism, vouching: bool, vouched_by: object) -> str | None:

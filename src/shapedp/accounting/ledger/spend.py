@@ -95,7 +95,7 @@ class Spend:
         release: Any = self.mechanism.release(x, **options)
         self._inspect(release)
         if release.spends > number:
-            raise SpendRefusedError(f"{release.spends} releases were made where {number} were asked for: do not publish")
+            raise SpendRefusedError(f"{release.spends} releases were made, {number} were asked for: do not publish")
         return release
 
     def record(self, release: Any) -> None:
