@@ -59,20 +59,17 @@ class Journal:
 @contextmanager
 def _locked(path: Path, flags: int) -> Iterator[int]:
     """The file, open for this block alone; whoever else opens it so waits."""
-    file = os.open(path, flags, 0o666)
-    try:
-        _lock(file)
-        yield file
-    finally:
-        os.close(file)
-
-
-def _lock(file: int) -> None:
     try:
         import fcntl
     except ImportError:  # Windows
         raise OSError("a journal needs file locks (flock), which this system lacks: leave journal= out") from None
-    fcntl.flock(file, fcntl.LOCK_EX)
+    file = os.open(path, flags, 0o666)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)  # a child forked by another thread meanwhile holds the file open
+        os.close(file)
 
 
 def _write(file: int, data: bytes) -> None:

@@ -80,11 +80,12 @@ def left(store: Store, entry: int) -> int:
     """How many units of a reservation are not taken."""
     table = schema.entries
     with store.read() as connection:
-        found = connection.execute(sa.select(table.c.count, table.c.taken).where(table.c.id == entry)).first()
-    if found is None or not all(isinstance(value, int) for value in found):
+        query = sa.select(table.c.count, table.c.taken).where(table.c.id == entry)
+        found = connection.execute(query).mappings().first()
+    if found is None:
         raise LedgerCorruptedError(f"entry {entry} is no longer in the ledger {store.name}")
-    count, taken = found
-    return int(count) - int(taken)
+    row = schema.typed(found, table)
+    return int(row["count"] - row["taken"])
 
 
 def close(store: Store, dataset: str, entry: int, state: str) -> None:
@@ -106,7 +107,7 @@ def dataset_row(store: Store, connection: sa.Connection, dataset: str, *, lock: 
     found = connection.execute(query.with_for_update() if lock else query).mappings().first()
     if found is None:
         raise LedgerError(f"the ledger {store.name} has no dataset {dataset!r}")
-    row = dict(found)
+    row = schema.typed(found, schema.datasets)
     if not schema.sealed(row):
         raise LedgerCorruptedError(
             f"the row of dataset {dataset!r} was damaged or changed by hand; restore the ledger from a "
@@ -124,9 +125,9 @@ def _entry(store: Store, connection: sa.Connection, row: dict[str, Any], entry: 
     table = schema.entries
     query = sa.select(table).where(table.c.id == entry, table.c.dataset_id == row["id"])
     found = connection.execute(query).mappings().first()
-    if found is None or not all(isinstance(found[name], int) for name in ("count", "taken")):
+    if found is None:
         raise LedgerCorruptedError(f"the reserved entry {entry} is no longer in the ledger {store.name}")
-    return dict(found)
+    return schema.typed(found, table)
 
 
 def _change(connection: sa.Connection, row: dict[str, Any], old: dict[str, Any], **values: Any) -> None:

@@ -6,7 +6,7 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import sqlalchemy as sa
@@ -141,8 +141,12 @@ class Ledger:
     def datasets(self) -> tuple[str, ...]:
         """The names, in order of creation."""
         with self.store.read() as connection:
-            rows = connection.execute(sa.select(schema.datasets.c.name).order_by(schema.datasets.c.id))
-            return tuple(rows.scalars())
+            query = sa.select(schema.datasets.c.name).order_by(schema.datasets.c.id)
+            rows = [schema.typed(found, schema.datasets) for found in connection.execute(query).mappings()]
+        names = tuple(row["name"] for row in rows)
+        if not all(map(_is_name, names)):
+            raise LedgerCorruptedError(f"the ledger {self.store.name} is damaged: the name of a dataset is none")
+        return names
 
     def status(self, dataset: str) -> Status:
         """The cap, the totals and the number of entries in each state."""
@@ -256,24 +260,30 @@ class Ledger:
                 table.c.dataset_id == row["id"], table.c.sequence > after, table.c.sequence <= row["entries"]
             )
             with self.store.read() as connection:
-                page = connection.execute(query.order_by(table.c.sequence).limit(_PAGE)).mappings().all()
+                found_rows = connection.execute(query.order_by(table.c.sequence).limit(_PAGE)).mappings()
+                page = [schema.typed(found, table) for found in found_rows]
                 wanted = {found["certificate"] for found in page}
                 kept = schema.documents
-                documents = connection.execute(sa.select(kept).where(kept.c.digest.in_(wanted)))
-                texts = {document.digest: document.text for document in documents}
+                query_texts = sa.select(kept).where(kept.c.digest.in_(wanted))
+                documents = [schema.typed(found, kept) for found in connection.execute(query_texts).mappings()]
+                texts = {document["digest"]: document["text"] for document in documents}
             if not page:
                 return
             for found in page:
                 after = found["sequence"]
-                yield entry_of(row["name"], dict(found), texts), dict(found)
+                yield entry_of(row["name"], found, texts), found
 
 
 def _zero(built: Filter) -> Charge:
     return Charge((0,) * len(built.capacities))
 
 
+def _is_name(dataset: object) -> TypeGuard[str]:
+    return isinstance(dataset, str) and bool(dataset.strip()) and "\0" not in dataset and len(dataset) <= 200
+
+
 def _name(dataset: object) -> str:
-    if not isinstance(dataset, str) or not dataset.strip() or "\0" in dataset or len(dataset) > 200:
+    if not _is_name(dataset):
         raise ValueError(f"dataset must be a name of 1 to 200 characters, got {dataset!r}")
     return dataset
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,9 +91,9 @@ def entry_of(dataset: str, raw: dict[str, Any], texts: dict[str, str]) -> Entry:
         return Entry(
             **{name: raw[name] for name in ("id", "sequence", "time", "count", "taken", "state")},
             dataset=dataset,
-            mechanism=json.loads(raw["mechanism"]),
-            certificate=json.loads(text) | {"secure": True if raw["secure"] else None},
-            cost=Charge.from_json(json.loads(raw["cost"])),
+            mechanism=schema.from_text(raw["mechanism"]),
+            certificate=schema.from_text(text) | {"secure": True if raw["secure"] else None},
+            cost=Charge.from_json(schema.from_text(raw["cost"])),
             ended=None if raw["state"] == "reserved" else raw["ended"],
         )
     except (KeyError, ValueError, TypeError) as error:
@@ -103,13 +102,13 @@ def entry_of(dataset: str, raw: dict[str, Any], texts: dict[str, str]) -> Entry:
 
 def filter_of(row: dict[str, Any]) -> Filter:
     try:
-        return filter_from_json(json.loads(row["filter"]))
+        return filter_from_json(schema.from_text(row["filter"]))
     except (KeyError, ValueError, TypeError) as error:
         raise LedgerCorruptedError(f"the filter of dataset {row['name']!r} cannot be read: {error}") from error
 
 
 def totals_of(row: dict[str, Any]) -> Charge:
     try:
-        return Charge.from_json(json.loads(row["totals"]))
+        return Charge.from_json(schema.from_text(row["totals"]))
     except (KeyError, ValueError, TypeError) as error:
         raise LedgerCorruptedError(f"the totals of dataset {row['name']!r} cannot be read: {error}") from error

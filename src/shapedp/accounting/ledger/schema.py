@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
-from shapedp.accounting.ledger.errors import LedgerError
+from shapedp.accounting.ledger.errors import LedgerCorruptedError, LedgerError
 
 try:
     from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, MetaData, Table, Text
@@ -79,6 +80,25 @@ _MARK_BYTES = 256
 def to_text(data: Any) -> str:
     """One spelling of a JSON value; NaN and infinities are refused."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def typed(row: Mapping[str, Any], table: Table) -> dict[str, Any]:
+    """A row whose values are of their columns' types. SQLite stores anything anywhere."""
+    for name, value in row.items():
+        if type(value) is not table.c[name].type.python_type:
+            raise LedgerCorruptedError(
+                f"the ledger is damaged: {name} of {table.name} holds something else than the ledger wrote; restore it "
+                "from a backup and treat what is missing as spent"
+            )
+    return dict(row)
+
+
+def from_text(text: str) -> Any:
+    """What `to_text` wrote. Raises ValueError for anything else."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def sealed(row: dict[str, Any]) -> bool:

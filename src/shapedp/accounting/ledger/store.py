@@ -49,7 +49,7 @@ _CAUSES: tuple[tuple[tuple[str, ...], type[LedgerError], str], ...] = (
      "cannot be written to; check the permissions of the file and of its folder, or of the database user"),
     (("SQLITE_FULL", "SQLITE_IOERR_WRITE", "53100"), LedgerFullError,
      "has no room left on its disk; make room"),
-    (("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT", "XX001", "XX002"), LedgerCorruptedError,
+    (("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT", "XX001", "XX002", "22021", "22P05"), LedgerCorruptedError,
      "is damaged or not a ledger; restore it from a backup and treat what is missing as spent"),
     (("SQLITE_CANTOPEN", "08", "28", "3D", "57P"), LedgerUnavailableError,
      "cannot be opened; check the path or address, and that the server is up"),

@@ -31,7 +31,7 @@ def upgrade(connection: sa.Connection) -> None:
         connection.exec_driver_sql(statement)
     table = schema.datasets
     for found in connection.execute(sa.select(table)).mappings().all():
-        row = dict(found)
+        row = schema.typed(found, table)
         number, marks = marks_sum(connection, row)
         if schema.fields_digest([row[name] for name in _SEALED]) != row["seal"] or number != row["entries"]:
             raise LedgerCorruptedError(
@@ -52,5 +52,5 @@ def marks_sum(connection: sa.Connection, row: dict[str, Any]) -> tuple[int, int]
     table, number, total = schema.entries, 0, 0
     columns = (table.c.digest, table.c.state, table.c.ended, table.c.secure, table.c.taken)
     for found in connection.execute(sa.select(*columns).where(table.c.dataset_id == row["id"])).mappings():
-        number, total = number + 1, total + schema.mark_of(dict(found))
+        number, total = number + 1, total + schema.mark_of(schema.typed(found, table))
     return number, total
