@@ -1,5 +1,5 @@
-"""`ledger check` missed an edited `state`, `ended` or `secure` and a dataset row that was set back; a copy restored from
-yesterday could not be found at all."""
+"""`ledger check` missed an edited `state`, `ended` or `secure` and a dataset row that was set back; a copy restored
+from yesterday could not be found at all."""
 
 from __future__ import annotations
 

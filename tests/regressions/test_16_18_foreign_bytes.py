@@ -36,9 +36,8 @@ def test_every_answer_or_error_is_the_ledgers(tmp_path: Path, table: object, col
                      lambda ledger: list(ledger.history("d")), of, _spend):  # fmt: skip
             try:
                 work(Ledger.open(path))
-            except LedgerError as error:
+            except LedgerError:
                 errors += 1
-                assert str(error)
     assert errors > 0
 
 
