@@ -291,7 +291,7 @@ def _run_history(options: argparse.Namespace) -> int:
             entry.state,
             str(entry.count),
             f"({entry.certificate['epsilon']:g}, {entry.certificate['delta']:g})",
-            entry.certificate["method"],
+            entry.certificate["method"] + (" (vouched for)" if "vouched_by" in entry.mechanism else ""),
         )
         for entry in entries
     ]
