@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from shapedp.accounting.ledger.errors import LedgerCorruptedError, LedgerError
 
 try:
-    from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, MetaData, Table, Text
+    from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, MetaData, RowMapping, Table, Text
 except ImportError as missing:
     raise ImportError("a ledger needs SQLAlchemy: pip install 'shapedp[ledger]'") from missing
 
@@ -82,15 +81,16 @@ def to_text(data: Any) -> str:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def typed(row: Mapping[str, Any], table: Table) -> dict[str, Any]:
+def typed(found: RowMapping, table: Table) -> dict[str, Any]:
     """A row whose values are of their columns' types. SQLite stores anything anywhere."""
+    row = {str(name): value for name, value in found.items()}
     for name, value in row.items():
         if type(value) is not table.c[name].type.python_type:
             raise LedgerCorruptedError(
                 f"the ledger is damaged: {name} of {table.name} holds something else than the ledger wrote; restore it "
                 "from a backup and treat what is missing as spent"
             )
-    return dict(row)
+    return row
 
 
 def from_text(text: str) -> Any:
