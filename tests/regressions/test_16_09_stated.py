@@ -58,7 +58,11 @@ def test_a_named_person_vouches_where_the_dataset_allows_it(tmp_path: Path, rule
 def test_an_edited_claim_or_bracket_is_computed_again(tmp_path: Path, rule: str) -> None:
     kept = ledger(tmp_path, rule, vouching=True)
     loud = sdp.certify(replace(gaussian(4), law=sdp.Gaussian(0.1, 1)), epsilon=1.0, delta=1e-6)
+    loose = gaussian(4).loss.delta(1.0)
+    between = sdp.certify(gaussian(4), epsilon=1.0, delta=(loose.lower + loose.upper) / 2)
+    assert between.verdict == "undecided"
     for edited in (
+        replace(between, bracket=Bracket(loose.lower, loose.lower)),
         replace(loud, bracket=Bracket(0.0, 0.0)),
         replace(loud, bracket=Bracket(0.0, 1e-7)),
         replace(HONEST, epsilon=0.01, delta=1e-9, bracket=Bracket(0.0, 0.0)),
