@@ -117,21 +117,25 @@ def fill(ledger: Ledger, mechanism: sdp.Additive, number: int) -> None:
     """`number` further released entries written in bulk, with digests and totals as spends would leave them."""
     with ledger.spend("d", mechanism) as spend:
         spend.release(X)
-    with ledger.store.write() as connection:
+
+    def work(connection: sa.Connection) -> None:
         row = ledger._row(connection, "d")
         last = dict(
             connection.execute(sa.select(schema.entries).where(schema.entries.c.sequence == row["entries"]))
             .mappings()
             .one()
         )
-        head, rows = row["head"], []
+        chain, marks, rows = row["chain"], int(row["marks"], 16), []
         for sequence in range(row["entries"] + 1, row["entries"] + number):
             entry = {k: v for k, v in last.items() if k != "id"} | {"sequence": sequence}
-            head = entry["digest"] = schema.digest_of(head, entry)
+            chain = entry["digest"] = schema.digest_of(chain, entry)
+            marks += schema.mark_of(entry)
             rows.append(entry)
         connection.execute(schema.entries.insert(), rows)
         totals = totals_of(row).plus(spend.charge.times(number - 1))
-        row |= {"entries": row["entries"] + number - 1, "head": head}
+        row |= {"entries": row["entries"] + number - 1, "chain": chain, "marks": schema.marks_text(marks)}
         row["totals"] = schema.to_text(totals.to_json())
         row["seal"] = schema.seal_of(row)
         connection.execute(schema.datasets.update().where(schema.datasets.c.id == row["id"]).values(**row))
+
+    ledger.store.perform(work)

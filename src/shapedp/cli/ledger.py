@@ -16,7 +16,7 @@ from shapedp.numerics.checks import vector as checked_vector
 from shapedp.sensitivity import ADJACENCIES
 
 if TYPE_CHECKING:
-    from shapedp.accounting.ledger import Entry, Ledger, Spend, Status
+    from shapedp.accounting.ledger import Entry, Head, Ledger, Spend, Status
 
 _WHERE = "the ledger: a SQLite file, or a URL such as postgresql://user@host/name"
 
@@ -34,6 +34,8 @@ def register(commands: Any) -> None:
     _status(actions)
     _spend(actions)
     _history(actions)
+    _head(actions)
+    _adopt(actions)
     _export(actions)
 
 
@@ -87,6 +89,11 @@ def _init(actions: Any) -> None:
     parser.add_argument(
         "--failure-share", type=float, default=0.0, help="part of delta kept for failure events (default 0)"
     )
+    parser.add_argument(
+        "--vouching",
+        action="store_true",
+        help="also take certificates that cannot be computed again, where a named person vouches for them",
+    )
 
 
 def _run_init(options: argparse.Namespace) -> int:
@@ -101,6 +108,7 @@ def _run_init(options: argparse.Namespace) -> int:
         rule=options.rule,
         orders=_orders(options.orders),
         failure_share=options.failure_share,
+        vouching=options.vouching,
         timeout=options.timeout,
     )
     return _print_status([ledger.status(options.dataset)], options)
@@ -117,13 +125,80 @@ def _status(actions: Any) -> None:
     parser = _action(actions, "status", _run_status, "show what is spent of each cap")
     parser.add_argument("--dataset", help="one dataset (default: all)")
     parser.add_argument("--check", action="store_true", help="also read every entry and compare with the totals")
+    parser.add_argument(
+        "--head",
+        type=Path,
+        help="a file that `ledger head` wrote: find a ledger that was set back since (with --check)",
+    )
+    _add_key(parser, "the key that the heads in --head were signed with")
 
 
 def _run_status(options: argparse.Namespace) -> int:
+    from shapedp.accounting.ledger import LedgerCorruptedError
+
+    if (options.head is not None and not options.check) or (options.key is not None and options.head is None):
+        raise ValueError("--key belongs to --head, and --head to --check")
     ledger = _open(options)
     names = ledger.datasets() if options.dataset is None else (options.dataset,)
-    read = ledger.check if options.check else ledger.status
-    return _print_status([read(name) for name in names], options)
+    if not options.check:
+        return _print_status([ledger.status(name) for name in names], options)
+    kept, key = _kept_heads(options.head), _key(options.key)
+    missing = [name for name in kept if name not in names and options.dataset is None]
+    if missing:
+        raise LedgerCorruptedError(f"the ledger has no dataset {missing[0]!r} any more, which the kept heads name")
+    return _print_status([ledger.check(name, head=kept.get(name), key=key) for name in names], options)
+
+
+def _add_key(parser: Any, text: str) -> None:
+    parser.add_argument("--key", type=Path, help=f"{text}: a file of 16 bytes or more")
+
+
+def _key(path: Path | None) -> bytes | None:
+    return None if path is None else path.read_bytes()
+
+
+def _kept_heads(path: Path | None) -> dict[str, Head]:
+    from shapedp.accounting.ledger import Head
+
+    if path is None:
+        return {}
+    data = read_json(path)
+    if data.get("kind") != "ledger-heads" or not isinstance(data.get("heads"), list):
+        raise ValueError(f"{path}: not the heads of a ledger, as `shapedp ledger head` writes them")
+    return {head.dataset: head for head in map(Head.from_json, data["heads"])}
+
+
+def _head(actions: Any) -> None:
+    text = "write where each dataset stands, to be kept elsewhere: a ledger set back later no longer agrees with it"
+    parser = _action(actions, "head", _run_head, text)
+    parser.add_argument("--dataset", help="one dataset (default: all)")
+    parser.add_argument("-o", "--output", type=Path, help="where to (default: standard output)")
+    _add_key(parser, "sign the heads (HMAC-SHA256) with this key")
+
+
+def _run_head(options: argparse.Namespace) -> int:
+    ledger, key = _open(options), _key(options.key)
+    names = ledger.datasets() if options.dataset is None else (options.dataset,)
+    heads = {"kind": "ledger-heads", "heads": [ledger.head(name, key=key).to_json() for name in names]}
+    if options.output is None:
+        print_json(heads)
+    else:
+        write_json(options.output, heads)
+        print(f"written    {options.output}")
+    return DONE
+
+
+def _adopt(actions: Any) -> None:
+    text = "spend from a SQLite ledger that was copied, restored or renamed, once no other copy will be spent from"
+    _action(actions, "adopt", _run_adopt, text)
+
+
+def _run_adopt(options: argparse.Namespace) -> int:
+    from shapedp.accounting.ledger import Ledger
+
+    _open(options)
+    ledger = Ledger.adopt(options.ledger, timeout=options.timeout)
+    return _print_status([ledger.status(name) for name in ledger.datasets()], options)
 
 
 def _print_status(statuses: list[Status], options: argparse.Namespace) -> int:
@@ -217,7 +292,7 @@ def _run_history(options: argparse.Namespace) -> int:
             entry.state,
             str(entry.count),
             f"({entry.certificate['epsilon']:g}, {entry.certificate['delta']:g})",
-            entry.certificate["method"],
+            entry.certificate["method"] + (" (vouched for)" if "vouched_by" in entry.mechanism else ""),
         )
         for entry in entries
     ]

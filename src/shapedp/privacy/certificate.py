@@ -151,8 +151,8 @@ class Certificate:
         stated = data.get("assumptions", UNSTATED)
         if not isinstance(stated, list | tuple) or not all(isinstance(one, str) for one in stated):
             raise ValueError("the certificate's assumptions must be a list of sentences")
-        words = {name: str(data.get(name, "")) for name in ("reason", "scope")}
-        return cls(bracket=bracket, **fields, **words, assumptions=tuple(stated))
+        reason, scope = (str(data.get(name, "")) for name in ("reason", "scope"))
+        return cls(bracket=bracket, **fields, reason=reason, scope=scope, assumptions=tuple(stated))
 
 
 def certificate_of(

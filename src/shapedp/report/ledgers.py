@@ -84,7 +84,8 @@ def _promise() -> Markup:
         "question was chosen after seeing the earlier answers.",
         "A spend counts from the moment it is reserved, whether or not its release was made; nothing is refunded.",
         "Releases made past the ledger are not counted and not covered.",
-        "The digests find damage and mistakes. Somebody who may write to the database can still rewrite all of it.",
+        "The digests find damage and mistakes. Somebody who may write to the database can still rewrite all of it; "
+        "only a head kept elsewhere shows that (shapedp ledger head).",
     )
     return section("promise", "What is promised", el("ul", [el("li", item) for item in items]))
 
@@ -192,7 +193,7 @@ def _table(status: Status, entries: Sequence[Entry], shares: Sequence[float]) ->
                 whole(entry.sequence),
                 _clock(_seconds(entry.time)),
                 entry.state,
-                str(entry.mechanism.get("type", "")).rsplit(".", 1)[-1],
+                _subject(entry),
                 words.claim(float(certificate["epsilon"]), float(certificate["delta"])),
                 whole(entry.count),
                 percent(share, 4, "up"),
@@ -203,6 +204,11 @@ def _table(status: Status, entries: Sequence[Entry], shares: Sequence[float]) ->
     return more("Entry by entry", table(caption, headers, rows, words=5))
 
 
+def _subject(entry: Entry) -> str:
+    kind, person = str(entry.mechanism.get("type", "")).rsplit(".", 1)[-1], entry.mechanism.get("vouched_by")
+    return kind if person is None else f"{kind}, not computed: {person} vouches for it"
+
+
 def _shows() -> Markup:
     return section(
         "shows",
@@ -211,7 +217,8 @@ def _shows() -> Markup:
             "p",
             "Names of data sets, caps, and for each entry its time, state, number of releases, kind of "
             "mechanism, claim and "
-            "charge. A ledger holds no data and no released values, so none are here. Names and times can tell "
+            "charge, and who vouched for a certificate that could not be computed. A ledger holds no data and no "
+            "released values, so none are here. Names and times can tell "
             "something "
             "about the work that was done: judge whether they may be published.",
         ),

@@ -48,15 +48,20 @@ class Account:
 
     def charge(self) -> None:
         """Count one step; raises before anything is released if the claim does not allow it."""
-        taken = max(self.taken, self._journalled())
+        if self._journal is None:
+            self._allowed(self.taken)
+            taken = self.taken + 1
+        else:
+            taken = self._journal.start(self.taken, self._allowed)
+        self.taken, self._fresh = taken, False
+
+    def _allowed(self, taken: int) -> None:
+        """Raises unless the claim allows one more step after so many."""
         if self.limit is not None and taken >= self.limit:
             raise BudgetError(
                 f"all {self.limit} planned steps have been taken: a further one would exceed epsilon = "
                 f"{self.epsilon:g} at delta = {self.delta:g}; plan for more epochs, or train on with a new claim"
             )
-        self.taken, self._fresh = taken + 1, False
-        if self._journal is not None:
-            self._journal.grow(self.taken)
 
     def _journalled(self) -> int:
         return 0 if self._journal is None else self._journal.steps

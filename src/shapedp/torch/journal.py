@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 _KIND = "shapedp-journal"
 
@@ -13,44 +16,71 @@ class Journal:
     """A file whose first line names the step it counts and itself, and which grows by one byte before each release.
 
     A file of another step is refused: its bytes would be charged at this one's price.
+    Guarantee: the file is locked from the count to the byte that follows it, so that runs in other processes and
+    threads that share it are all counted.
     """
 
     def __init__(self, path: Path, step: str) -> None:
         self.path = path
-        if not path.exists() or path.stat().st_size == 0:
-            self._create(step)
-        with open(path, "rb") as file:
-            line = file.readline(1024)
-        words = line.decode("ascii", "replace").split()
-        if len(words) != 3 or words[0] != _KIND or not line.endswith(b"\n"):
+        with _locked(path, os.O_RDWR | os.O_CREAT) as file:
+            if not os.fstat(file).st_size:
+                _write(file, f"{_KIND} {step} {secrets.token_hex(8)}\n".encode())
+                _sync_folder(path)
+            line = os.pread(file, 1024, 0).partition(b"\n")
+        words = line[0].decode("ascii", "replace").split()
+        if len(words) != 3 or words[0] != _KIND or not line[1]:
             raise ValueError(f"{path} is not a journal of steps: name a file of its own for each training")
         if words[1] != step:
             raise ValueError(
                 f"the journal {path} counts steps with other noise, clip or sampling: name another file, and load the "
                 "earlier run's state_dict so that its steps stay in the account"
             )
-        self.name, self._head = words[2], len(line)
+        self.name, self._head = words[2], len(line[0]) + 1
 
     @property
     def steps(self) -> int:
         """The number of steps that were started."""
         return self.path.stat().st_size - self._head
 
-    def grow(self, steps: int) -> None:
-        """Write down, up to the disk, that this many steps have been started."""
-        with open(self.path, "ab", buffering=0) as file:
-            file.write(b"." * max(steps - self.steps, 0))
-            os.fsync(file.fileno())
+    def start(self, taken: int, allowed: Callable[[int], Any]) -> int:
+        """One more step than `taken` and than the file counts, written down up to the disk; the new number.
 
-    def _create(self, step: str) -> None:
-        name = secrets.token_hex(8)
-        beside = self.path.with_name(f"{self.path.name}.{name}")
-        with open(beside, "wb") as file:
-            file.write(f"{_KIND} {step} {name}\n".encode())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, self.path)
-        if os.name == "posix":
-            folder = os.open(self.path.parent, os.O_RDONLY)
-            os.fsync(folder)
-            os.close(folder)
+        `allowed` is called with the number so far, under the lock, and raises where there must be no further step.
+        """
+        with _locked(self.path, os.O_RDWR) as file:
+            counted = os.fstat(file).st_size - self._head
+            so_far = max(taken, counted)
+            allowed(so_far)
+            os.lseek(file, 0, os.SEEK_END)
+            _write(file, b"." * (so_far + 1 - counted))
+        return so_far + 1
+
+
+@contextmanager
+def _locked(path: Path, flags: int) -> Iterator[int]:
+    """The file, open for this block alone; whoever else opens it so waits."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        raise OSError("a journal needs file locks (flock), which this system lacks: leave journal= out") from None
+    file = os.open(path, flags, 0o666)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)  # a child forked by another thread meanwhile holds the file open
+        os.close(file)
+
+
+def _write(file: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(file, data) :]
+    os.fsync(file)
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

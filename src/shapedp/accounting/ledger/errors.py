@@ -19,6 +19,14 @@ class LedgerLockedError(LedgerError):
     """Others held the database for longer than the timeout."""
 
 
+class LedgerConflictError(LedgerLockedError):
+    """The database undid the transaction because of another one, and went on doing so until the timeout."""
+
+
+class LedgerPlaceError(LedgerError):
+    """The file has a second name, or is not the file that the ledger was kept in: a copy, or a renamed one."""
+
+
 class LedgerReadOnlyError(LedgerError):
     """The database cannot be written to."""
 

@@ -69,6 +69,20 @@ class Filter(ABC):
         failure = as_float(totals.failure) / as_float(self.failure_capacity) if self.failure_capacity else 0.0
         return max(min(lines), failure)
 
+    def remedy(self, mechanism: Mechanism, count: int) -> str:
+        """What to say to a refused spend that plain addition would have charged less for."""
+        sums = BasicFilter.build(self.epsilon, self.delta, 0.0, None)
+        try:
+            plain, own = sums.charge(mechanism).times(count), self.charge(mechanism).times(count)
+        except SpendRefusedError:
+            return ""
+        if isinstance(self, BasicFilter) or sums.spent(plain) >= self.spent(own):
+            return ""
+        return (
+            f". Plain addition charges {sums.spent(plain):.4%} of the cap for it, this rule {self.spent(own):.4%}: "
+            "for few or pure releases create the dataset with rule='basic'"
+        )
+
     @abstractmethod
     def describe(self, totals: Charge) -> dict[str, Any]:
         """Totals and capacities in the filter's own currency, as floats."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from shapedp.accounting.bare import BareLoss
@@ -11,21 +11,28 @@ from shapedp.accounting.ledger.errors import SpendRefusedError
 from shapedp.accounting.ledger.filters import BasicFilter, Filter
 from shapedp.accounting.ledger.fixed import Charge
 from shapedp.accounting.plan import Plan
+from shapedp.accounting.repeat import Repetition
 from shapedp.mechanisms import Mechanism, certify, verify
-from shapedp.mechanisms.certify import mechanism_from_json
+from shapedp.mechanisms.certify import KINDS, mechanism_from_json
 from shapedp.privacy import Certificate, Loss
 
 _LEAST = 2.0**-40
+_NAME = 200
 _ROOM = (1e-9, 1e-6, 1e-4, 1e-2)  # another grid may put delta a little higher
 
 
 @dataclass(frozen=True)
 class Job:
-    """A plan or a certificate as something that a ledger spends; its releases are made elsewhere in the block."""
+    """A plan or a certificate as something that a ledger spends; its releases are made elsewhere in the block.
+
+    `certificate` is computed here wherever the subject can be; `described` is what a certificate describes, None where
+    it describes nothing that this library computes.
+    """
 
     subject: Plan | Certificate
     loss: Loss
     certificate: Certificate
+    described: Any
 
     def release(self, x: Any, **options: Any) -> Any:
         raise SpendRefusedError(
@@ -38,11 +45,7 @@ def spendable(subject: Any, budget: Filter) -> Mechanism:
     if isinstance(subject, Plan):
         return _plan(subject, budget)
     if isinstance(subject, Certificate):
-        if subject.secure is False:
-            raise SpendRefusedError(
-                "a fit with random_state= or rng= was handed to the ledger: it must not be published"
-            )
-        return Job(subject, BareLoss(subject.epsilon, subject.delta, attained=False), _again(subject))
+        return _certificate(subject)
     if isinstance(getattr(subject, "plan", None), Plan):
         raise TypeError(f"a ledger spends a {type(subject).__name__} by its plan, before the first step: pass .plan")
     if isinstance(getattr(subject, "privacy_", None), Certificate):
@@ -55,19 +58,56 @@ def price(job: Mechanism, budget: Filter) -> Charge:
     the bare claim."""
     if not isinstance(job, Job) or isinstance(job.subject, Plan) or isinstance(budget, BasicFilter):
         return budget.charge(job)
-    described = mechanism_from_json(dict(job.subject.subject or {}))
     try:
-        return budget.charge(Job(job.subject, described.loss, job.certificate))
+        return budget.charge(job if job.described is None else replace(job, loss=job.described.loss))
     except SpendRefusedError:
         return budget.charge(job)
 
 
-def _again(certificate: Certificate) -> Certificate:
-    """The certificate computed again: a ledger takes no bracket, verdict or neighbour relation as stated."""
+def voucher(job: Mechanism, vouching: bool, vouched_by: object) -> str | None:
+    """The person who answers for what nobody can compute again; None where everything was computed.
+
+    Raises SpendRefusedError where the dataset does not allow it, or nobody is named.
+    """
+    if not _stated(job):
+        return None
+    if not vouching:
+        raise SpendRefusedError(
+            "this certificate cannot be computed again: it does not describe its mechanism, or rests on a loss that "
+            "somebody stated. Spend the mechanism or its plan; or create the dataset with vouching=True and name who "
+            "answers for it (vouched_by=)"
+        )
+    if not isinstance(vouched_by, str) or not vouched_by.strip() or len(vouched_by) > _NAME:
+        raise SpendRefusedError(
+            f"this certificate cannot be computed again: name the person who answers for it in vouched_by= "
+            f"(1 to {_NAME} characters)"
+        )
+    return vouched_by
+
+
+def _stated(subject: Any) -> bool:
+    """Whether the guarantee rests on a loss that is only stated."""
+    if isinstance(subject, Job):
+        return _stated(subject.described)
+    if isinstance(subject, Plan):
+        return any(_stated(step.subject) for step in subject.steps)
+    if isinstance(subject, Repetition):
+        return _stated(subject.subject)
+    return subject is None or isinstance(getattr(subject, "loss", subject), BareLoss)
+
+
+def _certificate(stated: Certificate) -> Job:
+    """The certificate computed again from what it describes. Whether its randomness was secure is taken as stated."""
+    if stated.secure is False:
+        raise SpendRefusedError("a fit with random_state= or rng= was handed to the ledger: it must not be published")
+    loss = BareLoss(stated.epsilon, stated.delta, attained=False)
+    if stated.subject is None or stated.subject.get("kind") not in KINDS:
+        return Job(stated, loss, stated, None)
     try:
-        return verify(certificate)
-    except ValueError as refused:
-        raise SpendRefusedError(f"a ledger spends only what it can compute again: {refused}") from refused
+        found = verify(stated)
+    except ValueError as false:
+        raise SpendRefusedError(f"the certificate is not that of the mechanism it describes: {false}") from false
+    return Job(stated, loss, found, mechanism_from_json(dict(stated.subject)))
 
 
 def _plan(plan: Plan, budget: Filter) -> Job:
@@ -82,4 +122,4 @@ def _plan(plan: Plan, budget: Filter) -> Job:
         found = certify(plan, epsilon=max(spent, _LEAST) * (1 + room), delta=budget.delta)
         if found.verdict == "certified":
             break
-    return Job(plan, plan.loss, found)
+    return Job(plan, plan.loss, found, plan)

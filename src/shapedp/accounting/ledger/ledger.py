@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeGuard
 
+import numpy as np
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from shapedp.accounting.ledger import schema
-from shapedp.accounting.ledger.errors import BudgetExceededError, LedgerCorruptedError, LedgerError
+from shapedp.accounting.ledger.book import dataset_row, now
+from shapedp.accounting.ledger.errors import LedgerCorruptedError, LedgerError
 from shapedp.accounting.ledger.filters import Filter, make_filter
 from shapedp.accounting.ledger.fixed import Charge
-from shapedp.accounting.ledger.jobs import price, spendable
+from shapedp.accounting.ledger.heads import Head, check_continues
+from shapedp.accounting.ledger.jobs import price, spendable, voucher
 from shapedp.accounting.ledger.records import Entry, Status, Terms, entry_of, filter_of, totals_of
-from shapedp.accounting.ledger.spend import Spend, accepted, describe
-from shapedp.accounting.ledger.store import Store, check_is_ledger, set_up
+from shapedp.accounting.ledger.spend import Spend, accepted
+from shapedp.accounting.ledger.store import Store, adopt, check_is_ledger, set_up
+from shapedp.accounting.ledger.upgrade import marks_sum
 from shapedp.accounting.plan import Plan
 from shapedp.mechanisms import Mechanism
 from shapedp.numerics.checks import count as checked_count
@@ -28,7 +31,6 @@ from shapedp.sensitivity.base import ADJACENCIES
 
 DEFAULT_TIMEOUT = 60.0
 MAX_COUNT = 10**12
-_GENESIS = "0" * 64
 _PAGE = 1000
 
 
@@ -57,46 +59,74 @@ class Ledger:
         rule: str | None = None,
         orders: Iterable[float] | None = None,
         failure_share: float = 0.0,
+        vouching: bool = False,
         timeout: float = DEFAULT_TIMEOUT,
     ) -> Ledger:
         """A ledger with a new dataset in it; the database is made where it is missing.
 
         `rule` is "gaussian" (the default for delta > 0), "renyi" or "basic" (the default for delta = 0);
         `failure_share` is the part of delta kept for failure events and samplers' errors, which mechanisms
-        without such events do not need.
+        without such events do not need. With `vouching` certificates that cannot be computed again are spent too,
+        where `spend` names a person who answers for them.
         """
         built = make_filter(epsilon=epsilon, delta=delta, rule=rule, orders=orders, failure_share=failure_share)
         _name(dataset), one_of("adjacency", adjacency, ADJACENCIES)
+        vouching = _flag("vouching", vouching)
         ledger = cls(Store.at(where, timeout=timeout))
         set_up(ledger.store)
-        ledger._insert(dataset, adjacency, built)
+        ledger._insert(dataset, adjacency, built, vouching)
         return ledger
 
     @classmethod
     def open(cls, where: str | os.PathLike[str], *, timeout: float = DEFAULT_TIMEOUT) -> Ledger:
-        """An existing ledger; nothing is created."""
+        """An existing ledger; nothing is created. One of an earlier schema is brought to this one, once."""
         ledger = cls(Store.at(where, timeout=timeout))
         check_is_ledger(ledger.store)
         return ledger
 
-    def add(self, dataset: str, *, epsilon: float, delta: float, adjacency: str, **options: Any) -> None:
+    @classmethod
+    def adopt(cls, where: str | os.PathLike[str], *, timeout: float = DEFAULT_TIMEOUT) -> Ledger:
+        """A ledger whose file was copied, restored or renamed, as the one to spend from; every entry is checked.
+
+        Spends made in another copy are missing here: call it only once no other copy will be spent from, and treat
+        what is missing as spent.
+        """
+        ledger = cls.open(where, timeout=timeout)
+        for name in ledger.datasets():
+            ledger.check(name)
+        adopt(ledger.store)
+        return ledger
+
+    def add(
+        self, dataset: str, *, epsilon: float, delta: float, adjacency: str, vouching: bool = False, **options: Any
+    ) -> None:
         """One more dataset in this database; options as for `create`."""
         built = make_filter(epsilon=epsilon, delta=delta, **options)
-        self._insert(_name(dataset), one_of("adjacency", adjacency, ADJACENCIES), built)
+        adjacency = one_of("adjacency", adjacency, ADJACENCIES)
+        self._insert(_name(dataset), adjacency, built, _flag("vouching", vouching))
 
-    def spend(self, dataset: str, mechanism: Mechanism | Plan | Certificate, count: int = 1) -> Spend:
+    def spend(
+        self,
+        dataset: str,
+        mechanism: Mechanism | Plan | Certificate,
+        count: int = 1,
+        *,
+        vouched_by: str | None = None,
+    ) -> Spend:
         """A block in which `mechanism` may be released `count` times.
 
         A `Plan` is spent whole, at its composed loss; a `Certificate` at the loss of the mechanism it describes
-        where the dataset's rule has a price for that, else at its (epsilon, delta).
+        where the dataset's rule has a price for that, else at its (epsilon, delta), computed again from what it
+        describes. One that describes nothing needs a dataset that allows it and a person, `vouched_by`.
         Refuses at once what a ledger never accepts (uncertified, other adjacency, no price in this currency).
         """
         count = _count(count)
         terms = self._terms_of(dataset)
         job = spendable(mechanism, terms.filter)
         certificate = accepted(job, terms.adjacency)
+        person = voucher(job, terms.vouching, vouched_by)
         charge = price(job, terms.filter).times(count)
-        return Spend(self, dataset, job, count, charge, certificate, terms)
+        return Spend(self, dataset, job, count, charge, certificate, terms, person)
 
     def affords(self, dataset: str, mechanism: Mechanism | Plan | Certificate) -> int | None:
         """How many more releases of `mechanism` the cap admits; None where they cost nothing."""
@@ -105,13 +135,18 @@ class Ledger:
         budget = filter_of(row)
         job = spendable(mechanism, budget)
         accepted(job, row["adjacency"])
+        voucher(job, bool(row["vouching"]), "somebody")
         return budget.affords(totals_of(row), price(job, budget))
 
     def datasets(self) -> tuple[str, ...]:
         """The names, in order of creation."""
         with self.store.read() as connection:
-            rows = connection.execute(sa.select(schema.datasets.c.name).order_by(schema.datasets.c.id))
-            return tuple(rows.scalars())
+            query = sa.select(schema.datasets.c.name).order_by(schema.datasets.c.id)
+            rows = [schema.typed(found, schema.datasets) for found in connection.execute(query).mappings()]
+        names = tuple(row["name"] for row in rows)
+        if not all(map(_is_name, names)):
+            raise LedgerCorruptedError(f"the ledger {self.store.name} is damaged: the name of a dataset is none")
+        return names
 
     def status(self, dataset: str) -> Status:
         """The cap, the totals and the number of entries in each state."""
@@ -124,7 +159,8 @@ class Ledger:
                 .group_by(table.c.state)
             ).all()
         states = dict.fromkeys(schema.STATES, 0) | {row.state: row.number for row in counts}
-        return Status(dataset, row["adjacency"], filter_of(row), totals_of(row), row["entries"], states)
+        vouching = bool(row["vouching"])
+        return Status(dataset, row["adjacency"], filter_of(row), totals_of(row), row["entries"], states, vouching)
 
     def history(self, dataset: str, *, last: int | None = None) -> Iterator[Entry]:
         """The entries in order of reservation; the `last` ones where asked."""
@@ -134,125 +170,87 @@ class Ledger:
         start = 0 if last is None else max(0, row["entries"] - last)
         return (entry for entry, _ in self._pages(row, start))
 
-    def check(self, dataset: str) -> Status:
-        """Reads every entry and compares digests and totals with the dataset's row.
+    def head(self, dataset: str, *, key: bytes | None = None) -> Head:
+        """Where the dataset stands, to be kept elsewhere and handed to `check` later; signed where a key is given."""
+        with self.store.read() as connection:
+            head = Head.of(self._row(connection, dataset))
+        return head if key is None else head.signed(key)
 
-        Raises LedgerCorruptedError where an entry is missing, was changed, or the totals are not their sum.
+    def check(self, dataset: str, *, head: Head | None = None, key: bytes | None = None) -> Status:
+        """Reads every entry and compares digests, marks and totals with the dataset's row.
+
+        Raises LedgerCorruptedError where an entry is missing, was changed, or the totals are not their sum; with a
+        `head` kept elsewhere also where the whole ledger was set back to an earlier state or rewritten. A `key`
+        requires that the head was signed with it.
         """
+        if head is not None and key is not None:
+            head.require_signature(key)
         with self.store.read() as connection:
             row = self._row(connection, dataset)
-        totals, head, number = _zero(filter_of(row)), _GENESIS, 0
-        for entry, raw in self._pages(row, 0):
-            number += 1
-            head = schema.digest_of(head, raw)
-            totals = totals.plus(entry.cost)
-            if raw["digest"] != head or entry.sequence != number:
-                raise LedgerCorruptedError(
-                    f"entry {entry.sequence} of {dataset!r} was changed or its predecessor is missing"
-                )
-        if (number, head, totals) != (row["entries"], row["head"], totals_of(row)):
-            raise LedgerCorruptedError(f"the entries of {dataset!r} do not add up to its totals")
+        self._check_chain(row, head)
+        with self.store.read() as connection:
+            row = self._row(connection, dataset)
+            number, marks = marks_sum(connection, row)
+        if number != row["entries"]:
+            raise LedgerCorruptedError(
+                f"{dataset!r} has {number} entries, its row counts {row['entries']}: one of them was set back"
+            )
+        if schema.marks_text(marks) != row["marks"]:
+            raise LedgerCorruptedError(f"the state, end or units of an entry of {dataset!r} were changed by hand")
         return self.status(dataset)
 
-    def _insert(self, dataset: str, adjacency: str, built: Filter) -> None:
+    def _check_chain(self, row: dict[str, Any], head: Head | None) -> None:
+        """Raises where the entries do not lead to the row, or not past the head."""
+        name, totals, digest, number = row["name"], _zero(filter_of(row)), row["genesis"], 0
+        kept = digest if head is not None and head.entries == 0 else None
+        for entry, raw in self._pages(row, 0):
+            number += 1
+            digest = schema.digest_of(digest, raw)
+            totals = totals.plus(entry.cost)
+            if raw["digest"] != digest or entry.sequence != number:
+                raise LedgerCorruptedError(
+                    f"entry {entry.sequence} of {name!r} was changed or its predecessor is missing"
+                )
+            kept = digest if head is not None and head.entries == number else kept
+        if (number, digest, totals) != (row["entries"], row["chain"], totals_of(row)):
+            raise LedgerCorruptedError(f"the entries of {name!r} do not add up to its totals")
+        if head is not None:
+            check_continues(head, row, kept)
+
+    def _insert(self, dataset: str, adjacency: str, built: Filter, vouching: bool) -> None:
+        genesis = secrets.token_hex(32)
         row: dict[str, Any] = {
             "name": dataset,
             "created": now(),
             "adjacency": adjacency,
             "filter": schema.to_text(built.to_json()),
+            "vouching": int(vouching),
             "totals": schema.to_text(_zero(built).to_json()),
             "entries": 0,
-            "head": _GENESIS,
+            "events": 0,
+            "genesis": genesis,
+            "chain": genesis,
+            "marks": schema.marks_text(0),
         }
-        with self.store.write() as connection:
+
+        def work(connection: sa.Connection) -> None:
             table = schema.datasets
             if connection.execute(sa.select(table.c.id).where(table.c.name == dataset)).first():
                 raise LedgerError(f"dataset {dataset!r} is already in the ledger; its cap cannot be changed")
             connection.execute(table.insert().values(**row, seal=schema.seal_of(row)))
 
-    def _reserve(self, spend: Spend) -> int:
-        """Counts the spend and commits, or raises with nothing changed."""
-        table = schema.datasets
-        with self.store.write() as connection:
-            row = self._row(connection, spend.dataset, lock=True)
-            budget, before = spend.terms.filter, totals_of(row)
-            if (row["adjacency"], row["filter"]) != (spend.terms.adjacency, spend.terms.text):
-                raise LedgerError(f"dataset {spend.dataset!r} is not the one it was; open the ledger again")
-            after = before.plus(spend.charge)
-            if not budget.admits(after):
-                raise BudgetExceededError(
-                    f"the spend would exceed the cap of {spend.dataset!r} (epsilon={budget.epsilon:g}, "
-                    f"delta={budget.delta:g}): {budget.spent(before):.4%} of it is spent, "
-                    f"{budget.spent(after):.4%} would be; nothing was reserved or released"
-                )
-            entry: dict[str, Any] = {
-                "sequence": row["entries"] + 1,
-                "time": now(),
-                "count": spend.count,
-                "mechanism": schema.to_text(describe(spend.mechanism)),
-                "certificate": self._keep(connection, spend.certificate),
-                "cost": schema.to_text(spend.charge.to_json()),
-            }
-            head = schema.digest_of(row["head"], entry)
-            inserted = connection.execute(
-                schema.entries.insert().values(
-                    **entry, dataset_id=row["id"], state="reserved", ended=entry["time"], secure=0, digest=head
-                )
-            ).inserted_primary_key
-            changed = row | {
-                "totals": schema.to_text(after.to_json()),
-                "entries": entry["sequence"],
-                "head": head,
-            }
-            new = {name: changed[name] for name in ("totals", "entries", "head")}
-            connection.execute(
-                table.update().where(table.c.id == row["id"]).values(**new, seal=schema.seal_of(changed))
-            )
-        if inserted is None:
-            raise LedgerError("the database returned no id for the entry")
-        return int(inserted[0])
-
-    def _finish(self, entry: int, state: str, *, secure: bool) -> None:
-        """Marks a reserved entry; its cost stays. The row keeps its size, so that a full disk cannot object."""
-        table = schema.entries
-        with self.store.write() as connection:
-            done = connection.execute(
-                table.update()
-                .where(table.c.id == entry, table.c.state == "reserved")
-                .values(state=state, ended=now(), secure=int(secure))
-            )
-            if done.rowcount != 1:
-                raise LedgerCorruptedError(f"the reserved entry {entry} is no longer in the ledger {self.store.name}")
-
-    def _keep(self, connection: sa.Connection, text: str) -> str:
-        """Stores a certificate unless it is there already; its digest."""
-        digest = schema.document_digest(text)
-        insert = sqlite.insert if self.store.is_sqlite else postgresql.insert
-        row = {"digest": digest, "text": text}
-        connection.execute(insert(schema.documents).values(**row).on_conflict_do_nothing())
-        return digest
+        self.store.perform(work)
 
     def _terms_of(self, dataset: str) -> Terms:
         """What never changes about a dataset, read once."""
         if _name(dataset) not in self._terms:
             with self.store.read() as connection:
                 row = self._row(connection, dataset)
-            self._terms[dataset] = Terms(row["adjacency"], row["filter"], filter_of(row))
+            self._terms[dataset] = Terms(row["adjacency"], row["filter"], bool(row["vouching"]), filter_of(row))
         return self._terms[dataset]
 
-    def _row(self, connection: sa.Connection, dataset: str, *, lock: bool = False) -> dict[str, Any]:
-        """The dataset's row with its seal checked; `lock` holds others off until the transaction ends."""
-        query = sa.select(schema.datasets).where(schema.datasets.c.name == _name(dataset))
-        found = connection.execute(query.with_for_update() if lock else query).mappings().first()
-        if found is None:
-            raise LedgerError(f"the ledger {self.store.name} has no dataset {dataset!r}")
-        row = dict(found)
-        if not schema.sealed(row):
-            raise LedgerCorruptedError(
-                f"the row of dataset {dataset!r} was damaged or changed by hand; restore the ledger from a "
-                "backup and treat what is missing as spent"
-            )
-        return row
+    def _row(self, connection: sa.Connection, dataset: str) -> dict[str, Any]:
+        return dataset_row(self.store, connection, _name(dataset))
 
     def _pages(self, row: dict[str, Any], after: int) -> Iterator[tuple[Entry, dict[str, Any]]]:
         """Entries up to those the row counts, a page per transaction: writers are not held up."""
@@ -262,29 +260,30 @@ class Ledger:
                 table.c.dataset_id == row["id"], table.c.sequence > after, table.c.sequence <= row["entries"]
             )
             with self.store.read() as connection:
-                page = connection.execute(query.order_by(table.c.sequence).limit(_PAGE)).mappings().all()
+                found_rows = connection.execute(query.order_by(table.c.sequence).limit(_PAGE)).mappings()
+                page = [schema.typed(found, table) for found in found_rows]
                 wanted = {found["certificate"] for found in page}
                 kept = schema.documents
-                documents = connection.execute(sa.select(kept).where(kept.c.digest.in_(wanted)))
-                texts = {document.digest: document.text for document in documents}
+                query_texts = sa.select(kept).where(kept.c.digest.in_(wanted))
+                documents = [schema.typed(found, kept) for found in connection.execute(query_texts).mappings()]
+                texts = {document["digest"]: document["text"] for document in documents}
             if not page:
                 return
             for found in page:
                 after = found["sequence"]
-                yield entry_of(row["name"], dict(found), texts), dict(found)
-
-
-def now() -> str:
-    """The time in UTC, ISO 8601."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
+                yield entry_of(row["name"], found, texts), found
 
 
 def _zero(built: Filter) -> Charge:
     return Charge((0,) * len(built.capacities))
 
 
+def _is_name(dataset: object) -> TypeGuard[str]:
+    return isinstance(dataset, str) and bool(dataset.strip()) and "\0" not in dataset and len(dataset) <= 200
+
+
 def _name(dataset: object) -> str:
-    if not isinstance(dataset, str) or not dataset.strip() or "\0" in dataset or len(dataset) > 200:
+    if not _is_name(dataset):
         raise ValueError(f"dataset must be a name of 1 to 200 characters, got {dataset!r}")
     return dataset
 
@@ -294,3 +293,9 @@ def _count(count: object) -> int:
     if number > MAX_COUNT:
         raise ValueError(f"count must be at most {MAX_COUNT}, got {count!r}")
     return number
+
+
+def _flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,13 @@ class Terms:
 
     adjacency: str
     text: str
+    vouching: bool
     filter: Filter
+
+    @property
+    def frozen(self) -> tuple[str, str, bool]:
+        """As the dataset's row holds them."""
+        return self.adjacency, self.text, self.vouching
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,7 @@ class Status:
     totals: Charge
     entries: int
     states: dict[str, int]
+    vouching: bool = False
 
     @property
     def spent(self) -> float:
@@ -47,6 +53,7 @@ class Status:
             "currency": self.filter.describe(self.totals),
             "entries": self.entries,
             "states": self.states,
+            "vouching": self.vouching,
         }
 
 
@@ -54,7 +61,9 @@ class Status:
 class Entry:
     """One reservation. It counts whatever its state: reserved, released or abandoned.
 
-    `certificate` is the mechanism's; its `secure` is True once a release was recorded, None where none was.
+    `taken` is the number of its `count` releases that were asked of the ledger. `certificate` is the mechanism's; its
+    `secure` is True once the block has ended with a release taken, None where none was. `mechanism` names who vouched
+    for a certificate that could not be computed again (`vouched_by`).
     """
 
     id: int
@@ -62,6 +71,7 @@ class Entry:
     sequence: int
     time: str
     count: int
+    taken: int
     mechanism: dict[str, Any]
     certificate: dict[str, Any]
     cost: Charge
@@ -79,11 +89,11 @@ def entry_of(dataset: str, raw: dict[str, Any], texts: dict[str, str]) -> Entry:
         raise LedgerCorruptedError(f"the certificate of {name} is missing or was changed")
     try:
         return Entry(
-            **{name: raw[name] for name in ("id", "sequence", "time", "count", "state")},
+            **{name: raw[name] for name in ("id", "sequence", "time", "count", "taken", "state")},
             dataset=dataset,
-            mechanism=json.loads(raw["mechanism"]),
-            certificate=json.loads(text) | {"secure": True if raw["secure"] else None},
-            cost=Charge.from_json(json.loads(raw["cost"])),
+            mechanism=schema.from_text(raw["mechanism"]),
+            certificate=schema.from_text(text) | {"secure": True if raw["secure"] else None},
+            cost=Charge.from_json(schema.from_text(raw["cost"])),
             ended=None if raw["state"] == "reserved" else raw["ended"],
         )
     except (KeyError, ValueError, TypeError) as error:
@@ -92,13 +102,13 @@ def entry_of(dataset: str, raw: dict[str, Any], texts: dict[str, str]) -> Entry:
 
 def filter_of(row: dict[str, Any]) -> Filter:
     try:
-        return filter_from_json(json.loads(row["filter"]))
+        return filter_from_json(schema.from_text(row["filter"]))
     except (KeyError, ValueError, TypeError) as error:
         raise LedgerCorruptedError(f"the filter of dataset {row['name']!r} cannot be read: {error}") from error
 
 
 def totals_of(row: dict[str, Any]) -> Charge:
     try:
-        return Charge.from_json(json.loads(row["totals"]))
+        return Charge.from_json(schema.from_text(row["totals"]))
     except (KeyError, ValueError, TypeError) as error:
         raise LedgerCorruptedError(f"the totals of dataset {row['name']!r} cannot be read: {error}") from error

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import threading
+import os
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from shapedp.accounting.ledger import schema
+from shapedp.accounting.ledger import book, schema
 from shapedp.accounting.ledger.errors import LedgerError, SpendRefusedError
 from shapedp.accounting.ledger.fixed import Charge
+from shapedp.accounting.ledger.jobs import Job
 from shapedp.accounting.ledger.records import Terms
 from shapedp.mechanisms import Mechanism
+from shapedp.mechanisms.certify import KINDS
 from shapedp.numerics.checks import count as checked_count
-from shapedp.privacy.certificate import Certificate
+from shapedp.privacy.certificate import Certificate, certificate_of
 
 if TYPE_CHECKING:
     from shapedp.accounting.ledger.ledger import Ledger
@@ -24,8 +26,10 @@ _DESCRIPTION_LIMIT = 4000
 class Spend:
     """A block in which a mechanism may be released; entering reserves, leaving marks the entry.
 
-    Guarantee: inside the block the reservation is on disk. Leaving it normally marks the entry "released",
-    leaving by an exception "abandoned", a crash leaves it "reserved"; all three count.
+    Guarantee: inside the block the reservation is on disk. Every release takes its unit of the reservation in the
+    database first, so that threads, forks, spawned processes and pickled copies of the spend share one `count`.
+    Leaving the block normally marks the entry "released", leaving by an exception "abandoned", a crash leaves it
+    "reserved"; all three count. Only the process that entered the block marks it.
     """
 
     def __init__(
@@ -37,35 +41,38 @@ class Spend:
         charge: Charge,
         certificate: str,
         terms: Terms,
+        vouched_by: str | None = None,
     ) -> None:
         self.ledger, self.dataset, self.mechanism = ledger, dataset, mechanism
         self.count, self.charge, self.certificate, self.terms = count, charge, certificate, terms
+        self.vouched_by = vouched_by
         self.entry: int | None = None
         self._open = False
-        self._left = count
-        self._recorded = False
-        self._lock = threading.Lock()
+        self._owner: int | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_owner": None}
 
     @property
     def remaining(self) -> int:
-        """How many of the reserved releases have not been recorded."""
-        return self._left
+        """How many of the reserved releases have not been taken, by anyone."""
+        return self.count if self.entry is None else book.left(self.ledger.store, self.entry)
 
     def __enter__(self) -> Spend:
         if self.entry is not None:
             raise LedgerError("a spend is used once; ask the ledger for another")
-        self.entry = self.ledger._reserve(self)
-        self._open = True
+        self.entry = book.reserve(self.ledger.store, self, describe(self.mechanism, self.vouched_by))
+        self._open, self._owner = True, os.getpid()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open = False
-        if self.entry is None:
+        if self.entry is None or self._owner != os.getpid():
             return
         try:
-            self.ledger._finish(self.entry, "released" if kind is None else "abandoned", secure=self._recorded)
+            book.close(self.ledger.store, self.dataset, self.entry, "released" if kind is None else "abandoned")
         except LedgerError as failed:
             note = f"entry {self.entry} of {self.dataset!r} stays reserved and counted; the block itself ran"
             if error is None:
@@ -83,9 +90,12 @@ class Spend:
         if options.get("rng") is not None:
             raise SpendRefusedError("a ledger never accepts rng=: seeded noise can be subtracted again; leave it out")
         batch = options.get("batch")
-        self._take(1 if batch is None else checked_count("batch", batch))
+        number = 1 if batch is None else checked_count("batch", batch)
+        self._take(number)
         release: Any = self.mechanism.release(x, **options)
         self._inspect(release)
+        if release.spends > number:
+            raise SpendRefusedError(f"{release.spends} releases were made, {number} were asked for: do not publish")
         return release
 
     def record(self, release: Any) -> None:
@@ -94,19 +104,13 @@ class Spend:
         self._take(checked_count("spends", release.spends))
 
     def _take(self, number: int) -> None:
-        if not self._open:
+        if not self._open or self.entry is None:
             raise LedgerError("a release belongs inside `with ledger.spend(...)`; this spend is not open")
-        with self._lock:
-            if number > self._left:
-                raise SpendRefusedError(
-                    f"{number} releases were asked for, {self._left} of the {self.count} reserved are left: "
-                    "reserve them with count="
-                )
-            self._left -= number
+        book.take(self.ledger.store, self.dataset, self.entry, number)
 
     def _inspect(self, release: Any) -> None:
         certificate = getattr(release, "certificate", None)
-        if certificate is None or not hasattr(release, "unsafe"):
+        if certificate is None or not hasattr(release, "unsafe") or not hasattr(release, "spends"):
             raise TypeError(f"a ledger records releases, got {type(release).__name__}")
         if release.unsafe or certificate.verdict != "certified":
             raise SpendRefusedError("an unsafe release was handed to the ledger: it must not be published")
@@ -114,7 +118,6 @@ class Spend:
             raise SpendRefusedError("a release with rng= was handed to the ledger: it must not be published")
         if schema.to_text(replace(certificate, secure=None).to_json()) != self.certificate:
             raise SpendRefusedError("the release was made by another mechanism than the one this spend reserved")
-        self._recorded = True
 
 
 def accepted(mechanism: Any, adjacency: str) -> str:
@@ -131,8 +134,11 @@ def accepted(mechanism: Any, adjacency: str) -> str:
     certificate = mechanism.certificate
     if not isinstance(certificate, Certificate):
         raise TypeError(f"the mechanism's certificate must be a Certificate, got {type(certificate).__name__}")
-    if certificate.verdict != "certified":
-        raise SpendRefusedError(f"a ledger spends certified mechanisms only; {certificate.explain()}")
+    found = certificate
+    if not isinstance(mechanism, (Job, *KINDS.values())):  # the user's own class: its certificate is only stated
+        found = certificate_of(mechanism.loss, certificate.epsilon, certificate.delta)
+    if certificate.verdict != "certified" or found.verdict != "certified":
+        raise SpendRefusedError(f"a ledger spends certified mechanisms only; {found.explain()}")
     if certificate.adjacency != adjacency:
         raise SpendRefusedError(
             f"the dataset counts {adjacency!r} neighbours, the mechanism was certified for "
@@ -141,8 +147,9 @@ def accepted(mechanism: Any, adjacency: str) -> str:
     return schema.to_text(replace(certificate, secure=None).to_json())
 
 
-def describe(mechanism: Any) -> dict[str, Any]:
-    """What the ledger keeps of a mechanism: its type and how it prints."""
+def describe(mechanism: Any, vouched_by: str | None) -> dict[str, Any]:
+    """What the ledger keeps of a mechanism: its type, how it prints, and who vouched for it where nobody computed."""
     mechanism = getattr(mechanism, "subject", mechanism)
     kind = type(mechanism)
-    return {"type": f"{kind.__module__}.{kind.__qualname__}", "text": repr(mechanism)[:_DESCRIPTION_LIMIT]}
+    kept = {"type": f"{kind.__module__}.{kind.__qualname__}", "text": repr(mechanism)[:_DESCRIPTION_LIMIT]}
+    return kept if vouched_by is None else kept | {"vouched_by": vouched_by}

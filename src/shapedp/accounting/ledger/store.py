@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
 import threading
+import time
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from shapedp.accounting.ledger import schema
 from shapedp.accounting.ledger.errors import (
+    LedgerConflictError,
     LedgerCorruptedError,
     LedgerError,
     LedgerFullError,
@@ -21,24 +24,32 @@ from shapedp.accounting.ledger.errors import (
     LedgerUnavailableError,
 )
 from shapedp.accounting.ledger.forks import gate
+from shapedp.accounting.ledger.place import check_one_name, check_place, place_of
+from shapedp.accounting.ledger.upgrade import upgrade
 from shapedp.numerics.checks import positive
 
 import sqlalchemy as sa  # isort: skip
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
+T = TypeVar("T")
 _SETUP_LOCK = 0x5348444C
+_PAUSE = 0.02
 _RELEASED_AT_FORK: list[Any] = []
 
 # First match decides: SQLite's error names, PostgreSQL's SQLSTATE (prefixes).
 _CAUSES: tuple[tuple[tuple[str, ...], type[LedgerError], str], ...] = (
+    (("40001", "40P01"), LedgerConflictError,
+     "gave way to other transactions until the timeout; try again, or raise timeout="),
+    (("SQLITE_CONSTRAINT", "23"), LedgerCorruptedError,
+     "contradicts itself: it was changed by hand; restore it from a backup and treat what is missing as spent"),
     (("SQLITE_BUSY", "SQLITE_LOCKED", "55P03", "57014"), LedgerLockedError,
      "is locked by another process; wait, or raise timeout="),
     (("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH", "25006", "42501"), LedgerReadOnlyError,
      "cannot be written to; check the permissions of the file and of its folder, or of the database user"),
     (("SQLITE_FULL", "SQLITE_IOERR_WRITE", "53100"), LedgerFullError,
      "has no room left on its disk; make room"),
-    (("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT", "XX001", "XX002"), LedgerCorruptedError,
+    (("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT", "XX001", "XX002", "22021", "22P05"), LedgerCorruptedError,
      "is damaged or not a ledger; restore it from a backup and treat what is missing as spent"),
     (("SQLITE_CANTOPEN", "08", "28", "3D", "57P"), LedgerUnavailableError,
      "cannot be opened; check the path or address, and that the server is up"),
@@ -50,8 +61,9 @@ class Store:
     """Where a ledger lives: a SQLite file, or a PostgreSQL database.
 
     Guarantee: a write transaction sees every committed one before it, and when it returns its effect survives
-    a crash of the process or the machine (SQLite: BEGIN IMMEDIATE, rollback journal, synchronous=FULL;
-    PostgreSQL: row locks, synchronous_commit=on). Safe in threads and after a fork.
+    a crash of the process or the machine (SQLite: BEGIN IMMEDIATE, rollback journal, synchronous=FULL, a file of one
+    name; PostgreSQL: row locks, synchronous_commit=on). Safe in threads and after a fork. Whatever the database's
+    defaults are, the isolation level is set here, and no wait is longer than the timeout.
     """
 
     url: sa.URL
@@ -98,14 +110,36 @@ class Store:
         with self._transaction(write=False) as connection:
             yield connection
 
+    def perform(self, work: Callable[[sa.Connection], T]) -> T:
+        """What `work` returns, durable by then; any error rolls it back.
+
+        Where the database undoes the transaction in favour of another one it is run again, until the timeout.
+        """
+        deadline = time.monotonic() + self.timeout
+        while True:
+            try:
+                with self._transaction(write=True) as connection:
+                    if self.is_sqlite:
+                        check_place(self.name, connection.execute(sa.select(schema.meta.c.place)).scalar())
+                    found = work(connection)
+                return found
+            except LedgerConflictError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(random.uniform(0.0, _PAUSE))
+
     @contextmanager
-    def write(self, *, create: bool = False) -> Iterator[sa.Connection]:
-        """A transaction that is durable when the block has ended; any error rolls it back."""
+    def set_up(self, *, create: bool) -> Iterator[sa.Connection]:
+        """A write transaction on tables that may not be there yet, or are of an earlier schema."""
         with self._transaction(write=True, create=create) as connection:
+            if not self.is_sqlite:
+                connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _SETUP_LOCK})
             yield connection
 
     @contextmanager
     def _transaction(self, *, write: bool, create: bool = False) -> Iterator[sa.Connection]:
+        if self.is_sqlite:
+            check_one_name(self.name)
         try:
             with gate.transaction(), _engine(self, create).connect() as plain:
                 connection = plain.execution_options(ledger_write=write)
@@ -136,26 +170,47 @@ class Store:
 
 def set_up(store: Store) -> None:
     """Creates the tables where they are missing. A SQLite file that holds something else is refused."""
-    with store.write(create=True) as connection:
-        if not store.is_sqlite:
-            connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _SETUP_LOCK})
+    with store.set_up(create=True) as connection:
         present = set(sa.inspect(connection).get_table_names())
         if store.is_sqlite and present and schema.meta.name not in present:
             raise LedgerError(f"{store.name} is a database of something else; choose a file of its own for the ledger")
         schema.metadata.create_all(connection)
-        version = connection.execute(sa.select(schema.meta.c.schema_version)).scalar()
-        if version is None:
+        if connection.execute(sa.select(schema.meta.c.schema_version)).scalar() is None:
             connection.execute(schema.meta.insert().values(id=1, schema_version=schema.SCHEMA_VERSION))
+            _register(store, connection)
         else:
-            schema.check_version(version)
+            _to_this_schema(store, connection)
 
 
 def check_is_ledger(store: Store) -> None:
-    """Raises a clear error where the database is missing, damaged or something else."""
+    """Raises a clear error where the database is missing, damaged or something else; upgrades an earlier schema."""
     with store.read() as connection:
         if schema.meta.name not in sa.inspect(connection).get_table_names():
             raise LedgerError(f"{store.name} holds no ledger; create one first")
-        schema.check_version(connection.execute(sa.select(schema.meta.c.schema_version)).scalar())
+        version = connection.execute(sa.select(schema.meta.c.schema_version)).scalar()
+    if version != schema.SCHEMA_VERSION:
+        with store.set_up(create=False) as connection:
+            _to_this_schema(store, connection)
+
+
+def adopt(store: Store) -> None:
+    """Says in the file that this is the one; nothing to do on a server."""
+    with store.set_up(create=False) as connection:
+        _register(store, connection)
+
+
+def _register(store: Store, connection: sa.Connection) -> None:
+    if store.is_sqlite:
+        connection.execute(schema.meta.update().values(place=place_of(store.name)))
+
+
+def _to_this_schema(store: Store, connection: sa.Connection) -> None:
+    version = connection.execute(sa.select(schema.meta.c.schema_version)).scalar()
+    if version == 1:
+        upgrade(connection)
+        _register(store, connection)
+    else:
+        schema.check_version(version)
 
 
 _engines: dict[tuple[Store, bool, int], sa.Engine] = {}
@@ -210,20 +265,22 @@ def _sqlite(store: Store, create: bool) -> sa.Engine:
 
 def _postgresql(store: Store) -> sa.Engine:
     milliseconds = max(1, int(store.timeout * 1000))
-    engine = sa.create_engine(
-        store.url,
-        pool_pre_ping=True,
-        pool_timeout=store.timeout,
-        connect_args={"connect_timeout": max(2, int(store.timeout))},
-    )
+    options = {
+        "connect_timeout": max(2, int(store.timeout)),
+        "tcp_user_timeout": milliseconds,
+        "client_encoding": "utf8",
+    }
+    engine = sa.create_engine(store.url, pool_pre_ping=True, pool_timeout=store.timeout, connect_args=options)
 
     @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:
-        if connection.get_execution_options().get("ledger_write"):
+        write = connection.get_execution_options().get("ledger_write")
+        level = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"
+        connection.exec_driver_sql(f"SET TRANSACTION ISOLATION LEVEL {level}")
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds}")
+        connection.exec_driver_sql(f"SET LOCAL statement_timeout = {milliseconds}")
+        if write:
             connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
-            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds}")
-        else:
-            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     return engine
 
