@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.mechanisms.watch import is_watched, watched
-from shapedp.numerics.checks import count, numeric, one_of, positive, probability
+from shapedp.numerics.checks import count, numeric, one_of, positive, probability, size
 from shapedp.numerics.gram import (
     BLOCK,
     GROUP,
@@ -228,7 +228,7 @@ class Mixing(Sketching):
         near = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, tolerance=tolerance)
         gamma = near.gamma
         if records is not None and dim is not None:
-            aim -= (1 + math.exp(epsilon)) * rounding(rows, gamma, count("records", records), count("dim", dim)) * UP
+            aim -= (1 + math.exp(epsilon)) * rounding(rows, gamma, count("records", records), size("dim", dim)) * UP
             if not aim > 0:
                 raise ValueError(too_large(rows, records, dim, delta))
             gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, near=near).gamma

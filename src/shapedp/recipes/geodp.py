@@ -21,7 +21,7 @@ from shapedp.mechanisms.base import Release
 from shapedp.mechanisms.certify import KINDS
 from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.noise import Gaussian
-from shapedp.numerics.checks import count, finite, positive, probability
+from shapedp.numerics.checks import count, finite, positive, probability, size
 from shapedp.numerics.hyperspherical import from_angles
 from shapedp.privacy import Certificate, Deferred, Loss, certificate_of, loss_of
 from shapedp.sampling import source
@@ -100,7 +100,7 @@ class GeoDP:
     automatic: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", count("dim", self.dim, least=2))
+        object.__setattr__(self, "dim", size("dim", self.dim, least=2))
         object.__setattr__(self, "batch", count("batch", self.batch))
         for name in ("clip", "beta", "sigma", "epsilon"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))

@@ -14,7 +14,7 @@ from scipy import special
 
 from shapedp.mechanisms import Additive
 from shapedp.noise import radial
-from shapedp.numerics.checks import count, positive, probability
+from shapedp.numerics.checks import positive, probability, size
 from shapedp.sensitivity import L2
 
 INITIAL_K = 1e5
@@ -42,7 +42,7 @@ class ProductNoise:
     k: float = INITIAL_K
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", count("dim", self.dim, least=3))
+        object.__setattr__(self, "dim", size("dim", self.dim, least=3))
         for name in ("sensitivity", "epsilon", "k"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
 
@@ -143,7 +143,7 @@ def r1smg(*, dim: int, sensitivity: float, epsilon: float, delta: float) -> Addi
     Guarantee: none; refuted as product noise is.
     Reference: Ji and Li 2024, Less is more: revisiting the Gaussian mechanism, Theorem 4.
     """
-    dim = count("dim", dim, least=3)
+    dim = size("dim", dim, least=3)
     radius, epsilon = positive("sensitivity", sensitivity), positive("epsilon", epsilon)
     if probability("delta", delta) == 0:
         raise ValueError("delta must be > 0: R1SMG has no scale for delta = 0")

@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shapedp.boundary.documents import encode
 from shapedp.numerics import sum_bounds
-from shapedp.numerics.arrays import encode, frozen
+from shapedp.numerics.arrays import frozen
 from shapedp.numerics.checks import one_of, positive, vector
 from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity, flattened, layout
 from shapedp.sensitivity.rows import Rows

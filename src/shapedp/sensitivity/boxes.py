@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shapedp.boundary.documents import encode
 from shapedp.numerics import sum_bounds
-from shapedp.numerics.arrays import block_index, block_sizes, encode, frozen
+from shapedp.numerics.arrays import block_index, block_sizes, frozen
 from shapedp.numerics.checks import one_of, vector
 from shapedp.sensitivity.balls import norm_of_quotient, outward, quotient
 from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity, flattened
@@ -88,7 +89,7 @@ class Blocks(Sensitivity):
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        return (int(self.sizes.sum()),)
+        return (sum(self.sizes.tolist()),)
 
     @property
     def starts(self) -> NDArray[np.int64]:

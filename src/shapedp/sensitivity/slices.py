@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.numerics.arrays import encode, frozen
+from shapedp.boundary.documents import encode
+from shapedp.numerics.arrays import frozen
 from shapedp.numerics.checks import count, one_of, vector
 from shapedp.sensitivity.balls import norm_of_quotient
 from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity, layout

@@ -1,0 +1,1 @@
+"""What comes from outside and what goes out: values, files, untrusted JSON. Nothing else parses or writes."""
