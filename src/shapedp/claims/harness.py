@@ -13,6 +13,7 @@ from typing import Any
 
 from shapedp.boundary import documents
 from shapedp.boundary.files import atomic, write_bytes
+from shapedp.boundary.values import boolean
 
 Progress = Callable[[int, int, str], None]
 REPRODUCED, DIFFERS, COMPUTED, ABSENT = "reproduced", "differs", "computed", "data not at hand"
@@ -91,6 +92,7 @@ def find_item(name: str, folder: Path) -> Item:
 
 def reproduce(name: str, item: Item, out: Path, *, full: bool, progress: Progress) -> tuple[Table, list[Path]]:
     """Run an item; write its JSON, and its picture where matplotlib is installed."""
+    full = boolean("full", full)
     table = item.run(full, progress)
     out.mkdir(parents=True, exist_ok=True)
     stem = out / name.replace("/", "-")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,6 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from shapedp.accounting import Plan
 from shapedp.accounting.plan import Step
+from shapedp.boundary.values import boolean
 from shapedp.learn.cells import each_number, entries, numbers
 from shapedp.mechanisms import certify
 from shapedp.mechanisms.watch import is_watched
@@ -44,7 +46,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     privacy_: Certificate
 
     def _claim(self) -> tuple[float, float, Adjacency]:
-        """The claim, checked before any data are looked at."""
+        """The claim and every switch of the estimator, checked before any data are looked at."""
+        for name, parameter in inspect.signature(type(self)).parameters.items():
+            if parameter.annotation == "bool":
+                boolean(name, getattr(self, name))
         return (
             positive("epsilon", self.epsilon),
             probability("delta", self.delta),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shapedp.boundary.values import boolean
 from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.families import FAMILIES, DoesNotApplyError, Family, Request
 from shapedp.noise.errors import measure_of
@@ -35,6 +36,7 @@ def calibrate(
 
     Guarantee: the mechanism returned is certified; the scale lies on the private side of the root.
     """
+    exact_zeros = boolean("exact_zeros", exact_zeros)
     chosen = _family(family)
     request = _request(sensitivity, epsilon, delta, weights, error, exact_zeros, _options(chosen, options))
     return _calibrated(chosen, request)

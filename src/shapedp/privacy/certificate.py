@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from shapedp._version import __version__
+from shapedp.boundary.values import boolean, booleans
 from shapedp.numerics.checks import nonnegative, one_of, positive, probability
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.losses import Loss
@@ -74,6 +75,7 @@ class Certificate:
     reason: str = ""
 
     def __post_init__(self) -> None:
+        booleans(self)
         positive("epsilon", self.epsilon)
         probability("delta", self.delta)
         one_of("adjacency", self.adjacency, (*ADJACENCIES, None))
@@ -107,6 +109,7 @@ class Certificate:
 
     def with_randomness(self, secure: bool) -> Certificate:
         """This certificate for a release whose randomness was secure, or was not."""
+        secure = boolean("secure", secure)
         return replace(self, secure=secure)
 
     def to_json(self) -> dict[str, Any]:

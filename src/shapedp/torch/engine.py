@@ -15,6 +15,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from shapedp.accounting import Plan, Step
+from shapedp.boundary.values import boolean
 from shapedp.numerics.checks import one_of
 from shapedp.torch.accountant import Account, steps_of
 from shapedp.torch.clips import Clip, Flat, PerLayer
@@ -37,6 +38,7 @@ class PrivacyEngine:
     """
 
     def __init__(self, *, accountant: str = "prv", secure_mode: bool = True) -> None:
+        boolean("secure_mode", secure_mode)
         one_of("accountant", accountant, ("prv", "rdp", "gdp"))
         self.training: Training | None = None
         self.accountant = Accountant()

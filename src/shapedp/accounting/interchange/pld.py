@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from shapedp.boundary.values import boolean
 from shapedp.numerics.checks import positive
 from shapedp.privacy import Loss
 from shapedp.privacy.losses.discrete import DiscreteLoss, Masses
@@ -24,6 +25,7 @@ def to_dp_accounting(loss: Loss, *, step: float = 1e-4, tail: float = 1e-20, pes
 
     Guarantee: the masses handed over bound the loss; what the other library computes from them is its own.
     """
+    pessimistic = boolean("pessimistic", pessimistic)
     pmf, distribution = _library()
     grid = DiscreteLoss.of(loss, step=positive("step", step), tail=tail)
 
