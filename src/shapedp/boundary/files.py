@@ -151,7 +151,7 @@ def guard(inputs: Iterable[Where], outputs: Iterable[Where]) -> None:
         if used is not None:
             raise ValueError(f"{path} is an input of this command ({used}): choose another name")
         if not taken.isdisjoint(keys):
-            raise ValueError(f"{path} is named for two outputs: choose another name for one of them")
+            raise ValueError(f"{path} is named for two outputs: choose another file for one of them")
         taken.update(keys)
 
 

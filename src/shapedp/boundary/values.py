@@ -14,8 +14,10 @@ import numpy as np
 
 from shapedp.numerics.checks import (
     COORDINATES,
+    LAID_OUT,
     count,
     finite,
+    laid_out,
     nonnegative,
     numeric,
     one_of,
@@ -29,10 +31,12 @@ from shapedp.numerics.checks import (
 
 __all__ = [
     "COORDINATES",
+    "LAID_OUT",
     "boolean",
     "booleans",
     "count",
     "finite",
+    "laid_out",
     "nonnegative",
     "numeric",
     "one_of",

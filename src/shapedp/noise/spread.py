@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from shapedp.boundary.documents import decode, encode
 from shapedp.noise.base import Law
 from shapedp.numerics.arrays import block_sizes, frozen
-from shapedp.numerics.checks import nonnegative, size, total, vector
+from shapedp.numerics.checks import laid_out, nonnegative, size, total, vector
 from shapedp.sampling import Source, rounded_sum
 
 Floats = NDArray[np.float64]
@@ -43,7 +43,10 @@ class Spread:
 
     def expanded(self) -> Floats:
         """One entry per coordinate, or a single one where all are equal."""
-        return self.values if self.sizes is None else np.repeat(self.values, self.sizes)
+        if self.sizes is None:
+            return self.values
+        laid_out(self.dim)
+        return np.repeat(self.values, self.sizes)
 
     def per_coordinate(self) -> Floats:
         """One entry per coordinate, always."""

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from shapedp.boundary.documents import decode, encode
-from shapedp.boundary.values import count, finite, nonnegative, sizes, vector
+from shapedp.boundary.values import count, finite, laid_out, nonnegative, sizes, vector
 from shapedp.noise.base import Floats, Law, confidence_level
 from shapedp.noise.rotation import Rotation
 from shapedp.numerics.arrays import frozen
@@ -37,7 +37,7 @@ class Mode:
     def of(cls, factor: Any) -> Mode:
         """From a matrix U (the covariance is U U^T; U may be rectangular), a diagonal, or a size (the identity)."""
         if np.ndim(factor) == 0:
-            return cls(frozen(np.ones(count("a factor's size", factor))))
+            return cls(frozen(np.ones(laid_out(count("a factor's size", factor)))))
         array = finite("factors", factor)
         if array.ndim == 1:
             return cls(frozen(vector("factors", array, least=0.0)))

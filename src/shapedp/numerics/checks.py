@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+LAID_OUT = 2**28
 COORDINATES = 2**53  # a size above it is refused: float64 could not count the coordinates
 
 
@@ -85,6 +86,13 @@ def size(name: str, value: object, *, least: int = 1) -> int:
     number = count(name, value, least=least)
     if number > COORDINATES:
         raise ValueError(f"{name} must be at most 2^53, got {_shown(number)}")
+    return number
+
+
+def laid_out(number: int) -> int:
+    """The number of coordinates, if an array of one entry each may be made for them; refused before memory is."""
+    if number > LAID_OUT:
+        raise ValueError(f"{number} coordinates cannot be laid out one by one: at most 2^28 are")
     return number
 
 

@@ -74,6 +74,11 @@ class Sensitivity(ABC):
     def fixed(self) -> NDArray[np.bool_]:
         """The coordinates no person can change."""
 
+    @property
+    def has_fixed(self) -> bool:
+        """Whether there are any, told without laying the coordinates out."""
+        return False
+
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `from_json` restores an equal set."""
