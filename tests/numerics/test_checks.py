@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shapedp.numerics import checks
 from shapedp.boundary.documents import decode, encode
+from shapedp.numerics import checks
 from shapedp.numerics.arrays import block_sizes
 
 NOT_NUMBERS: list[Any] = [

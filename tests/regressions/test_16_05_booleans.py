@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.boundary.booleans import Boolean, booleans
 
 import shapedp as sdp
 from shapedp.boundary.values import boolean
-from tests.boundary.booleans import Boolean, booleans
 
 BAD = ("false", "no", "True", "", 1, 0, 1.0, None, [], np.array([True]), np.int64(1))
 FOUND = booleans()

@@ -110,7 +110,7 @@ def _in_place(path: Path, expected: os.stat_result) -> Iterator[IO[bytes]]:
         raise OSError(f"{path} cannot be written to now ({error.strerror}): does anything read it?") from None
     with os.fdopen(handle, "wb") as stream:
         found = os.fstat(handle)
-        if (found.st_dev, found.st_ino) != (expected.st_dev, expected.st_ino):
+        if any(getattr(found, what) != getattr(expected, what) for what in ("st_dev", "st_ino", "st_mode")):
             raise OSError(f"{path} has been exchanged for something else")
         os.set_blocking(handle, True)
         stream.write(buffer.getvalue())
