@@ -28,7 +28,7 @@ def _bomb(zeros: int, announced: object) -> dict[str, object]:
 def test_an_announced_size_bounds_what_is_unpacked(announced: object) -> None:
     bomb = _bomb(1 << 26, announced)
     tracemalloc.start()
-    with pytest.raises(ValueError, match="not an encoded array|announced"):
+    with pytest.raises(ValueError, match=r"not an encoded array|announced"):
         decode("profile", bomb)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -57,7 +57,7 @@ def test_bytes_behind_an_array_are_refused() -> None:
     value = encode(np.ones(300))
     raw = base64.b64decode(value["float64"])
     for bad in (raw + b"more", raw[:-1], zlib.compress(zlib.decompress(raw) + b"12345678")):
-        with pytest.raises(ValueError, match="announced|encoded"):
+        with pytest.raises(ValueError, match=r"announced|encoded"):
             decode("x", value | {"float64": base64.b64encode(bad).decode()})
 
 
@@ -82,7 +82,7 @@ TEXTS = {
 def test_limits_come_first(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = TEXTS[name]
     raw = text if isinstance(text, bytes) else text.encode()
-    with pytest.raises(ValueError, match="not read|not JSON|twice"):
+    with pytest.raises(ValueError, match=r"not read|not JSON|twice"):
         documents.parse(raw)
     (tmp_path / "x.json").write_bytes(raw)
     assert main(["verify", str(tmp_path / "x.json")]) == 2

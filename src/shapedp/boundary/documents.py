@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import os
 import re
 import zlib
 from pathlib import Path
@@ -36,7 +37,7 @@ def read(path: Where, *, constants: bool = False) -> dict[str, Any]:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file")
     with path.open("rb") as stream:
-        text = stream.read(BYTES + 1)
+        text = stream.read(min(os.fstat(stream.fileno()).st_size, BYTES) + 1)  # a reader makes room for all it is asked
     try:
         data = parse(text, constants=constants)
     except ValueError as error:

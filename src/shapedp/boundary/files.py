@@ -17,6 +17,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from shapedp.boundary.values import printable
 
 COMPANIONS = ("", "-journal", "-wal", "-shm")  # of a SQLite file: to overwrite one is to lose the file
@@ -193,6 +196,15 @@ def _discards(path: Path) -> bool:
         mode = os.lstat(path).st_mode
         return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
     return False
+
+
+def read_array(path: Where) -> NDArray[Any]:
+    """The array in an npy file; anything else, pickled objects included, is refused."""
+    with Path(path).open("rb") as stream:
+        try:
+            return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+        except (ValueError, EOFError, SyntaxError, KeyError, TypeError, OverflowError):
+            raise ValueError(f"{path}: not a whole npy file of plain numbers") from None
 
 
 def csv_bytes(rows: Iterable[Iterable[Any]]) -> bytes:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shapedp.boundary.documents import read as read_json
 from shapedp.boundary.documents import write as write_json
-from shapedp.boundary.files import atomic, csv_bytes
+from shapedp.boundary.files import atomic, csv_bytes, read_array
 from shapedp.numerics.checks import column_names
 
 __all__ = ["SUFFIXES", "Vector", "read_json", "read_records", "read_vector", "suffix", "write_columns", "write_json"]
@@ -45,7 +45,7 @@ def read_vector(path: Path, column: str | None = None) -> Vector:
     if kind == ".npy":
         if column is not None:
             raise ValueError("--column does not apply to npy files")
-        return Vector(np.load(path, allow_pickle=False))
+        return Vector(read_array(path))
     if kind == ".csv":
         return _read_csv(path, column)
     table = _parquet().read_table(path)
@@ -59,7 +59,7 @@ def read_records(path: Path, columns: list[str] | None = None) -> tuple[list[str
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file")
     if kind == ".npy":
-        array = finite_or_nan(path, np.load(path, allow_pickle=False))
+        array = finite_or_nan(path, read_array(path))
         return _columns(path, [str(i) for i in range(array.shape[1])], columns, lambda i: array[:, i])
     if kind == ".parquet":
         table = _parquet().read_table(path)

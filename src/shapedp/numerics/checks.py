@@ -18,7 +18,8 @@ COORDINATES = 2**53  # a size above it is refused: float64 could not count the c
 def real(name: str, value: object) -> float:
     """A Python float from a real scalar of any library; booleans, strings, complex numbers and arrays are refused."""
     number = _item(value)
-    if not isinstance(number, bool | np.bool_ | str | bytes | bytearray | np.ndarray):
+    scalar = getattr(number, "ndim", 0) == 0 and not isinstance(number, bool | np.bool_ | str | bytes | bytearray)
+    if scalar:
         with contextlib.suppress(Exception):  # whatever a foreign __float__ raises, it is no number
             return float(number)
     raise TypeError(f"{name} must be a real number, got {_shown(value)}")
