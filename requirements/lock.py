@@ -1,7 +1,7 @@
 """requirements/lock.txt from pip's own report: every version of constraints.txt with the hash of the file pip chose.
 
-    python -m pip install --dry-run --ignore-installed --no-deps --report report.json -r constraints.txt
-    python requirements/lock.py report.json > requirements/lock.txt
+python -m pip install --dry-run --ignore-installed --no-deps --report report.json -r constraints.txt
+python requirements/lock.py report.json > requirements/lock.txt
 """
 
 from __future__ import annotations
