@@ -14,7 +14,7 @@ _HEAD = """\
 # The versions of constraints.txt with the sha256 of their files (Python 3.11 on Linux, x86-64).
 # Hashes stand here and not in constraints.txt: there pip would ask for a hash of shapedp's own checkout too.
 #   python -m pip install --require-hashes --no-deps -r requirements/lock.txt
-#   python -m pip install --no-deps --no-build-isolation -e .
+#   python -m pip install --no-deps -e .    (pip fetches the pinned build backend by itself, without a hash)
 # Written by requirements/lock.py, which says how."""
 
 

@@ -14,6 +14,7 @@ from shapedp.numerics.arrays import block_sizes
 BIG = 2**62
 CALLS: dict[str, Callable[[], Any]] = {
     "blocks": lambda: sdp.Blocks([1.0, 2.0], [BIG, BIG]),
+    "blocks that wrap to nothing": lambda: sdp.Blocks(np.ones(4), [BIG] * 4),
     "unsigned blocks": lambda: sdp.Blocks([1.0], np.array([2**63], dtype=np.uint64)),
     "gaussian blocks": lambda: sdp.Gaussian([1.0, 2.0], sizes=[BIG, BIG]),
     "ball": lambda: sdp.L2(1.0, 10**30),
