@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export NO_MKDOCS_2_WARNING = true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow lint format bare bench peers mutants claims docs clean
+.PHONY: help setup demo test slow lint format bare bench peers mutants claims docs sbom clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -85,6 +85,9 @@ claims: setup ## recompute every published claim of the register
 docs: setup ## build the documentation into site/, warnings are errors
 	$(BIN)/mkdocs build --strict --quiet
 
+sbom: setup ## write sbom.json, a CycloneDX list of everything that is installed
+	$(BIN)/python requirements/sbom.py > sbom.json
+
 clean: ## remove caches and build products (environments stay)
-	rm -rf build dist site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .venv-bare
+	rm -rf build dist site sbom.json .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .venv-bare
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from shapedp.boundary.documents import decode, encode
 from shapedp.numerics import checks
-from shapedp.numerics.arrays import block_sizes, decode, encode
+from shapedp.numerics.arrays import block_sizes
 
 NOT_NUMBERS: list[Any] = [
     True,

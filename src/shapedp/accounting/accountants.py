@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.compose import common_adjacency, compose, counted, loss_from
 from shapedp.accounting.subsample import SubsampledLoss
+from shapedp.boundary.values import booleans
 from shapedp.numerics.checks import count, nonnegative, positive, probability
 from shapedp.privacy import GaussianLoss, Loss
 from shapedp.privacy.conversions import ORDERS, rdp_curve_to_epsilon, zcdp_to_dp
@@ -27,6 +28,9 @@ class Answer:
     delta: float
     accountant: str
     certifies: bool
+
+    def __post_init__(self) -> None:
+        booleans(self)
 
 
 class Accountant(ABC):

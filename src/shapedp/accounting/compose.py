@@ -14,6 +14,7 @@ import numpy as np
 
 from shapedp.accounting.floor import Floor
 from shapedp.accounting.pld import Place, Problem, View, default_accuracy
+from shapedp.boundary.values import boolean
 from shapedp.mechanisms.base import adjacency_of
 from shapedp.noise.radial import DEVIATIONS
 from shapedp.numerics import SearchError, first_true, last_true, last_true_near
@@ -329,6 +330,7 @@ def compose(items: Iterable[Any], *, closed_forms: bool = True, accuracy: float 
     The choice of the parts must not depend on earlier answers; a `Ledger` is for that.
     Reference: Dong, Roth and Su 2022, Corollary 3.3; Zhu, Dong and Wang 2022, Theorem 10 (dominating pairs).
     """
+    closed_forms = boolean("closed_forms", closed_forms)
     if isinstance(items, Loss | tuple | str | dict) or not isinstance(items, Iterable):
         raise TypeError(f"compose takes a list of losses, mechanisms or (either, count) pairs, got {items!r}")
     pairs = [counted(item) for item in items]

@@ -186,6 +186,8 @@ def plan(
             raise PlanningError(f"no scale was settled within {seconds:g} s: allow more, or a larger `relative`")
         return composed(scale, accuracy).delta(epsilon)
 
+    if rate == 0:
+        raise ValueError("sampling_rate must be > 0: from no record nothing is learnt, whatever the noise")
     fine = min(_SHARE * relative, 1e-3)
     search = _Search(delta, smallest, largest, *_start(epsilon, delta, rate, steps))
     search.run(lambda scale: reached(scale, _COARSE), max(min(50 * relative, 1e-2), relative))

@@ -16,6 +16,7 @@ from shapedp.audit.learned import learn
 from shapedp.audit.runner import Hits, Runner, outputs, scores
 from shapedp.audit.sketches import subject_of
 from shapedp.audit.subjects import CallableSubject, Score, Subject
+from shapedp.boundary.values import boolean, booleans
 from shapedp.numerics.checks import count, positive
 from shapedp.privacy import Loss
 
@@ -37,6 +38,9 @@ class Witness:
     reverse: bool
     against: str
 
+    def __post_init__(self) -> None:
+        booleans(self)
+
 
 @dataclass(frozen=True)
 class AuditResult:
@@ -56,6 +60,9 @@ class AuditResult:
     stopped_early: bool
     method: str
     seed: int | None
+
+    def __post_init__(self) -> None:
+        booleans(self)
 
     @property
     def violation(self) -> bool:
@@ -117,6 +124,9 @@ def mechanism(
     is split over at most three events, two sides and, unless `early_stop=False`, four looks (at 1/64, 1/16, 1/4 and
     all of the test samples), at which the audit stops if the claim is broken. One look gives the tightest bounds.
     """
+    vectorized = boolean("vectorized", vectorized)
+    early_stop = boolean("early_stop", early_stop)
+    progress = boolean("progress", progress)
     subject = subject_of(mechanism, neighbours, score, vectorized)
     if classifier is not None and not isinstance(subject, CallableSubject):
         raise TypeError("classifier goes with a function: a mechanism of the library is scored by its density")

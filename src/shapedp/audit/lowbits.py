@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from shapedp.audit.empirical import AuditResult
 from shapedp.audit.empirical import mechanism as audit_mechanism
 from shapedp.audit.subjects import released
+from shapedp.boundary.values import boolean
 from shapedp.mechanisms import Additive
 from shapedp.mechanisms.mixing import Sketching
 
@@ -82,6 +83,7 @@ def bits(
     Guarantee: as `AuditResult`. One-dimensional outputs show most; 0 and 1 are neighbours that tell much.
     Reference: Mironov 2012, on the least significant bits of Laplace noise.
     """
+    vectorized = boolean("vectorized", vectorized)
     if isinstance(mechanism, Sketching):
         raise TypeError("bits takes an additive mechanism or a function f(x, rng), such as one that releases a sketch")
     inputs = tuple(np.ravel(np.asarray(side, dtype=np.float64)) for side in neighbours)

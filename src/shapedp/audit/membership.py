@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special, stats
 
 from shapedp.audit.bounds import lower_bound, upper_bound
+from shapedp.boundary.values import boolean
 from shapedp.numerics.checks import count, finite, probability
 
 Floats = NDArray[np.float64]
@@ -159,6 +160,7 @@ def likelihood_ratio_attack(
     only those without it.
     Reference: Carlini et al. 2022, Membership inference attacks from first principles, Algorithm 1 and section VI.
     """
+    offline = boolean("offline", offline)
     y = _labels(labels)
     n = y.size
     if count("shadows", shadows, least=4) % 2:

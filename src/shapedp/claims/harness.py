@@ -11,6 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from shapedp.boundary import documents
+from shapedp.boundary.files import atomic, write_bytes
+from shapedp.boundary.values import boolean
+
 Progress = Callable[[int, int, str], None]
 REPRODUCED, DIFFERS, COMPUTED, ABSENT = "reproduced", "differs", "computed", "data not at hand"
 NOTHING = "nothing to compute"  # a drawing, or a list
@@ -88,6 +92,7 @@ def find_item(name: str, folder: Path) -> Item:
 
 def reproduce(name: str, item: Item, out: Path, *, full: bool, progress: Progress) -> tuple[Table, list[Path]]:
     """Run an item; write its JSON, and its picture where matplotlib is installed."""
+    full = boolean("full", full)
     table = item.run(full, progress)
     out.mkdir(parents=True, exist_ok=True)
     stem = out / name.replace("/", "-")
@@ -104,7 +109,7 @@ def reproduce(name: str, item: Item, out: Path, *, full: bool, progress: Progres
         "why": table.why,
     }
     written = [stem.with_suffix(".json")]
-    _write(written[0], json.dumps(data, indent=1) + "\n")
+    write_bytes(written[0], (json.dumps(data, indent=1) + "\n").encode())
     picture = stem.with_suffix(".png")
     if table.curves and _draw(table, item.title, picture):
         written.append(picture)
@@ -138,16 +143,10 @@ def published(folder: Path) -> list[Published]:
             if item not in known:
                 raise ValueError(f"published.toml names the item {item}, which does not exist")
             stored = folder / "results" / (item.replace("/", "-") + ".json")
-            data = json.loads(stored.read_text(encoding="utf-8")) if stored.is_file() else {"state": "not run"}
+            data = documents.read(stored, constants=True) if stored.is_file() else {"state": "not run"}
             state, why = data["state"], data.get("why", "") or why
         found.append(Published(entry["paper"], entry["name"], entry["title"], item, state, why))
     return found
-
-
-def _write(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.part")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
 
 
 def _module(path: Path) -> Any:
@@ -179,5 +178,6 @@ def _draw(table: Table, title: str, path: Path) -> bool:
     axes.set_title(title)
     axes.legend(fontsize=8)
     axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=130)
+    with atomic(path) as stream:
+        figure.savefig(stream, dpi=130, format="png")
     return True

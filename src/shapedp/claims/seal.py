@@ -10,6 +10,8 @@ import hashlib
 import json
 from pathlib import Path
 
+from shapedp.boundary import documents
+from shapedp.boundary.files import write_bytes
 from shapedp.claims.format import Claim
 
 SEALS = Path(__file__).with_name("seals.json")
@@ -32,7 +34,7 @@ def digest(claim: Claim) -> str:
 
 def unsealed(claim: Claim) -> str | None:
     """Why a claim does not carry its seal, or None if it does."""
-    seals: dict[str, str] = json.loads(SEALS.read_text(encoding="utf-8"))
+    seals = documents.read(SEALS)
     if claim.id not in seals:
         return "seal: the claim has none"
     return None if seals[claim.id] == digest(claim) else "seal: a constant of the register has changed"
@@ -43,4 +45,4 @@ def write() -> None:
     from shapedp.claims.register import CLAIMS
 
     text = json.dumps({name: digest(claim) for name, claim in sorted(CLAIMS.items())}, indent=1) + "\n"
-    SEALS.write_text(text, encoding="utf-8")
+    write_bytes(SEALS, text.encode())

@@ -9,6 +9,7 @@ from typing import Any
 
 from shapedp.cli.options import add_claim, add_json, add_sensitivity, sensitivity, weights
 from shapedp.cli.output import print_json, table
+from shapedp.cli.paths import writing
 from shapedp.mechanisms import Advice, advise
 
 
@@ -29,6 +30,7 @@ def register(commands: Any) -> None:
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the noise scale of each coordinate here")
     add_json(parser)
+    writing(parser, "plot")
     parser.set_defaults(run=run)
 
 

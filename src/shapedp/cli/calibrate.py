@@ -10,6 +10,7 @@ from typing import Any
 from shapedp.cli.files import write_json
 from shapedp.cli.options import add_claim, add_json, add_sensitivity, numbers, sensitivity, weights
 from shapedp.cli.output import print_certificate, print_json
+from shapedp.cli.paths import writing
 from shapedp.mechanisms import calibrate
 from shapedp.mechanisms.families import FAMILIES
 
@@ -28,6 +29,7 @@ def register(commands: Any) -> None:
     parser.add_argument("--shape", metavar="A,B", help="fix the radial law r^(A-dim) exp(-(r/s)^B) (default: search)")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the mechanism here")
     add_json(parser)
+    writing(parser, "output")
     parser.set_defaults(run=run)
 
 

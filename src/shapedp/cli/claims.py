@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from shapedp.boundary.files import write_bytes
 from shapedp.claims import CLAIMS, Claim, check
 from shapedp.claims.pages import disagreements, documentation, page
-from shapedp.cli.files import atomic
 from shapedp.cli.options import add_json
 from shapedp.cli.output import DONE, REFUSED, print_json, table
+from shapedp.cli.paths import writing
 
 
 def register(commands: Any) -> None:
@@ -30,6 +31,7 @@ def register(commands: Any) -> None:
     )
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the register as a page in Markdown")
     add_json(parser)
+    writing(parser, "page")
     parser.set_defaults(run=run)
 
 
@@ -37,8 +39,7 @@ def run(options: argparse.Namespace) -> int:
     """List or verify."""
     claims = _chosen(options.names)
     if options.page is not None:
-        with atomic(options.page) as stream:
-            stream.write(page(claims).encode())
+        write_bytes(options.page, page(claims).encode())
     if not options.verify:
         if options.json:
             print_json([_record(claim) for claim in claims])

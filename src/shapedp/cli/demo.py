@@ -8,6 +8,7 @@ from typing import Any
 
 from shapedp.cli.options import add_json
 from shapedp.cli.output import print_json, table
+from shapedp.cli.paths import writing
 
 
 def register(commands: Any) -> None:
@@ -20,6 +21,7 @@ def register(commands: Any) -> None:
     )
     parser.add_argument("-o", "--output", type=Path, default=Path("shapedp-demo.png"), help="where the picture goes")
     add_json(parser)
+    writing(parser, "output")
     parser.set_defaults(run=run)
 
 

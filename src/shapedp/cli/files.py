@@ -1,15 +1,8 @@
-"""Vectors in npy, csv and parquet files; JSON; everything written whole or not at all."""
+"""Vectors and tables in npy, csv and parquet files, written whole or not at all."""
 
 from __future__ import annotations
 
-import contextlib
-import csv
-import io
-import json
 import math
-import os
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -20,8 +13,14 @@ from numpy.typing import NDArray
 from shapedp.boundary.arrays import numbers
 from shapedp.boundary.cells import text_number
 from shapedp.boundary.columns import arrow_floats, arrow_numeric, refuse_columns
+from shapedp.boundary.documents import read as read_json
+from shapedp.boundary.documents import write as write_json
+from shapedp.boundary.files import atomic, csv_bytes, read_array
 from shapedp.boundary.texts import column_of, rows_of
 from shapedp.numerics.checks import column_names
+
+__all__ = ["SUFFIXES", "Vector", "read_json", "read_records", "read_vector", "suffix", "write_columns", "write_json"]
+__all__ += ["write_vector"]
 
 SUFFIXES = (".npy", ".csv", ".parquet")
 
@@ -32,33 +31,6 @@ class Vector:
 
     values: NDArray[Any]
     name: str | None = None
-
-
-@contextlib.contextmanager
-def atomic(path: Path) -> Iterator[IO[bytes]]:
-    """A file that appears under its name only once it is complete."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a directory")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path.parent}: no such folder")
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def suffix(path: Path) -> str:
@@ -81,7 +53,7 @@ def read_vector(path: Path, column: str | None = None, *, header: bool | None = 
     if kind == ".npy":
         if column is not None:
             raise ValueError("--column does not apply to npy files")
-        return Vector(np.load(path, allow_pickle=False))
+        return Vector(read_array(path))
     if kind == ".csv":
         return _read_csv(path, column, header)
     table = _parquet().read_table(path)
@@ -105,7 +77,7 @@ def read_records(
     if kind != ".csv" and not header:
         raise ValueError("--no-header is for csv files")
     if kind == ".npy":
-        array = finite_or_nan(path, np.load(path, allow_pickle=False))
+        array = finite_or_nan(path, read_array(path))
         names = [str(i) for i in range(array.shape[1])]
         return columns or names, array[:, _chosen(path, names, columns)]
     if kind == ".parquet":
@@ -193,8 +165,8 @@ def write_vector(path: Path, vector: Vector) -> None:
         if kind == ".npy":
             np.save(stream, vector.values, allow_pickle=False)
         elif kind == ".csv":
-            lines = ([vector.name] if vector.name else []) + [repr(float(v)) for v in vector.values]
-            stream.write(("\n".join(lines) + "\n").encode())
+            header = [[vector.name]] if vector.name else []
+            stream.write(csv_bytes([*header, *([float(value)] for value in vector.values)]))
         else:
             _write_parquet(stream, vector)
 
@@ -209,9 +181,7 @@ def write_columns(path: Path, columns: dict[str, Any]) -> None:
         if suffix(path) == ".parquet":
             _write_table(stream, columns)
         else:
-            text = io.StringIO(newline="")
-            csv.writer(text, lineterminator="\n").writerows([list(columns), *zip(*columns.values(), strict=True)])
-            stream.write(text.getvalue().encode())
+            stream.write(csv_bytes([list(columns), *zip(*columns.values(), strict=True)]))
     return None
 
 
@@ -223,26 +193,6 @@ def _write_table(stream: IO[bytes], columns: dict[str, Any]) -> None:
     import pyarrow
 
     _parquet().write_table(pyarrow.table(columns), stream)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object."""
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file")
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: not JSON ({error})") from None
-    if not isinstance(data, dict):
-        raise ValueError(f"{path}: not a JSON object")
-    return data
-
-
-def write_json(path: Path, data: Any) -> None:
-    """Indented JSON."""
-    text = json.dumps(data, indent=2, allow_nan=False) + "\n"
-    with atomic(path) as stream:
-        stream.write(text.encode())
 
 
 def _parquet() -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 from shapedp.cli.files import write_json
 from shapedp.cli.options import add_claim, add_json, add_no_header
 from shapedp.cli.output import print_certificate, print_json, table
+from shapedp.cli.paths import beside, writing
 
 SCHEMA = 1
 SHOWN = 30
@@ -75,13 +76,14 @@ def register(commands: Any) -> None:
     parser.add_argument("--certificate", type=Path, help="where the certificate goes (default: beside the model)")
     parser.add_argument("--unsafe", action="store_true", help="release though the claim is not certified (research)")
     add_json(parser)
+    writing(parser, "output", "certificate", certified=True)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Fit, write, summarise."""
-    beside = options.certificate or options.output.with_suffix(".certificate.json")
-    _check(options, beside)
+    certificate = beside(options)
+    _check(options)
     estimator, x, y = _prepared(options)
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
@@ -90,17 +92,17 @@ def run(options: argparse.Namespace) -> int:
         print(f"shapedp: note: {message}", file=sys.stderr)
     record = {**estimator.privacy_.to_json(), "unsafe": estimator.privacy_.verdict != "certified"}
     model = _described(estimator, options)
-    write_json(beside, record)
+    write_json(certificate, record)
     write_json(options.output, model)
     if options.json:
         print_json({"model": model, "certificate": record})
         return 0
     _summarise(estimator, model, options)
-    print(f"written    {options.output} and {beside}")
+    print(f"written    {options.output} and {certificate}")
     return 0
 
 
-def _check(options: argparse.Namespace, beside: Path) -> None:
+def _check(options: argparse.Namespace) -> None:
     """The command line, before the data are opened."""
     if options.model == "linear" and options.target_bound is None:
         raise ValueError("fit linear needs --target-bound, a bound on the size of the target")
@@ -110,16 +112,6 @@ def _check(options: argparse.Namespace, beside: Path) -> None:
         raise ValueError("--target-bound is for fit linear: labels need none")
     if not options.data.exists():
         raise FileNotFoundError(f"{options.data}: no such file")
-    if options.output.resolve() == beside.resolve():
-        raise ValueError("--certificate must name another file than --output")
-    for path in (options.output, beside):
-        if path.is_dir():
-            raise IsADirectoryError(f"{path} is a directory")
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"{path.parent}: no such folder")
-        inside = options.data.is_dir() and path.resolve().parent == options.data.resolve()
-        if inside or (path.exists() and path.samefile(options.data)):
-            raise ValueError(f"{path} is an input of this fit: choose another --output")
 
 
 def _prepared(options: argparse.Namespace) -> tuple[Any, Any, Any]:

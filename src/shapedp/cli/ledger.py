@@ -8,9 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shapedp.boundary.values import printable
 from shapedp.cli.files import Vector, read_json, read_vector, suffix, write_json, write_vector
 from shapedp.cli.options import add_claim, add_json, add_no_header
 from shapedp.cli.output import DONE, REFUSED, WRONG_INPUT, print_json, table
+from shapedp.cli.paths import beside, writing
 from shapedp.mechanisms import Additive
 from shapedp.numerics.checks import vector as checked_vector
 from shapedp.sensitivity import ADJACENCIES
@@ -55,10 +57,12 @@ def _guarded(work: Callable[[argparse.Namespace], int], options: argparse.Namesp
     try:
         return work(options)
     except (BudgetExceededError, SpendRefusedError) as refusal:
-        print(f"shapedp: refused: {refusal}", file=sys.stderr)
+        print(f"shapedp: refused: {printable(str(refusal))}", file=sys.stderr)
         return REFUSED
     except LedgerError as error:
-        print("\n".join([f"shapedp: error: {error}", *getattr(error, "__notes__", [])]), file=sys.stderr)
+        print(
+            "\n".join(map(printable, [f"shapedp: error: {error}", *getattr(error, "__notes__", [])])), file=sys.stderr
+        )
         return WRONG_INPUT
 
 
@@ -238,6 +242,7 @@ def _spend(actions: Any) -> None:
     parser.add_argument("--column", help="the column to release, where the file has several")
     add_no_header(parser)
     parser.add_argument("--count", type=int, default=1, help="number of releases, without an input (default 1)")
+    writing(parser, "output", certified=True)
 
 
 def _run_spend(options: argparse.Namespace) -> int:
@@ -250,18 +255,16 @@ def _run_spend(options: argparse.Namespace) -> int:
         return _print_spend(spend, {}, options)
     if options.count != 1:
         raise ValueError("--count belongs to a spend without an input: one input is one release")
-    beside = options.output.with_suffix(".certificate.json")
+    certificate = beside(options)
     suffix(options.output)
-    if not options.output.parent.is_dir():
-        raise FileNotFoundError(f"{options.output.parent}: no such folder")
     vector = read_vector(options.input, options.column, header=False if options.no_header else None)
     if checked_vector("input", vector.values).size != mechanism.law.dim:
         raise ValueError(f"the input must have {mechanism.law.dim} entries, got {vector.values.size}")
     with _open(options).spend(options.dataset, mechanism) as spend:
         release = spend.release(vector.values)
-        write_json(beside, release.certificate.to_json())
+        write_json(certificate, release.certificate.to_json())
         write_vector(options.output, Vector(release.value, vector.name))
-    return _print_spend(spend, {"output": str(options.output), "certificate": str(beside)}, options)
+    return _print_spend(spend, {"output": str(options.output), "certificate": str(certificate)}, options)
 
 
 def _print_spend(spend: Spend, written: dict[str, str], options: argparse.Namespace) -> int:
@@ -304,6 +307,7 @@ def _export(actions: Any) -> None:
     parser = _action(actions, "export", _run_export, "write datasets, entries and certificates as JSON")
     parser.add_argument("--dataset", help="one dataset (default: all)")
     parser.add_argument("-o", "--output", type=Path, help="where to (default: standard output)")
+    writing(parser, "output")
 
 
 def _run_export(options: argparse.Namespace) -> int:

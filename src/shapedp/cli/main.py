@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import os
 import sys
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 from shapedp._version import __version__
+from shapedp.boundary.values import printable
 from shapedp.cli import (
     account,
     advise,
@@ -23,7 +28,9 @@ from shapedp.cli import (
     reproduce,
     verify,
 )
-from shapedp.cli.output import DONE, REFUSED, WRONG_INPUT
+from shapedp.cli.output import DONE, INTERNAL, INTERRUPTED, REFUSED, WRONG_INPUT
+from shapedp.cli.paths import check_files, note_words
+from shapedp.cli.streams import guarded
 from shapedp.privacy import NotCertifiedError
 
 COMMANDS = (
@@ -50,7 +57,8 @@ a first session:
   shapedp release mechanism.json answers.csv -o noisy.csv
   shapedp certify classic-gaussian --dim 3 --epsilon 10 --delta 1e-5
 
-exit codes: 0 done, 2 wrong input, 3 refused (a claim that is not certified)
+exit codes: 0 done, 2 wrong input, 3 refused (a claim that is not certified), 1 a fault of shapedp itself,
+130 interrupted
 """
 
 
@@ -66,19 +74,48 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
         command.register(commands)
+    note_words(top)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; errors go to stderr as one line, cause then remedy."""
-    options = parser().parse_args(arguments)
-    try:
-        return int(options.run(options) or DONE)
-    except NotCertifiedError as refusal:
-        print(f"shapedp: refused: {refusal}", file=sys.stderr)
-        return REFUSED
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        print(f"shapedp: error: {error}", file=sys.stderr)
-        return WRONG_INPUT
-    except BrokenPipeError:
-        return DONE
+    """Run one command. What goes wrong is one line on stderr and an exit code; SHAPEDP_DEBUG=1 adds the traceback."""
+    with guarded():
+        try:
+            options = parser().parse_args(arguments)
+            check_files(options)
+            code = int(options.run(options) or DONE)
+            sys.stdout.flush()
+            return code
+        except Exception as error:
+            if os.environ.get("SHAPEDP_DEBUG") == "1":
+                traceback.print_exc()
+            code, line = _explained(error)
+        except KeyboardInterrupt:
+            code, line = INTERRUPTED, "interrupted: nothing half-written is left behind"
+        print(f"shapedp: {line}", file=sys.stderr)
+        return code
+
+
+def _explained(error: Exception) -> tuple[int, str]:
+    """The exit code and the line of an exception; one that no command foresaw is not quoted, as it may hold data."""
+    text = printable(str(error))
+    match error:
+        case NotCertifiedError():
+            return REFUSED, f"refused: {text}"
+        case MemoryError():
+            return WRONG_INPUT, "error: not enough memory for an answer of this size"
+        case RecursionError():
+            return WRONG_INPUT, "error: the input is nested too deeply"
+        case ArithmeticError():
+            return WRONG_INPUT, "error: the numbers given are beyond what can be computed: use less extreme ones"
+        case EOFError():
+            return WRONG_INPUT, "error: an input file is cut short"
+        case ValueError() | TypeError() | OSError() | ImportError() | csv.Error():
+            return WRONG_INPUT, f"error: {text or type(error).__name__}"
+    places = [frame for frame in traceback.extract_tb(error.__traceback__) if "shapedp" in Path(frame.filename).parts]
+    where = f" in {Path(places[-1].filename).name}, line {places[-1].lineno}" if places else ""
+    return INTERNAL, (
+        f"internal error: {type(error).__name__}{where} of version {__version__}. This is a fault of shapedp: please "
+        "report it as SECURITY.md says; SHAPEDP_DEBUG=1 prints a traceback, which may quote your data"
+    )

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
+from shapedp.boundary.documents import dumps
+from shapedp.boundary.values import printable
 from shapedp.privacy import Certificate
 
-DONE, WRONG_INPUT, REFUSED = 0, 2, 3
+DONE, INTERNAL, WRONG_INPUT, REFUSED, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns padded to their widest entry; the numbers' columns are the caller's to format."""
-    widths = [max(len(str(row[i])) for row in (headers, *rows)) for i in range(len(headers))]
-    lines = [
-        "  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (headers, *rows)
-    ]
+    cells = [[printable(str(cell)) for cell in row] for row in (headers, *rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(headers))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
     rule = "  ".join("-" * width for width in widths)
     return "\n".join(line.rstrip() for line in (lines[0], rule, *lines[1:]))
 
 
 def print_json(data: Any) -> None:
     """Indented JSON."""
-    print(json.dumps(data, indent=2, allow_nan=False))
+    print(dumps(data))
 
 
 def print_certificate(certificate: Certificate) -> None:

@@ -10,6 +10,7 @@ from shapedp.accounting import Plan, Step, plan
 from shapedp.cli.files import write_json
 from shapedp.cli.options import add_claim, add_json
 from shapedp.cli.output import print_json
+from shapedp.cli.paths import writing
 from shapedp.privacy import GaussianLoss
 
 
@@ -27,6 +28,7 @@ def register(commands: Any) -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="give up after about this long (default 60)")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the plan here")
     add_json(parser)
+    writing(parser, "output")
     parser.set_defaults(run=run)
 
 

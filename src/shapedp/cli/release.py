@@ -22,6 +22,7 @@ from shapedp.cli.files import (
 )
 from shapedp.cli.options import add_json, add_no_header
 from shapedp.cli.output import print_certificate, print_json
+from shapedp.cli.paths import beside, writing
 from shapedp.mechanisms import Additive
 from shapedp.privacy import ROWS
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity
@@ -58,19 +59,14 @@ def register(commands: Any) -> None:
     parser.add_argument("--certificate", type=Path, help="where the certificate goes (default: beside the output)")
     parser.add_argument("--unsafe", action="store_true", help="release though the claim is not certified (research)")
     add_json(parser)
+    writing(parser, "output", "certificate", certified=True)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Release and write."""
-    beside = options.certificate or options.output.with_suffix(".certificate.json")
+    certificate = beside(options)
     suffix(options.output)
-    for path in (options.output, beside):
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"{path.parent}: no such folder")
-    for path in (options.output, beside):
-        if path.exists() and any(path.samefile(used) for used in (options.input, options.mechanism) if used.exists()):
-            raise ValueError(f"{path} is an input of this release: choose another --output")
     mechanism = Additive.from_json(read_json(options.mechanism))
     names: list[str] = []
     if options.records:
@@ -82,9 +78,9 @@ def run(options: argparse.Namespace) -> int:
     if len(mechanism.shape) > 1 and options.output.suffix != ".npy":
         raise ValueError(f"the answer is a tensor of shape {mechanism.shape}: only npy files hold it")
     release = mechanism.release(vector.values, unsafe=options.unsafe)
-    certificate = replace(release.certificate, scope=SCOPE) if options.records else release.certificate
-    record = {**certificate.to_json(), "unsafe": release.unsafe}
-    write_json(beside, record)
+    stated = replace(release.certificate, scope=SCOPE) if options.records else release.certificate
+    record = {**stated.to_json(), "unsafe": release.unsafe}
+    write_json(certificate, record)
     if names:
         errors = release.standard_error.tolist()
         write_columns(options.output, {"column": names, "value": release.value.tolist(), "standard_error": errors})
@@ -93,8 +89,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(record)
         return 0
-    print_certificate(certificate)
-    print(f"written    {options.output} and {beside}")
+    print_certificate(stated)
+    print(f"written    {options.output} and {certificate}")
     if release.unsafe:
         print("unsafe     the claim is NOT certified: do not publish this release")
     return 0

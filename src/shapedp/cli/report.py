@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shapedp.boundary.files import guard
 from shapedp.cli.files import read_json
 from shapedp.cli.options import add_claim, add_json
 from shapedp.cli.output import DONE, REFUSED, WRONG_INPUT, print_json
+from shapedp.cli.paths import writing
 
 if TYPE_CHECKING:
     from shapedp.report import Page
@@ -51,6 +52,7 @@ def register(commands: Any) -> None:
     parser.add_argument("--claims", action="store_true", help="the register of published statements instead of a file")
     parser.add_argument("--verify", action="store_true", help="with --claims: recompute every statement first")
     add_json(parser)
+    writing(parser, "output")
     parser.set_defaults(run=run)
 
 
@@ -77,11 +79,8 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError("name a FILE, or pass --claims for the register of published statements")
     if options.verify and not options.claims:
         raise ValueError("--verify goes with --claims: the page of a file is always computed anew")
-    target = _target(options)
     files = [] if options.file is None or "://" in options.file else [Path(options.file), _certificate(options)]
-    for given in [*options.audit, *files]:
-        if target.exists() and given.exists() and os.path.samefile(target, given):
-            raise ValueError(f"{target} is an input: choose another name for the page with -o")
+    guard([*options.audit, *files], [_target(options)])
 
 
 def _certificate(options: argparse.Namespace) -> Path:

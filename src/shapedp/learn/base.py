@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from shapedp.accounting import Plan
 from shapedp.accounting.plan import Step
 from shapedp.boundary.arrays import floats, numbers, values
+from shapedp.boundary.values import boolean
 from shapedp.mechanisms import certify
 from shapedp.mechanisms.watch import is_watched
 from shapedp.numerics.checks import one_of, positive, probability
@@ -50,7 +52,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     privacy_: Certificate
 
     def _claim(self) -> tuple[float, float, Adjacency]:
-        """The claim, checked before any data are looked at."""
+        """The claim and every switch of the estimator, checked before any data are looked at."""
+        for name, parameter in inspect.signature(type(self)).parameters.items():
+            if parameter.annotation == "bool":
+                boolean(name, getattr(self, name))
         return (
             positive("epsilon", self.epsilon),
             probability("delta", self.delta),

@@ -24,7 +24,7 @@ from shapedp.mechanisms.mixing import (
     rounding,
     too_large,
 )
-from shapedp.numerics.checks import count, one_of, positive, probability
+from shapedp.numerics.checks import count, one_of, positive, probability, size
 from shapedp.numerics.gram import gram_error, least_eigenvalue
 from shapedp.privacy import Loss
 from shapedp.privacy.losses.gaussian import GaussianLoss
@@ -117,7 +117,7 @@ class AdaptiveMixing(Sketching):
         plain = plain or MixingLoss.calibrate(rows, epsilon, delta, neighbours=adjacency, tolerance=1e-4).gamma
         spent = ROOM * delta
         if records is not None and dim is not None:
-            tv = rounding(rows, plain, count("records", records), count("dim", dim))
+            tv = rounding(rows, plain, count("records", records), size("dim", dim))
             spent = ((1 + math.exp(epsilon)) * tv + 2.0**-30 * delta) * UP
             if not spent < delta / 2:
                 raise ValueError(too_large(rows, records, dim, delta))

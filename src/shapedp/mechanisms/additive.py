@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shapedp.boundary.values import boolean
 from shapedp.mechanisms.base import Release
 from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.noise import Law, law_from_json
@@ -89,6 +90,7 @@ class Additive:
         `rng` replaces secure randomness in tests and simulations; the certificate then says so. With `batch=n`
         x holds n queries, one per row, and the release counts as n spends.
         """
+        unsafe = boolean("unsafe", unsafe)
         values = self._checked(x, batch)
         flat = values.reshape(-1) if batch is None else values.reshape(-1, self.law.dim)
         randomness = source(rng)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shapedp.boundary.values import boolean
 from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.calibrate import _calibrated, _request
 from shapedp.mechanisms.families import FAMILIES, Request
@@ -45,6 +46,7 @@ def advise(
     exact_zeros: bool = False,
 ) -> list[Advice]:
     """Every family, calibrated to (epsilon, delta) and ranked by expected error; those that do not apply last."""
+    exact_zeros = boolean("exact_zeros", exact_zeros)
     request = _request(sensitivity, epsilon, delta, weights, error, exact_zeros, {})
     served, refused = [], []
     for family in FAMILIES.values():

@@ -15,13 +15,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shapedp.boundary.documents import decode, encode
+from shapedp.boundary.values import boolean
 from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.base import Release
 from shapedp.mechanisms.calibrate import calibrate
 from shapedp.mechanisms.certify import KINDS
 from shapedp.noise import Gaussian, Law, law_from_json
-from shapedp.numerics.arrays import decode, encode, frozen
-from shapedp.numerics.checks import count, finite, one_of, positive, probability, vector
+from shapedp.numerics.arrays import frozen
+from shapedp.numerics.checks import count, finite, one_of, positive, probability, size, vector
 from shapedp.numerics.hyperspherical import from_angles, to_angles
 from shapedp.privacy import Certificate, Deferred, Loss, assumptions_of, certificate_of
 from shapedp.sensitivity import ADJACENCIES, L2, Adjacency, Box
@@ -39,7 +41,7 @@ def windows(dim: int, width: float) -> Floats:
 
     The angles of a direction drawn at random have standard deviation about 1/sqrt(d - z).
     """
-    d = count("dim", dim, least=2)
+    d = size("dim", dim, least=2)
     half: Floats = np.minimum(positive("width", width) / np.sqrt(d - np.arange(1.0, d)), np.pi / 2)
     half[-1] = np.pi
     return half
@@ -47,7 +49,7 @@ def windows(dim: int, width: float) -> Floats:
 
 def tail_weights(dim: int) -> Floats:
     """(d - z + 1)/d: the share of a random direction's squared norm that an error in angle z turns."""
-    d = count("dim", dim, least=2)
+    d = size("dim", dim, least=2)
     return np.asarray(np.arange(d, 1.0, -1.0) / d)
 
 
@@ -99,7 +101,7 @@ class Polar(ABC):
     adjacency: Adjacency = "add-remove"
 
     def __post_init__(self) -> None:
-        count("dim", self.law.dim, least=2)
+        size("dim", self.law.dim, least=2)
         object.__setattr__(self, "clip", positive("clip", self.clip))
         object.__setattr__(self, "batch", count("batch", self.batch))
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
@@ -150,12 +152,14 @@ class Polar(ABC):
         self, gradients: ArrayLike, *, rng: np.random.Generator | None = None, unsafe: bool = False
     ) -> Direction:
         """The noisy mean of per-example gradients, one per row."""
+        unsafe = boolean("unsafe", unsafe)
         return self.release_query(self.query(gradients), rng=rng, unsafe=unsafe)
 
     def release_query(
         self, answer: ArrayLike, *, rng: np.random.Generator | None = None, unsafe: bool = False
     ) -> Direction:
         """The same from (norm, angles) that `query` gave, or that sums kept elsewhere give."""
+        unsafe = boolean("unsafe", unsafe)
         noisy = self.additive.release(answer, rng=rng, unsafe=unsafe)
         return Direction(self.vector(np.asarray(noisy.value)), noisy)
 
@@ -203,7 +207,7 @@ class MeanAngles(Polar):
         norm_share: float = 0.1,
     ) -> MeanAngles:
         """The least noise that meets the claim; `norm_share` of mu^2 is spent on the norm."""
-        box = _full_range(count("dim", dim, least=2), positive("clip", clip), adjacency)
+        box = _full_range(size("dim", dim, least=2), positive("clip", clip), adjacency)
         return cls(_law(box, epsilon, delta, norm_share), clip, batch, epsilon, delta, adjacency)
 
     @property
@@ -252,7 +256,7 @@ class AngleWindows(Polar):
         half_widths: ArrayLike | None = None,
     ) -> AngleWindows:
         """The least noise that meets the claim; windows of `width` standard deviations of a random direction."""
-        d = count("dim", dim, least=2)
+        d = size("dim", dim, least=2)
         half = _windows(windows(d, width) if half_widths is None else half_widths, d)
         box = window_box(half, positive("clip", clip), adjacency)
         return cls(_law(box, epsilon, delta, norm_share), clip, batch, epsilon, delta, adjacency, half)

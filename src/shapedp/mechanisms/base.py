@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.boundary.values import booleans
 from shapedp.noise import Law
 from shapedp.privacy import Certificate, Loss, one_relation
 
@@ -52,6 +53,9 @@ class Release:
     spends: int = 1
     unsafe: bool = False
     shape: tuple[int, ...] = (-1,)
+
+    def __post_init__(self) -> None:
+        booleans(self)
 
     @property
     def standard_error(self) -> NDArray[np.float64]:

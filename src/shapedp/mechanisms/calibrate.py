@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shapedp.boundary.values import boolean
 from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.families import FAMILIES, DoesNotApplyError, Family, Request
 from shapedp.noise.errors import measure_of
@@ -35,6 +36,7 @@ def calibrate(
 
     Guarantee: the mechanism returned is certified; the scale lies on the private side of the root.
     """
+    exact_zeros = boolean("exact_zeros", exact_zeros)
     chosen = _family(family)
     request = _request(sensitivity, epsilon, delta, weights, error, exact_zeros, _options(chosen, options))
     return _calibrated(chosen, request)
@@ -65,7 +67,7 @@ def _request(
         raise TypeError(f"sensitivity must be L2, L1, Box, Blocks or Slices, got {type(sensitivity).__name__}")
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     measure = measure_of(error)
-    if not exact_zeros and sensitivity.fixed().any():
+    if not exact_zeros and sensitivity.has_fixed:
         raise ValueError(
             "some coordinates have zero sensitivity and would be released without noise: pass exact_zeros=True "
             "if nobody can change them, or give them a bound > 0"
@@ -87,7 +89,13 @@ def _calibrated(family: Family, request: Request) -> Additive:
     if request.measure.power != 2 and not family.every_measure:
         raise DoesNotApplyError(f"{family.name} noise is calibrated for the squared error only")
     for aim in (1.0, 1 - 2.0**-36, 1 - 2.0**-28):  # lower where rounding alone leaves the claim undecided
-        law = family.law(replace(request, delta=request.delta * aim))
+        try:
+            law = family.law(replace(request, delta=request.delta * aim))
+        except ArithmeticError:
+            raise DoesNotApplyError(
+                f"epsilon {request.epsilon:g} and delta {request.delta:g} are beyond what {family.name} noise can be "
+                "computed for: claim less extreme ones"
+            ) from None
         top = float(law.scales.max())
         if not 1e-145 < top < 1e145:  # squares of other scales overflow or vanish
             raise ValueError(f"the noise needed has scale {top:g}: measure the query in other units")

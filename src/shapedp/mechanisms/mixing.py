@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms.watch import is_watched, watched
-from shapedp.numerics.checks import count, numeric, one_of, positive, probability
+from shapedp.numerics.checks import count, numeric, one_of, positive, probability, size
 from shapedp.numerics.gram import (
     BLOCK,
     GROUP,
@@ -49,6 +50,9 @@ class Sketch:
     certificate: Certificate
     spends: int = 1
     unsafe: bool = False
+
+    def __post_init__(self) -> None:
+        booleans(self)
 
     def gram(self) -> Floats:
         """An unbiased estimate of X^T X (not always positive semidefinite)."""
@@ -99,6 +103,7 @@ class Sketching(ABC):
 
     def release(self, x: Any, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Sketch:
         """The sketch of the rows of x, clipped to the row bound; `rng` replaces secure randomness in simulations."""
+        unsafe = boolean("unsafe", unsafe)
         table = x.tocsr() if hasattr(x, "tocsr") else numeric("x", x)
         if len(table.shape) != 2 or 0 in table.shape:
             raise ValueError(f"x must be a non-empty 2-d array, one row per record, got shape {table.shape}")
@@ -118,6 +123,7 @@ class Sketching(ABC):
 
         The caller vouches that every row was within the row bound and that the matrix is as exact as `gram_sum`'s.
         """
+        unsafe = boolean("unsafe", unsafe)
         sized = self._sized(records, dim)
         randomness = source(rng)
         certificate = sized.certificate if unsafe else required(sized)
@@ -229,7 +235,7 @@ class Mixing(Sketching):
         near = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, tolerance=tolerance)
         gamma = near.gamma
         if records is not None and dim is not None:
-            aim -= (1 + math.exp(epsilon)) * rounding(rows, gamma, count("records", records), count("dim", dim)) * UP
+            aim -= (1 + math.exp(epsilon)) * rounding(rows, gamma, count("records", records), size("dim", dim)) * UP
             if not aim > 0:
                 raise ValueError(too_large(rows, records, dim, delta))
             gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, near=near).gamma

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.noise import Gaussian, Law, law_from_json
 from shapedp.noise.radial import Radial
@@ -36,6 +37,9 @@ class Perturbed:
     value: Floats
     certificate: Certificate
     unsafe: bool = False
+
+    def __post_init__(self) -> None:
+        booleans(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +135,7 @@ class ObjectivePerturbation:
 
         `gradient` is J'(0), by which an audit sees what one record moves.
         """
+        unsafe = boolean("unsafe", unsafe)
         randomness = source(rng)
         certificate = self.certificate if unsafe else self.certificate.require()
 

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shapedp.boundary.documents import decode, encode
 from shapedp.noise.base import Floats, Law, confidence_level
 from shapedp.noise.spread import SpreadLaw
-from shapedp.numerics.arrays import decode, encode, frozen
-from shapedp.numerics.checks import count, vector
+from shapedp.numerics.arrays import frozen
+from shapedp.numerics.checks import size, vector
 from shapedp.sampling import Source, discrete_laplace
 
 _REACH = 2.0**62
@@ -62,7 +63,7 @@ class DiscreteLaplace(Law):
             raise ValueError("steps must be whole numbers of at most 2^50")
         if (np.frexp(grid)[0] != 0.5).any():
             raise ValueError("grid must hold powers of two")
-        if {steps.size, grid.size} - {1, count("dim", dim)} or steps.size != grid.size:
+        if {steps.size, grid.size} - {1, size("dim", dim)} or steps.size != grid.size:
             raise ValueError(f"steps and grid must both have 1 or dim = {dim} entries, got {steps.size}, {grid.size}")
         object.__setattr__(self, "steps", frozen(steps))
         object.__setattr__(self, "grid", frozen(grid))

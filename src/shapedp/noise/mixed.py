@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from shapedp.boundary.documents import decode, encode
 from shapedp.noise.base import Floats, Law, confidence_level
-from shapedp.numerics.arrays import decode, encode, frozen
+from shapedp.numerics.arrays import frozen
 from shapedp.numerics.checks import vector
 from shapedp.sampling import Source, rounded_sum
 

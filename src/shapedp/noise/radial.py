@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from shapedp.noise.base import Floats, Law, confidence_level
-from shapedp.numerics.checks import count, positive
+from shapedp.numerics.checks import count, positive, size
 from shapedp.numerics.radius import RadiusRule
 from shapedp.numerics.sphere import Cap
 from shapedp.sampling import GAUSSIAN, Source, grid_for, rounded_sum
@@ -44,7 +44,7 @@ class Radial(Law):
     scale: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", count("dim", self.dim, least=2))
+        object.__setattr__(self, "dim", size("dim", self.dim, least=2))
         for name in ("a", "b", "scale"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
         if not 2.0**-900 < self.second_moment < 2.0**900:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.numerics.arrays import decode, encode, frozen
+from shapedp.boundary.documents import decode, encode
+from shapedp.numerics.arrays import frozen
 from shapedp.numerics.modes import multiply
 
 Floats = NDArray[np.float64]

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shapedp.boundary.documents import decode, encode
 from shapedp.noise.base import Law
-from shapedp.numerics.arrays import block_sizes, decode, encode, frozen
-from shapedp.numerics.checks import count, nonnegative, vector
+from shapedp.numerics.arrays import block_sizes, frozen
+from shapedp.numerics.checks import laid_out, nonnegative, size, total, vector
 from shapedp.sampling import Source, rounded_sum
 
 Floats = NDArray[np.float64]
@@ -30,19 +31,22 @@ class Spread:
         if np.ndim(scale) == 0:
             if dim is None or sizes is not None:
                 raise ValueError("a single scale goes with dim and without sizes")
-            return cls(frozen(np.array([nonnegative("scale", scale)])), count("dim", dim))
+            return cls(frozen(np.array([nonnegative("scale", scale)])), size("dim", dim))
         values = vector("scale", scale, least=0.0)
         blocks = None if sizes is None else block_sizes("sizes", sizes)
         if blocks is not None and blocks.size != values.size:
             raise ValueError(f"sizes must have one entry per scale ({values.size}), got {blocks.size}")
-        total = int(values.size if blocks is None else blocks.sum())
-        if dim is not None and count("dim", dim) != total:
-            raise ValueError(f"dim = {dim} does not match the {total} coordinates of scale")
-        return cls(frozen(values), total, blocks)
+        coordinates = int(values.size) if blocks is None else total("sizes", blocks)
+        if dim is not None and size("dim", dim) != coordinates:
+            raise ValueError(f"dim = {dim} does not match the {coordinates} coordinates of scale")
+        return cls(frozen(values), coordinates, blocks)
 
     def expanded(self) -> Floats:
         """One entry per coordinate, or a single one where all are equal."""
-        return self.values if self.sizes is None else np.repeat(self.values, self.sizes)
+        if self.sizes is None:
+            return self.values
+        laid_out(self.dim)
+        return np.repeat(self.values, self.sizes)
 
     def per_coordinate(self) -> Floats:
         """One entry per coordinate, always."""

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shapedp.boundary.documents import decode, encode
 from shapedp.noise.base import Floats, Law, confidence_level
-from shapedp.numerics.arrays import decode, encode, frozen
-from shapedp.numerics.checks import count, positive, vector
+from shapedp.numerics.arrays import frozen
+from shapedp.numerics.checks import positive, size, vector
 from shapedp.sampling import Source, exponential_coins, geometric
 
 UNITS = 2**30  # epsilons are multiples of 1/UNITS
@@ -204,7 +205,7 @@ class L1Staircase(Law):
     def __init__(self, width: float, epsilon: float, dim: int, *, gamma: float | None = None) -> None:
         object.__setattr__(self, "width", positive("width", width))
         object.__setattr__(self, "epsilon", positive("epsilon", epsilon))
-        object.__setattr__(self, "dim", count("dim", dim))
+        object.__setattr__(self, "dim", size("dim", dim))
         fraction = best_gamma(dim, self.epsilon, 1.0) if gamma is None else gamma
         if not 0 <= fraction <= 1:
             raise ValueError(f"gamma must lie in [0, 1], got {gamma!r}")

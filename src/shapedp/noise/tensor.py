@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from shapedp.boundary.documents import decode, encode
+from shapedp.boundary.values import count, finite, laid_out, nonnegative, sizes, vector
 from shapedp.noise.base import Floats, Law, confidence_level
 from shapedp.noise.rotation import Rotation
-from shapedp.numerics.arrays import decode, encode, frozen
-from shapedp.numerics.checks import count, finite, nonnegative, vector
+from shapedp.numerics.arrays import frozen
 from shapedp.numerics.modes import multiply, outer, replace_mode
 from shapedp.sampling import Source, grid_for, rounded_sum
 
@@ -36,7 +37,7 @@ class Mode:
     def of(cls, factor: Any) -> Mode:
         """From a matrix U (the covariance is U U^T; U may be rectangular), a diagonal, or a size (the identity)."""
         if np.ndim(factor) == 0:
-            return cls(frozen(np.ones(count("a factor's size", factor))))
+            return cls(frozen(np.ones(laid_out(count("a factor's size", factor)))))
         array = finite("factors", factor)
         if array.ndim == 1:
             return cls(frozen(vector("factors", array, least=0.0)))
@@ -121,6 +122,7 @@ class TensorGaussian(Law):
     def _fill(self, modes: tuple[Mode, ...], scale: float) -> None:
         if not modes:
             raise ValueError("factors must name at least one mode")
+        sizes("factors", [mode.size for mode in modes])
         first = Mode(frozen(modes[0].scales * scale), modes[0].rotation)
         object.__setattr__(self, "modes", (first, *modes[1:]))
         ends = [mode.exponents() for mode in self.modes]

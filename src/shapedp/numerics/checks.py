@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 from collections.abc import Iterable
@@ -10,24 +11,44 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+LAID_OUT = 2**28
+COORDINATES = 2**53  # a size above it is refused: float64 could not count the coordinates
+
 
 def real(name: str, value: object) -> float:
-    """A Python float from a real scalar; booleans, strings and arrays are refused."""
-    dtype = getattr(value, "dtype", None)
-    unfit = getattr(value, "ndim", 0) != 0 or (dtype is not None and dtype.kind not in "iuf")
-    if unfit or isinstance(value, bool | str | bytes | bytearray):
-        raise TypeError(f"{name} must be a real number, got {value!r}")
+    """A Python float from a real scalar of any library; booleans, strings, complex numbers and arrays are refused."""
+    number = _item(value)
+    scalar = getattr(number, "ndim", 0) == 0 and not isinstance(number, bool | np.bool_ | str | bytes | bytearray)
+    if scalar:
+        with contextlib.suppress(Exception):  # whatever a foreign __float__ raises, it is no number
+            return float(number)
+    raise TypeError(f"{name} must be a real number, got {_shown(value)}")
+
+
+def _item(value: Any) -> Any:
+    """The Python scalar inside a 0-d array or tensor of any library; anything else as it is."""
+    if isinstance(value, int | float | str) or getattr(value, "ndim", None) != 0:
+        return value
     try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{name} must be a real number, got {value!r}") from None
+        return value.item()
+    except Exception:  # a tensor without data, or one that cannot be read here
+        return None
+
+
+def _shown(value: object) -> str:
+    """At most 80 characters about a value, whatever its own repr does."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = type(value).__name__
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def positive(name: str, value: object) -> float:
     """A finite number above zero."""
     number = real(name, value)
     if not 0 < number < math.inf:
-        raise ValueError(f"{name} must be finite and > 0, got {value!r}")
+        raise ValueError(f"{name} must be finite and > 0, got {_shown(value)}")
     return number
 
 
@@ -35,7 +56,7 @@ def nonnegative(name: str, value: object) -> float:
     """A finite number, zero allowed; -0.0 becomes 0.0."""
     number = real(name, value)
     if not 0 <= number < math.inf:
-        raise ValueError(f"{name} must be finite and >= 0, got {value!r}")
+        raise ValueError(f"{name} must be finite and >= 0, got {_shown(value)}")
     return abs(number)
 
 
@@ -43,21 +64,42 @@ def probability(name: str, value: object) -> float:
     """A number in [0, 1)."""
     number = real(name, value)
     if not 0 <= number < 1:
-        raise ValueError(f"{name} must lie in [0, 1), got {value!r}")
+        raise ValueError(f"{name} must lie in [0, 1), got {_shown(value)}")
     return abs(number)
 
 
 def count(name: str, value: object, *, least: int = 1) -> int:
     """An integer of at least `least`; floats and booleans are refused, even whole ones."""
-    if isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
+    item = _item(value)
     try:
-        number = operator.index(value)  # type: ignore[arg-type]
+        if isinstance(item, bool | np.bool_ | np.ndarray) or getattr(value, "ndim", 0) != 0:
+            raise TypeError
+        number = operator.index(item)
     except TypeError:
-        raise TypeError(f"{name} must be an integer, got {value!r}") from None
+        raise TypeError(f"{name} must be an integer, got {_shown(value)}") from None
     if number < least:
-        raise ValueError(f"{name} must be at least {least}, got {value!r}")
+        raise ValueError(f"{name} must be at least {least}, got {_shown(value)}")
     return number
+
+
+def size(name: str, value: object, *, least: int = 1) -> int:
+    """A number of coordinates: an integer of `least` to 2^53, so that no product or sum with it wraps unseen."""
+    number = count(name, value, least=least)
+    if number > COORDINATES:
+        raise ValueError(f"{name} must be at most 2^53, got {_shown(number)}")
+    return number
+
+
+def laid_out(number: int) -> int:
+    """The number of coordinates, if an array of one entry each may be made for them; refused before memory is."""
+    if number > LAID_OUT:
+        raise ValueError(f"{number} coordinates cannot be laid out one by one: at most 2^28 are")
+    return number
+
+
+def total(name: str, sizes: NDArray[Any]) -> int:
+    """The sum of sizes as a Python integer, which cannot wrap."""
+    return size(f"the sum of {name}", sum(sizes.tolist()))
 
 
 def numeric(name: str, values: ArrayLike) -> NDArray[Any]:
@@ -71,8 +113,8 @@ def numeric(name: str, values: ArrayLike) -> NDArray[Any]:
         raise ValueError(f"{name} must have no masked entries: what is missing cannot be released")
     try:
         array = np.asarray(values)
-    except ValueError:
-        raise TypeError(f"{name} must be a rectangular array of real numbers") from None
+    except (ValueError, RuntimeError, OverflowError, RecursionError):
+        raise TypeError(f"{name} must be a rectangular array of real numbers that numpy can read") from None
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must hold real numbers (integers or floats), got dtype {array.dtype}")
     if array.dtype.itemsize > 8:
@@ -106,7 +148,7 @@ def vector(name: str, values: ArrayLike, *, least: float = -math.inf, strict: bo
 def one_of(name: str, value: object, allowed: tuple[str | None, ...]) -> Any:
     """One of a few words."""
     if not (value is None or isinstance(value, str)) or value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {_shown(value)}")
     return value
 
 

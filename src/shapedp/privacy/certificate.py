@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Literal, cast
 
 from shapedp._version import __version__
+from shapedp.boundary.values import boolean, booleans
 from shapedp.numerics.checks import nonnegative, one_of, positive, probability
 from shapedp.privacy.assumptions import UNSTATED
 from shapedp.privacy.bracket import Bracket
@@ -80,6 +81,7 @@ class Certificate:
     scope: str = ""
 
     def __post_init__(self) -> None:
+        booleans(self)
         positive("epsilon", self.epsilon)
         probability("delta", self.delta)
         one_of("adjacency", self.adjacency, (*ADJACENCIES, None))
@@ -122,6 +124,7 @@ class Certificate:
 
     def with_randomness(self, secure: bool) -> Certificate:
         """This certificate for a release whose randomness was secure, or was not."""
+        secure = boolean("secure", secure)
         return replace(self, secure=secure)
 
     def to_json(self) -> dict[str, Any]:

@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms.angles import Direction, MeanAngles, polar
 from shapedp.mechanisms.base import Release
 from shapedp.mechanisms.certify import KINDS
 from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.noise import Gaussian
-from shapedp.numerics.checks import count, finite, positive, probability
+from shapedp.numerics.checks import count, finite, positive, probability, size
 from shapedp.numerics.hyperspherical import from_angles
 from shapedp.privacy import Certificate, Deferred, Loss, assumptions_of, certificate_of, loss_of
 from shapedp.sampling import source
@@ -103,7 +104,8 @@ class GeoDP:
     automatic: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", count("dim", self.dim, least=2))
+        booleans(self)
+        object.__setattr__(self, "dim", size("dim", self.dim, least=2))
         object.__setattr__(self, "batch", count("batch", self.batch))
         for name in ("clip", "beta", "sigma", "epsilon"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
@@ -161,12 +163,14 @@ class GeoDP:
         self, gradients: ArrayLike, *, rng: np.random.Generator | None = None, unsafe: bool = False
     ) -> Direction:
         """The noisy mean of per-example gradients; raises unless certified or `unsafe`."""
+        unsafe = boolean("unsafe", unsafe)
         return self.release_mean(self.clipped(gradients).sum(axis=0) / self.batch, rng=rng, unsafe=unsafe)
 
     def release_mean(
         self, mean: ArrayLike, *, rng: np.random.Generator | None = None, unsafe: bool = False
     ) -> Direction:
         """The same, from the mean of the clipped gradients."""
+        unsafe = boolean("unsafe", unsafe)
         certificate = self.certificate if unsafe else self.certificate.require()
         randomness = source(rng)
         exact = polar(mean)
@@ -218,6 +222,7 @@ def geodp(
     Guarantee: none; see `GeoDP`. What can be certified: `mechanisms.angles.MeanAngles` and `AngleWindows`.
     Reference: Analyzing and optimizing perturbation of DP-SGD geometrically, Algorithm 1.
     """
+    automatic = boolean("automatic", automatic)
     chosen = noise_multiplier(epsilon, delta) if sigma is None else sigma
     return GeoDP(dim, sensitivity, batch, beta, chosen, epsilon, delta, automatic)
 

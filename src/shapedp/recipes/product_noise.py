@@ -14,12 +14,14 @@ from scipy import special
 
 from shapedp.mechanisms import Additive
 from shapedp.noise import radial
-from shapedp.numerics.checks import count, positive, probability
+from shapedp.numerics.checks import positive, probability, size
 from shapedp.sensitivity import L2
 
 INITIAL_K = 1e5
 _REASON = "the published proof drops the volume factor r^(M-1), that is (M-1) log(|n + v|/|n|) of the loss"
 STEP_FACTOR = 2.0
+_SUMMED = 700.0  # the largest x at which e^-x is above zero
+_ROUNDS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +44,7 @@ class ProductNoise:
     k: float = INITIAL_K
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", count("dim", self.dim, least=3))
+        object.__setattr__(self, "dim", size("dim", self.dim, least=3))
         for name in ("sensitivity", "epsilon", "k"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
 
@@ -72,12 +74,12 @@ class ProductNoise:
         return self.moment_delta(self.dim / 2)
 
     def moment_delta(self, q: float) -> float:
-        """Eq. (12) at any 1 < q < M - 3/2, with the t of that q; infinite outside, where no real root is left."""
+        """Eq. (12) at any 1 < q < M - 3/2, with the t of that q; infinite outside, where no real root is left, and
+        where the series leaves the range of float64."""
         m, shift = self.dim, self.epsilon / self.t_at(q)
-        room = (m - q - 1.5) * (q + 0.75)
-        if not room > 0:
+        room, x = (m - q - 1.5) * (q + 0.75), shift * shift / 2
+        if not room > 0 or x > _SUMMED:
             return math.inf
-        x = shift**2 / 2
         series = special.hyp1f1((q + 1) / 2, 0.5, x) + math.sqrt(2) * shift * special.hyp1f1((q + 2) / 2, 1.5, x)
         return float(math.exp(-x) / (self.k * math.sqrt(math.pi)) * series * math.sqrt((m - 1) / room))
 
@@ -113,9 +115,15 @@ def calibrated(
     if not step > 1 or target == 0:
         raise ValueError(f"Algorithm 1 needs a step factor > 1 and delta > 0, got step {step!r}, delta {delta!r}")
     noise = ProductNoise(dim, sensitivity, epsilon, k)
-    while claim(noise) > target:
+    for _ in range(_ROUNDS):
+        if claim(noise) <= target:
+            return noise
+        if not noise.k * step < math.inf:
+            break
         noise = ProductNoise(dim, sensitivity, epsilon, noise.k * step)
-    return noise
+    raise ValueError(
+        f"Algorithm 1 finds no k for epsilon {epsilon!r} and delta {delta!r}: claim less, or take a larger step"
+    )
 
 
 def claim(noise: ProductNoise) -> float:
@@ -143,7 +151,7 @@ def r1smg(*, dim: int, sensitivity: float, epsilon: float, delta: float) -> Addi
     Guarantee: none; refuted as product noise is.
     Reference: Ji and Li 2024, Less is more: revisiting the Gaussian mechanism, Theorem 4.
     """
-    dim = count("dim", dim, least=3)
+    dim = size("dim", dim, least=3)
     radius, epsilon = positive("sensitivity", sensitivity), positive("epsilon", epsilon)
     if probability("delta", delta) == 0:
         raise ValueError("delta must be > 0: R1SMG has no scale for delta = 0")

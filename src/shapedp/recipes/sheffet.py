@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from shapedp.boundary.values import boolean
 from shapedp.mechanisms.certify import KINDS
 from shapedp.mechanisms.mixing import UP, Sketching, check_claim, check_sizes, draw_sketch
 from shapedp.numerics.checks import one_of, positive
@@ -157,6 +158,7 @@ def sheffet(
     Guarantee: the mended ones are certified; of the printed ones Algorithm 5 is refuted for C well above 1.
     Reference: Sheffet 2017, Algorithm 1; Lev et al. 2025, Algorithms 4 and 5.
     """
+    printed = boolean("printed", printed)
     one_of("analysis", analysis, ANALYSES)
     epsilon, bound, delta = positive("epsilon", epsilon), positive("row_bound", row_bound), positive_delta(delta)
     slack, scale, square = 4 * math.log(1 / delta) / epsilon, 4 / epsilon, bound**2

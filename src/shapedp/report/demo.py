@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.boundary.files import atomic
 from shapedp.mechanisms import Additive, calibrate
 from shapedp.recipes import RECIPES
 from shapedp.sensitivity import L1, L2, Box
@@ -143,5 +144,6 @@ def draw(entries: list[Entry], path: Path) -> None:
     right.set_yticks(places, [f"{e.verdict}" for e in entries])
     right.set_xlabel("delta: claimed |, computed o (1e-8 stands for 0)")
     right.set_title("A guarantee is computed, never declared")
-    figure.savefig(path, dpi=130)
+    with atomic(path) as stream:
+        figure.savefig(stream, dpi=130, format=Path(path).suffix[1:] or "png")
     pyplot.close(figure)

@@ -256,16 +256,14 @@ def _density_figure(
 
 def error_bars(law: Law, bounds: Sensitivity) -> Markup:
     """How far a released coordinate is from the truth."""
-    wide = {level: np.broadcast_to(law.half_widths(level), (law.dim,)) for level in _LEVELS}
-    deviations = law.marginal_scales()
-    rows = [(percent(level), _reach(half)) for level, half in wide.items()]
+    rows = [(percent(level), _reach(law.half_widths(level))) for level in _LEVELS]
     rms = math.sqrt(law.second_moment / law.dim)
     bound = " These are upper bounds." if isinstance(law, L1Staircase) else ""
     pairs: list[tuple[str, Child]] = [
         ("Expected squared error", f"{number(law.second_moment)}, all coordinates together"),
         ("Root mean square", f"{number(rms)} per coordinate"),
     ]
-    listed = _listed(deviations, wide[0.95], bounds) if 1 < law.dim <= _LISTED else None
+    listed = _listed(law, bounds) if 1 < law.dim <= _LISTED else None
     return section(
         "errors",
         "Error bars",
@@ -287,7 +285,8 @@ def _reach(half: Floats) -> str:
     return high if low == high else f"{low} to {high}"
 
 
-def _listed(deviations: Floats, half: Floats, bounds: Sensitivity) -> Markup:
+def _listed(law: Law, bounds: Sensitivity) -> Markup:
+    deviations, half = law.marginal_scales(), np.broadcast_to(law.half_widths(0.95), law.dim)
     profile = bounds.profile if isinstance(bounds, Box) else None
     headers = ["coordinate", "standard deviation", "95% half-width ±"]
     if profile is not None:

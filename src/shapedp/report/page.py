@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +12,7 @@ from importlib import resources
 from pathlib import Path
 
 from shapedp._version import __version__
+from shapedp.boundary.files import write_bytes
 from shapedp.report.markup import Child, Markup, el, many
 from shapedp.report.svg import Chart, swatch
 
@@ -58,25 +57,7 @@ class Page:
         target = Path(path)
         if target.suffix not in (".html", ".htm"):
             raise ValueError(f"{target}: a report is an HTML page, name it .html")
-        if target.is_dir():
-            raise IsADirectoryError(f"{target} is a directory")
-        if not target.parent.is_dir():
-            raise FileNotFoundError(f"{target.parent}: no such folder")
-        data = self.html.encode()
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(temporary, 0o666 & ~mask)
-            os.replace(temporary, target)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
-            raise
+        write_bytes(target, self.html.encode())
         return target
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from shapedp.boundary.files import atomic
 from shapedp.mechanisms import Advice
 
 
@@ -29,5 +30,6 @@ def draw(ranked: Sequence[Advice], path: Path) -> None:
         axes.plot(np.arange(1, deviations.size + 1), np.where(deviations > 0, deviations, np.nan), style, label=label)
     axes.set(xlabel="coordinate", ylabel="standard deviation of the noise", yscale="log")
     axes.legend()
-    figure.savefig(path, dpi=120, bbox_inches="tight")
+    with atomic(path) as stream:
+        figure.savefig(stream, dpi=120, bbox_inches="tight", format=Path(path).suffix[1:] or "png")
     plt.close(figure)

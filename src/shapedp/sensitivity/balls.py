@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shapedp.boundary.documents import encode
 from shapedp.numerics import sum_bounds
-from shapedp.numerics.arrays import encode, frozen
-from shapedp.numerics.checks import one_of, positive, vector
+from shapedp.numerics.arrays import frozen
+from shapedp.numerics.checks import laid_out, one_of, positive, vector
 from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity, flattened, layout
 from shapedp.sensitivity.rows import Rows
 
@@ -116,13 +117,13 @@ class L2(Sensitivity):
         return outward(self.radius * lower, self.radius * upper)
 
     def extreme(self) -> Floats:
-        return self.radius * np.broadcast_to(self._axes(), self.dim) / math.sqrt(self.dim)
+        return self.radius * np.broadcast_to(self._axes(), laid_out(self.dim)) / math.sqrt(self.dim)
 
     def scaled(self, factor: float, adjacency: Adjacency | None) -> L2:
         return L2(self.radius * factor, shape=self.shape, scales=self.scales, adjacency=adjacency)
 
     def fixed(self) -> NDArray[np.bool_]:
-        return np.zeros(self.dim, dtype=np.bool_)
+        return np.zeros(laid_out(self.dim), dtype=np.bool_)
 
     def to_json(self) -> dict[str, Any]:
         scales = None if self.scales is None else encode(self.scales)
@@ -167,7 +168,7 @@ class L1(Sensitivity):
         return outward(reach, reach)
 
     def extreme(self) -> Floats:
-        corner = np.zeros(self.dim)
+        corner = np.zeros(laid_out(self.dim))
         corner[0] = self.radius
         return corner
 
@@ -175,7 +176,7 @@ class L1(Sensitivity):
         return L1(self.radius * factor, shape=self.shape, adjacency=adjacency)
 
     def fixed(self) -> NDArray[np.bool_]:
-        return np.zeros(self.dim, dtype=np.bool_)
+        return np.zeros(laid_out(self.dim), dtype=np.bool_)
 
     def to_json(self) -> dict[str, Any]:
         return {"set": self.kind, "radius": self.radius, **self._extent(), "adjacency": self.adjacency}

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.numerics.checks import count, numeric, one_of
+from shapedp.boundary.values import numeric, one_of, size, sizes
 from shapedp.sensitivity.rows import Rows, owner_mask
 
 Floats = NDArray[np.float64]
@@ -23,13 +23,13 @@ def layout(dim: int | None, shape: Sequence[int] | None) -> tuple[int, ...]:
     if (dim is None) == (shape is None):
         raise ValueError("give either dim (the query is a vector) or shape (it is a tensor)")
     if shape is None:
-        return (count("dim", dim),)
+        return (size("dim", dim),)
     if not np.iterable(shape):
         raise TypeError(f"shape must be a sequence of integers >= 1, got {shape!r}")
-    sizes = tuple(count("shape", size) for size in shape)
-    if not sizes:
+    modes = sizes("shape", shape)
+    if not modes:
         raise ValueError("shape must have at least one mode")
-    return sizes
+    return modes
 
 
 def flattened(name: str, values: ArrayLike) -> tuple[NDArray[Any], tuple[int, ...]]:
@@ -73,6 +73,11 @@ class Sensitivity(ABC):
     @abstractmethod
     def fixed(self) -> NDArray[np.bool_]:
         """The coordinates no person can change."""
+
+    @property
+    def has_fixed(self) -> bool:
+        """Whether there are any, told without laying the coordinates out."""
+        return False
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shapedp.boundary.documents import encode
 from shapedp.numerics import sum_bounds
-from shapedp.numerics.arrays import block_index, block_sizes, encode, frozen
-from shapedp.numerics.checks import one_of, vector
+from shapedp.numerics.arrays import block_index, block_sizes, frozen
+from shapedp.numerics.checks import laid_out, one_of, vector
 from shapedp.sensitivity.balls import norm_of_quotient, outward, quotient
 from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity, flattened
 from shapedp.sensitivity.rows import Rows
@@ -60,6 +61,10 @@ class Box(Sensitivity):
     def fixed(self) -> NDArray[np.bool_]:
         return np.asarray(self.profile == 0)
 
+    @property
+    def has_fixed(self) -> bool:
+        return bool((self.profile == 0).any())
+
     def to_json(self) -> dict[str, Any]:
         return {"set": self.kind, "profile": encode(self.profile), **self._extent(), "adjacency": self.adjacency}
 
@@ -88,7 +93,7 @@ class Blocks(Sensitivity):
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        return (int(self.sizes.sum()),)
+        return (sum(self.sizes.tolist()),)
 
     @property
     def starts(self) -> NDArray[np.int64]:
@@ -113,13 +118,19 @@ class Blocks(Sensitivity):
         return outward(lower * (1 - slack), upper * (1 + slack))
 
     def extreme(self) -> Floats:
+        laid_out(self.dim)
         return np.repeat(self.radii / np.sqrt(self.sizes), self.sizes)
 
     def scaled(self, factor: float, adjacency: Adjacency | None) -> Blocks:
         return Blocks(self.radii * factor, self.sizes, adjacency=adjacency)
 
     def fixed(self) -> NDArray[np.bool_]:
+        laid_out(self.dim)
         return np.repeat(self.radii == 0, self.sizes)
+
+    @property
+    def has_fixed(self) -> bool:
+        return bool((self.radii == 0).any())
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from shapedp.numerics.arrays import decode
+from shapedp.boundary.documents import decode
 from shapedp.sensitivity.balls import L1, L2
 from shapedp.sensitivity.base import Sensitivity
 from shapedp.sensitivity.boxes import Blocks, Box

@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.numerics.arrays import encode, frozen
-from shapedp.numerics.checks import count, one_of, vector
+from shapedp.boundary.documents import encode
+from shapedp.numerics.arrays import frozen
+from shapedp.numerics.checks import count, laid_out, one_of, vector
 from shapedp.sensitivity.balls import norm_of_quotient
 from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity, layout
 from shapedp.sensitivity.boxes import Blocks
@@ -67,6 +68,7 @@ class Slices(Sensitivity):
         return self.blocks.l1_reach(self.by_slice(scales))
 
     def extreme(self) -> Floats:
+        laid_out(self.dim)
         each = (self.radii / math.sqrt(self.size)).reshape(1, -1, 1)
         return np.broadcast_to(each, self.panels).reshape(-1)
 
@@ -74,7 +76,12 @@ class Slices(Sensitivity):
         return Slices(self.radii * factor, self.shape, self.mode, adjacency=adjacency)
 
     def fixed(self) -> NDArray[np.bool_]:
+        laid_out(self.dim)
         return np.broadcast_to((self.radii == 0).reshape(1, -1, 1), self.panels).reshape(-1)
+
+    @property
+    def has_fixed(self) -> bool:
+        return bool((self.radii == 0).any())
 
     def to_json(self) -> dict[str, Any]:
         return {

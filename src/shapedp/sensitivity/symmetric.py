@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.numerics.checks import count, numeric
+from shapedp.numerics.checks import count, laid_out, numeric
 from shapedp.sensitivity.balls import L2
 from shapedp.sensitivity.base import Adjacency
 
@@ -23,6 +23,7 @@ def symmetric(radius: float, order: int, *, adjacency: Adjacency | None = None) 
     the isometric release, and the triangle itself is never multiplied: no rounding meets the data.
     """
     order = count("order", order)
+    laid_out(order * (order + 1) // 2)
     rows, columns = np.triu_indices(order)
     return L2(radius, rows.size, scales=np.where(rows == columns, 1.0, _ROOT_HALF), adjacency=adjacency)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shapedp.accounting import Plan, Step
+from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms import certify
 from shapedp.privacy import Bracket, Certificate
 from shapedp.torch.journal import Journal
@@ -43,6 +44,7 @@ class Account:
     _fresh: bool = True  # neither charged nor loaded yet
 
     def __post_init__(self) -> None:
+        booleans(self)
         self._journal = None if self.journal is None else Journal(self.journal, identity(self.step))
         self.taken = max(self.taken, self._journalled())
 
@@ -105,6 +107,7 @@ class Account:
         Without a claim of its own what is claimed is the epsilon spent, rounded up. With `early` the first step is
         tried alone before: a claim that it breaks is broken by more of them.
         """
+        early = boolean("early", early)
         delta = self._delta(None)
         plan = self.plan()
         if self.epsilon is not None:

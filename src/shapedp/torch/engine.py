@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import copy
 import os
-import secrets
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,6 +13,8 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from shapedp.accounting import Plan, Step
+from shapedp.boundary.files import atomic
+from shapedp.boundary.values import boolean
 from shapedp.numerics.checks import one_of
 from shapedp.torch.accountant import Account, steps_of
 from shapedp.torch.clips import Clip, Flat, PerLayer
@@ -37,6 +37,7 @@ class PrivacyEngine:
     """
 
     def __init__(self, *, accountant: str = "prv", secure_mode: bool = True) -> None:
+        boolean("secure_mode", secure_mode)
         one_of("accountant", accountant, ("prv", "rdp", "gdp"))
         self.training: Training | None = None
         self.accountant = Accountant()
@@ -133,9 +134,7 @@ class PrivacyEngine:
         if not isinstance(path, str | os.PathLike):
             torch.save(states, path, **(torch_save_kwargs or {}))
             return
-        beside = Path(f"{os.fspath(path)}.{secrets.token_hex(4)}")
-        torch.save(states, beside, **(torch_save_kwargs or {}))
-        os.replace(beside, path)
+        written(torch, states, path, torch_save_kwargs or {})
 
     def load_checkpoint(
         self,
@@ -151,7 +150,7 @@ class PrivacyEngine:
         """Go on from a checkpoint, after `make_private` and before the first step; returns what it holds."""
         _no_schedulers(noise_scheduler, grad_clip_scheduler)
         training = self._made()
-        states: dict[str, Any] = torch.load(path, **(torch_load_kwargs or {}))
+        states: dict[str, Any] = torch.load(path, **{"weights_only": True, **(torch_load_kwargs or {})})
         account = states[_STATE]
         if not isinstance(account, dict) or "training" not in account:
             raise ValueError("the checkpoint's account is not one of shapedp: those of Opacus cannot be taken over")
@@ -275,3 +274,9 @@ def _clip(norm: float | Sequence[float], clipping: str) -> Clip:
 def _no_schedulers(*schedulers: None) -> None:
     if any(one is not None for one in schedulers):
         raise ValueError("noise and clip schedulers are not served: a clip that moves is Adaptive")
+
+
+def written(library: Any, states: Any, path: Any, options: dict[str, Any]) -> None:
+    """States saved by torch, whole or not at all."""
+    with atomic(path) as stream:
+        library.save(states, stream, **options)

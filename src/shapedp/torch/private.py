@@ -15,6 +15,7 @@ from torch import nn
 from torch.utils.data import DataLoader, default_collate
 
 from shapedp.accounting import Plan, PlanningError, Step, plan
+from shapedp.boundary.values import boolean
 from shapedp.mechanisms import Additive, certify
 from shapedp.noise import Law
 from shapedp.numerics.checks import count, one_of, positive, probability
@@ -91,6 +92,8 @@ def make_private(
     Guarantee: what leaves is the sequence of noisy sums; `optimizer.privacy_.certificate` is computed for them under
     add-remove neighbours. The expected batch size and the number of records are taken as public.
     """
+    check_records = boolean("check_records", check_records)
+    unsafe = boolean("unsafe", unsafe)
     if loss_reduction not in ("mean", "sum"):
         raise ValueError(f"loss_reduction must be 'mean' or 'sum', got {loss_reduction!r}")
     check_model(model)

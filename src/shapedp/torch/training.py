@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from shapedp.accounting import Plan
+from shapedp.boundary.values import booleans
 from shapedp.mechanisms import Additive
 from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.privacy import Bracket, Certificate, GaussianLoss, loss_of
@@ -83,6 +84,7 @@ class Training:
     _flush: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
+        booleans(self)
         self._named = dict(self.model.named_parameters())
         self._parameters = [self._named[name] for name in self.layout.names]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from shapedp.boundary.values import boolean
 from shapedp.numerics.checks import positive
 from shapedp.privacy import Loss
 from shapedp.privacy.losses.discrete import DiscreteLoss, Masses
@@ -28,6 +29,7 @@ def to_dp_accounting(loss: Loss, *, step: float = 1e-4, tail: float = 1e-20, pes
     Masses below `tail` go to infinity, and so does what a loss keeps at every epsilon: a failure, a sampler's error.
     Guarantee: the masses handed over bound the loss; what the other library computes from them is its own.
     """
+    pessimistic = boolean("pessimistic", pessimistic)
     pmf, distribution = _library()
     loss = loss.tabulated(_ACCURACY)
     sides = (False,) if loss.symmetric else (False, True)

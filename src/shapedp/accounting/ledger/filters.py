@@ -275,7 +275,10 @@ def _renyi_capacity(order: float, epsilon: float, delta: float) -> float:
 def _default_orders(epsilon: float, delta: float) -> tuple[float, ...]:
     """Five orders around 1 + 2 log(1/delta)/epsilon, the best one for many small Gaussian spends."""
     centre = 2 * math.log(1 / delta) / epsilon
-    return tuple(1 + float(f"{factor * centre:.3g}") for factor in _ORDER_FACTORS)
+    orders = tuple(1 + float(f"{factor * centre:.3g}") for factor in _ORDER_FACTORS)
+    if not 1 < min(orders) <= max(orders) < math.inf:
+        raise ValueError(f"epsilon={epsilon!r} is too extreme for rule='renyi': use rule='gaussian' or 'basic'")
+    return orders
 
 
 def _checked_orders(orders: Iterable[float]) -> tuple[float, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.boundary.values import booleans
 from shapedp.noise import Law
 from shapedp.noise.errors import Measure, measure_of
 from shapedp.sensitivity import Sensitivity, Slices
@@ -60,6 +61,9 @@ class Family:
     options: tuple[str, ...] = ()
     every_measure: bool = False
     why: Callable[[Request, Law], str] | None = None
+
+    def __post_init__(self) -> None:
+        booleans(self)
 
 
 def optimal_scales(bounds: Floats, weights: Floats, power: float, order: float, reach: float) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from functools import singledispatch
 
@@ -15,12 +16,14 @@ from shapedp.numerics import SearchError
 from shapedp.numerics.checks import positive
 from shapedp.numerics.radius import RadiusRule
 from shapedp.privacy.losses import GaussianLoss
+from shapedp.privacy.losses.base import EPSILON_LIMIT
 from shapedp.privacy.losses.radial import RadialLoss
 from shapedp.sensitivity import L2, Sensitivity
 
 Shape = tuple[float, float]
 Progress = Callable[[int, Shape, float], None]
 EVALUATIONS = 70
+SECONDS = 300.0  # of the search; a few are usual
 _UP = 1 + 2.0**-44
 
 
@@ -29,6 +32,8 @@ def _law(request: Request) -> Radial:
     dim = request.sensitivity.dim
     if dim < 2:
         raise DoesNotApplyError("spherical noise needs dim >= 2: in one dimension use Laplace or Gaussian noise")
+    if request.epsilon > EPSILON_LIMIT:
+        raise DoesNotApplyError(f"spherical noise is computed for epsilon of at most {EPSILON_LIMIT:g}")
     shape = request.options.get("shape")
     if shape is None:
         shape = best_shape(dim, request.epsilon, request.delta, progress=request.options.get("progress"))
@@ -76,13 +81,15 @@ def best_shape(dim: int, epsilon: float, delta: float, *, progress: Progress | N
 
     if delta == 0:
         return float(dim), 1.0
-    mu = GaussianLoss.calibrate(epsilon, delta).mu
+    mu, deadline = GaussianLoss.calibrate(epsilon, delta).mu, time.monotonic() + SECONDS
     best: tuple[float, Shape] = (0.0, (float(dim), 2.0))  # log of E R^2 over the Gaussian's
     last: float | None = None
     done = 0
 
     def cost(point: NDArray[np.float64]) -> float:
         nonlocal best, last, done
+        if time.monotonic() > deadline:
+            raise DoesNotApplyError(f"no best shape was found within {SECONDS:g} s: fix one with shape=(a, b)")
         a, b = dim - min(float(point[0]) ** 2, 0.95 * dim), math.exp(min(max(float(point[1]), -2.0), 2.5))
         try:
             last = RadialLoss.approximate(dim, a, b, epsilon, delta, start=last, gap=3e-5, tolerance=3e-6)

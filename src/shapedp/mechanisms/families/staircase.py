@@ -14,6 +14,7 @@ from shapedp.sensitivity import L1, Box, Sensitivity
 
 _STEPS_BITS = 24
 _LARGEST = 4096
+_MOST = 2.0**20  # epsilons are counted in units of 2^-30 that must add up exactly
 
 
 def _law(request: Request) -> Law:
@@ -42,6 +43,8 @@ def _box(sensitivity: Box, request: Request) -> Law:
         raise DoesNotApplyError(f"staircase noise needs at most {_LARGEST} coordinates, each of sensitivity > 0")
     power = request.measure.power
     split = bounds / optimal_scales(bounds, request.root_weights() ** 2, power, 1, request.epsilon)
+    if not split.max() <= _MOST:
+        raise DoesNotApplyError(f"epsilon is too large for staircase noise: at most {_MOST:g} per coordinate")
     units = np.floor(split * UNITS * (1 - 2.0**-40))
     if units.min() < 2**10:
         raise DoesNotApplyError("epsilon is too small for staircase noise: use laplace noise")

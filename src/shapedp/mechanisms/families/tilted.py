@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from shapedp.mechanisms.families.base import Floats, Request
 from shapedp.noise import Laplace, Law
 from shapedp.noise.mixed import Mixed
-from shapedp.numerics import first_true
+from shapedp.numerics import SearchError, first_true
 from shapedp.numerics.inversion import best_tilt, stop_loss
 from shapedp.numerics.laplace_sums import LaplaceSum
 from shapedp.privacy.losses import loss_of
@@ -29,6 +29,7 @@ _GUIDE = 2**11
 _THIN = 16
 _ALONE = 6
 _TABLE = np.linspace(math.log(1e-14), math.log(1e4), 6000)
+_FARTHEST = 800.0
 _CLOSE = 2e-6  # how close, in log delta, the certified claim comes to the one asked for
 
 
@@ -100,10 +101,12 @@ class Problem:
         at_low = at_high = excess(guess)
         step = 0.1
         while at_low < 0:
+            _within(low)
             high, at_high, low = low, at_low, low - step
             at_low, step = excess(low), 2 * step
         step = 0.1
         while at_high > 0:
+            _within(high)
             low, at_low, high = high, at_high, high + step
             at_high, step = excess(high), 2 * step
         from scipy import optimize  # slow to import
@@ -178,8 +181,8 @@ def least_error(sensitivity: Box, request: Request, pure: Laplace, *, mixed: boo
     problem, y = problem_of(sensitivity, request)
     size = problem.y.size
     splits = sorted({0, size, *(size - 2**k for k in range(12) if 2**k < size)}) if mixed else [0]
-    rough = sorted((problem.best(split, search=False)[0], split) for split in splits)
-    outcomes = [(*problem.best(split), split) for _, split in rough[:2]]
+    rough = sorted((found[0], split) for split in splits if (found := _tried(problem, split, search=False)))
+    outcomes = [(*found, split) for _, split in rough[:2] if (found := _tried(problem, split))]
     for _, c, log_lambda, split in sorted(outcomes)[:3]:
         slope = problem.slope(problem.loss(c, log_lambda, split))
         law = _certified(sensitivity, request, _maker(problem, y, sensitivity, c, log_lambda, split), slope)
@@ -189,6 +192,22 @@ def least_error(sensitivity: Box, request: Request, pure: Laplace, *, mixed: boo
             )
             return law if better else None
     return None
+
+
+def _within(log_lambda: float) -> None:
+    """Raises SearchError where the search for a multiplier leaves what float64 can tell apart."""
+    if not abs(log_lambda) < _FARTHEST:
+        raise SearchError(f"no multiplier up to e^{_FARTHEST:g} meets the claim")
+
+
+def _tried(problem: Problem, split: int, *, search: bool = True) -> tuple[float, float, float] | None:
+    """`Problem.best`, or None where the claim is so extreme that the guide finds nothing."""
+    with np.errstate(all="ignore"):
+        try:
+            found = problem.best(split, search=search)
+        except (ArithmeticError, ValueError):
+            return None
+    return found if all(map(math.isfinite, found)) else None
 
 
 def _maker(

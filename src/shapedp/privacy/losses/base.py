@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.boundary.values import boolean
 from shapedp.numerics import SearchError, falling_root, first_true_near, last_true, last_true_near
 from shapedp.numerics.checks import nonnegative, one_of, probability
 from shapedp.privacy.bracket import Bracket
@@ -80,6 +82,14 @@ class Pieces:
         return (parts + self.log_ratio + 2 * self.slip) * (1 + 2.0**-49)
 
 
+def _checked(profile: Callable[..., tuple[Floats, Floats]]) -> Callable[..., tuple[Floats, Floats]]:
+    @functools.wraps(profile)
+    def checked(self: Any, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
+        return profile(self, epsilon, reverse=boolean("reverse", reverse))
+
+    return checked
+
+
 @dataclass(frozen=True, eq=False)
 class Loss(ABC):
     """The privacy loss L = log dP/dQ of a dominating pair (P, Q), and of its reverse (Q, P).
@@ -123,6 +133,12 @@ class Loss(ABC):
         found = one_relation([self.adjacency, *(part.adjacency for part in parts)])
         object.__setattr__(self, "adjacency", found)
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Every `profile` refuses a `reverse` that is no boolean: "no" would answer for the other direction."""
+        super().__init_subclass__(**options)
+        if "profile" in cls.__dict__:
+            cls.profile = _checked(cls.profile)  # type: ignore[method-assign]
+
     @abstractmethod
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         """Lower and upper bounds on E_P[(1 - e^(epsilon - L))_+] at each epsilon >= 0.
@@ -132,6 +148,7 @@ class Loss(ABC):
 
     def hockey_stick(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         """`profile` at every real epsilon: H(P, Q; -e) = 1 - e^-e + e^-e H(Q, P; e)."""
+        reverse = boolean("reverse", reverse)
         epsilon = np.asarray(epsilon, dtype=np.float64)
         lower, upper = self.profile(np.abs(epsilon), reverse=reverse)
         below = epsilon < 0

@@ -9,6 +9,7 @@ from functools import cached_property, singledispatch
 
 import numpy as np
 
+from shapedp.boundary.values import booleans
 from shapedp.noise import DiscreteLaplace, Laplace
 from shapedp.numerics import sum_bounds
 from shapedp.numerics.checks import nonnegative, numeric, real, vector
@@ -48,6 +49,7 @@ class LaplaceLoss(SumLoss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        booleans(self)
         pure, given = real("pure", self.pure), numeric("ratios", self.ratios).astype(np.float64, copy=False)
         object.__setattr__(self, "pure", pure if pure == math.inf else nonnegative("pure", pure))
         vector("ratios", np.minimum(given, sys.float_info.max), least=0.0)

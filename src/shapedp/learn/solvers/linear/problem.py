@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from shapedp.boundary.values import booleans
 from shapedp.learn.moments import Bounds, Moments
 from shapedp.numerics.gram import gram_error
 from shapedp.sensitivity import Adjacency
@@ -58,6 +59,9 @@ class Draws:
 
     rng: np.random.Generator | None = None
     unsafe: bool = False
+
+    def __post_init__(self) -> None:
+        booleans(self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,138 @@
+"""JSON from outside: limits first, then the text; sizes first, then the arrays.
+
+Guarantee: what is read takes memory in proportion to the file and to `ENTRIES`, whatever the file announces, and what
+is refused is refused in words (ValueError), never by a crash of the parser.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import os
+import re
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapedp.boundary.files import Where, write_bytes
+from shapedp.numerics.checks import finite, size
+
+BYTES = 1 << 28  # of a document
+DEPTH = 64  # of nested lists and objects
+VALUES = 4_000_000  # numbers, words and names: longer arrays are written as bytes
+ENTRIES = 1 << 27  # of one array
+DIGITS = 400  # of one number
+_READABLE = 256
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_LONG = re.compile(rb"[0-9]{%d}" % (DIGITS + 1))
+
+
+def read(path: Where, *, constants: bool = False) -> dict[str, Any]:
+    """The JSON object in a file; see `parse`."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file")
+    with path.open("rb") as stream:
+        text = stream.read(min(os.fstat(stream.fileno()).st_size, BYTES) + 1)  # a reader makes room for all it is asked
+    try:
+        data = parse(text, constants=constants)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    if not isinstance(data, dict):
+        raise ValueError(f"{path}: not a JSON object")
+    return data
+
+
+def parse(text: str | bytes, *, constants: bool = False) -> Any:
+    """The value behind JSON text; too long, too deep, too many values and names given twice are refused.
+
+    So are NaN and infinity, unless `constants` allows them (results of our own, never a parameter).
+    """
+    raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    _limits(raw)
+    try:
+        text = raw.decode("utf-8")
+        return json.loads(
+            text,
+            parse_constant=float if constants else _constant,
+            parse_float=_number,
+            object_pairs_hook=_object,
+        )
+    except UnicodeDecodeError:
+        raise ValueError("not JSON (not text in UTF-8)") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON ({error})") from None
+    except RecursionError:
+        raise ValueError(f"not readable: lists and objects are nested more than {DEPTH} deep") from None
+
+
+def _limits(raw: bytes) -> None:
+    """What can be counted without building anything."""
+    if len(raw) > BYTES:
+        raise ValueError(f"not read: more than {BYTES} bytes")
+    bare = _STRING.sub(b"0", raw)
+    if _LONG.search(bare):
+        raise ValueError(f"not read: a number of more than {DIGITS} digits")
+    marks = np.frombuffer(bare, dtype=np.uint8)
+    if int(np.isin(marks, list(b",:[{")).sum()) > VALUES:
+        raise ValueError(f"not read: more than {VALUES} values")
+    steps = np.isin(marks, list(b"[{")).astype(np.int32) - np.isin(marks, list(b"]}"))
+    if steps.size and int(steps.cumsum().max()) > DEPTH:
+        raise ValueError(f"not read: lists and objects are nested more than {DEPTH} deep")
+
+
+def _constant(word: str) -> float:
+    raise ValueError(f"not JSON ({word} is no number)")
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("not read: a number is beyond the range of float64")
+    return number
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("not read: an object names a field twice")
+    return found
+
+
+def dumps(data: Any) -> str:
+    """Indented JSON; NaN and infinity are refused."""
+    return json.dumps(data, indent=2, allow_nan=False)
+
+
+def write(path: Where, data: Any) -> None:
+    """Indented JSON, whole or not at all."""
+    write_bytes(path, (dumps(data) + "\n").encode())
+
+
+def encode(array: NDArray[np.float64]) -> Any:
+    """A JSON value from which `decode` restores the same floats: short arrays as numbers, long ones as bytes."""
+    if array.size <= _READABLE:
+        return array.tolist()
+    raw = np.ascontiguousarray(array, dtype="<f8").tobytes()
+    return {"float64": base64.b64encode(zlib.compress(raw, 1)).decode("ascii"), "size": int(array.size)}
+
+
+def decode(name: str, value: Any) -> NDArray[np.float64]:
+    """The array behind a JSON value, finite and 1-d; nothing beyond the announced size is ever unpacked."""
+    if not isinstance(value, dict):
+        return finite(name, value)
+    try:
+        announced = size(f"the size of {name}", value["size"])
+        if announced > ENTRIES:
+            raise ValueError(f"more than {ENTRIES} entries were announced")
+        unpack = zlib.decompressobj()
+        raw = unpack.decompress(base64.b64decode(value["float64"], validate=True), 8 * announced + 1)
+    except (KeyError, TypeError, ValueError, zlib.error) as cause:
+        raise ValueError(f"{name} is not an encoded array: {cause}") from None
+    if len(raw) != 8 * announced or not unpack.eof or unpack.unused_data:
+        raise ValueError(f"{name} does not hold the {announced} values that were announced")
+    return finite(name, np.frombuffer(raw, dtype="<f8").astype(np.float64))

@@ -1,0 +1,81 @@
+"""Values of a caller: booleans, numbers, sizes. Every check names the argument it refuses.
+
+The checks of numbers and arrays lie in `numerics.checks`, as numerics needs two of them; they are exported here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from shapedp.numerics.checks import (
+    COORDINATES,
+    LAID_OUT,
+    count,
+    finite,
+    laid_out,
+    nonnegative,
+    numeric,
+    one_of,
+    positive,
+    probability,
+    real,
+    size,
+    total,
+    vector,
+)
+
+__all__ = [
+    "COORDINATES",
+    "LAID_OUT",
+    "boolean",
+    "booleans",
+    "count",
+    "finite",
+    "laid_out",
+    "nonnegative",
+    "numeric",
+    "one_of",
+    "positive",
+    "printable",
+    "probability",
+    "real",
+    "size",
+    "sizes",
+    "total",
+    "vector",
+]
+
+
+def boolean(name: str, value: object) -> bool:
+    """True or False, Python's or numpy's; words, numbers and None are refused: "false" is not consent."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise TypeError(f"{name} must be True or False, got {type(value).__name__} {printable(repr(value))[:80]}")
+
+
+def booleans(record: Any) -> None:
+    """Check, and make Python's, every field of a dataclass that is annotated as a boolean (None only where it says so).
+
+    Called from `__post_init__`, so that a record cannot say "no" and mean yes.
+    """
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if field.type in ("bool", bool) or (field.type == "bool | None" and value is not None):
+            object.__setattr__(record, field.name, boolean(field.name, value))
+
+
+def sizes(name: str, values: Iterable[object]) -> tuple[int, ...]:
+    """Whole numbers >= 1 as Python integers, whose product counts the coordinates and is limited as `size` is."""
+    found = tuple(size(name, value) for value in values)
+    size(name, math.prod(found))
+    return found
+
+
+def printable(text: str) -> str:
+    """The text with every control character, direction mark and lone surrogate written as an escape."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -1,0 +1,79 @@
+"""A save that failed left its temporary file behind; and code outside the boundary wrote files by itself."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shapedp.boundary import documents
+from shapedp.boundary.files import atomic
+
+SOURCE = Path(__file__).parents[2] / "src" / "shapedp"
+WRITES = re.compile(
+    r"os\.replace|os\.rename\(|\.write_text\(|\.write_bytes\(|tempfile|open\([^)]*[\"'][wax]b?\+?[\"']|savefig\(path"
+    r"|json\.load|json\.dump\(|torch\.save\(states, beside"
+)
+# A journal of single bytes, and the rows of a ledger's own database; a line of code printed in a report.
+ELSEWHERE = {"boundary/files.py", "boundary/documents.py", "torch/journal.py", "accounting/ledger/records.py"}
+ELSEWHERE |= {"audit/transcript.py", "report/pages.py", "torch/engine.py"}
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, MemoryError])
+def test_a_failed_save_leaves_nothing(error: type[BaseException], tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text("old")
+    with pytest.raises(error), atomic(path) as stream:  # noqa: PT012
+        stream.write(b"half")
+        raise error
+    assert os.listdir(tmp_path) == ["x.json"]
+    assert path.read_text() == "old"
+
+
+def test_what_cannot_be_json_leaves_nothing(tmp_path: Path) -> None:
+    for bad in (float("nan"), object(), {1, 2}):
+        with pytest.raises((TypeError, ValueError)):
+            documents.write(tmp_path / "x.json", {"value": bad})
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_failed_replacement_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise OSError("no")
+
+    monkeypatch.setattr(os, "replace", broken)
+    with pytest.raises(OSError, match="no"):
+        documents.write(tmp_path / "x.json", {})
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_picture_of_an_unknown_format_leaves_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from shapedp.cli import main
+
+    command = ["advise", "--l2", "1", "--dim", "2", "--epsilon", "1", "--delta", "1e-5", "--plot"]
+    assert main([*command, str(tmp_path / "x.unknown")]) == 2
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from shapedp.torch.engine import written
+
+    with pytest.raises(Exception, match=r"pickle|local"):
+        written(torch, {"bad": lambda: None}, tmp_path / "x.pt", {})
+    assert os.listdir(tmp_path) == []
+    written(torch, {"good": 1}, tmp_path / "x.pt", {})
+    assert torch.load(tmp_path / "x.pt", weights_only=True) == {"good": 1}
+
+
+def test_nothing_else_writes_or_parses() -> None:
+    found = {
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.py")
+        if WRITES.search(path.read_text(encoding="utf-8"))
+    }
+    assert found <= ELSEWHERE, found - ELSEWHERE
