@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from shapedp.numerics.radius import deviance
+from shapedp.numerics.gammatail import deviance
 
 Floats = NDArray[np.float64]
 

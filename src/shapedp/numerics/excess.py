@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from shapedp.numerics.quadrature import ellipse_axes, gauss_error, legendre
-from shapedp.numerics.radius import deviance, log_peak, log_radii
+from shapedp.numerics.gammatail import deviance, log_peak, log_radii
 from shapedp.numerics.sphere import CAP_ERROR, Cap
 
 Floats = NDArray[np.float64]
