@@ -125,7 +125,7 @@ def gamma_below(k: float, z: Floats) -> tuple[Floats, Floats]:
     fall = k * deviance(z)
     density = np.exp(log_peak(k) - fall)
     near = density * np.where(z <= 0, lower_mills(k, np.minimum(z, 0.0)), upper_mills(k, np.maximum(z, 0.0)))
-    error = near * (MILLS_ERROR + _UNIT * (64 + 10 * fall)) + 1e-307
+    error = near * (MILLS_ERROR + _UNIT * (64 + 10 * fall)) + np.where(z <= 0, 1e-307, _UNIT)
     return np.where(z <= 0, near, 1 - near), error
 
 
@@ -134,7 +134,7 @@ def log_quantile(k: float, below: Floats, above: Floats) -> Floats:
 
     Newton steps on the log of the nearer tail, which is concave, from scipy's quantile where that is close, and
     from the leading term of Temme's uniform expansion (k >= 1) or of the lower tail, y^k/Gamma(k + 1), where not.
-    Guarantee: the last step squared over Mills' ratio was below 2^-46: ArithmeticError otherwise.
+    Guarantee: the last step squared over Mills' ratio was below max(2^-46, 2^-90/k): ArithmeticError otherwise.
     """
     below, above = np.asarray(below, dtype=np.float64), np.asarray(above, dtype=np.float64)
     out = np.empty_like(below)
@@ -157,7 +157,7 @@ def _log_quantile(k: float, below: Floats, above: Floats) -> Floats:
         gap = np.where(left, log_below[todo] - log_tail, log_tail - log_above[todo])
         step = gap * mills
         z[todo] = at + np.minimum(step, 2.0)
-        todo = todo[~((step <= 2.0) & (gap * step <= 2.0**-46))]
+        todo = todo[~((step <= 2.0) & (gap * step <= max(2.0**-46, 2.0**-90 / k)))]
         if not todo.size:
             return z
     raise ArithmeticError("the quantile of a gamma law was not found")
