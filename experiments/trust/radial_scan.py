@@ -56,7 +56,8 @@ def check(number: int) -> tuple[bool, str]:
     shown = f"dim {dim} a {a:.6g} b {b:.4g} ratio {ratio:.4g} eps {epsilon:.5g}"
     exact = truth.str(8, radius=False)
     seconds = time.perf_counter() - began
-    return held, f"{number:5d}  {shown}  exact {exact}  gap {gap:.1e}  {seconds:.1f} s{'' if held else '  OUTSIDE ' + repr(bracket)}"
+    verdict = "" if held else f"  OUTSIDE {bracket!r}"
+    return held, f"{number:5d}  {shown}  exact {exact}  gap {gap:.1e}  {seconds:.1f} s{verdict}"
 
 
 def main() -> int:

@@ -124,10 +124,7 @@ class Line:
     def _points(self, first: bool) -> list[arb]:
         k, b = float(self.k), float(self.b)
         centre = math.log(k) / b
-        if not first:  # what counts are radii beyond those of the first, by the triangle
-            reach = math.log1p(float(self.d) * math.exp(-centre)) if centre > -600 else 700.0
-        else:
-            reach = 0.0
+        reach = 0.0 if first else math.log1p(float(self.d) * math.exp(min(-centre, 600.0)))  # by the triangle
         spread = 1 / (b * math.sqrt(k))
         left = max(60 / (b * k) if k < 60 else 0.0, 42 * spread)
         right = min(42 * spread, math.log1p(40 / math.sqrt(k) + 800 / k) / b) + reach
@@ -148,7 +145,9 @@ class Line:
         return sorted([*grid, *cuts], key=lambda x: float(x))
 
 
-def exact_delta(dim: int, a: float, b: float, ratio: float, epsilon: float, tolerance: float = 1e-13) -> tuple[arb, arb]:
+def exact_delta(
+    dim: int, a: float, b: float, ratio: float, epsilon: float, tolerance: float = 1e-13
+) -> tuple[arb, arb]:
     """delta, and a bound on what the adaptive rule may miss (by its own account)."""
     old, ctx.prec = ctx.prec, _BITS
     try:

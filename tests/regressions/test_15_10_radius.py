@@ -1,4 +1,4 @@
-"""The sampler's radius stands on the gamma law; scipy's gammainc is 3% low at 1e7 and 72% low at 1e9, far below the mean.
+"""The sampler's radius stands on the gamma law; scipy's gammainc is 3% low at 1e7, 72% at 1e9, far below the mean.
 
 The radius at dim 1e7 was off by 3e-8 where 2^-40 is promised. A law with a small a/b and a large b gave radius 0 where
 Y = R^b leaves the range of floats.
@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from flint import arb, ctx
+from tests.reference import gamma_reference as reference
 
 from shapedp.numerics.gammatail import MILLS_ERROR, gamma_below, log_quantile, log_radii, lower_mills, upper_mills
 from shapedp.numerics.radius import RadiusRule
-from tests.reference import gamma_reference as reference
 
 SHAPES = [1e-6, 0.01, 0.5, 1.0, 7.3, 49.9, 50.0, 333.0, 1e4, 3e5, 1e7]
 

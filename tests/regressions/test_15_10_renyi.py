@@ -1,4 +1,4 @@
-"""RadialLoss.renyi summed e^((alpha-1) eps) in floats: infinite for 12 in 4,065 dimensions, NaN for a law with a pole."""
+"""RadialLoss.renyi summed e^((alpha-1) eps) in floats: infinite for 12 in 4,065 dimensions, NaN for a pole."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from shapedp.privacy.losses.radial import RadialLoss
 
 
 @pytest.mark.parametrize(
-    ("dim", "ratio", "alpha"), [(4065, 0.38, 82.8), (10, 0.38, 82.8), (10**6, 3.0, 50.0), (3, 30.0, 50.0), (100, 1e-4, 50.0)]
+    ("dim", "ratio", "alpha"),
+    [(4065, 0.38, 82.8), (10, 0.38, 82.8), (10**6, 3.0, 50.0), (3, 30.0, 50.0), (100, 1e-4, 50.0)],
 )
 def test_the_gaussian_member_has_alpha_mu_squared_half(dim, ratio, alpha):
     found = RadialLoss(dim, float(dim), 2.0, ratio).renyi(alpha)

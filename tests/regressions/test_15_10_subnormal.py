@@ -1,4 +1,4 @@
-"""rdp_to_delta rounded a subnormal delta to nearest, hence down; pure_to_rdp divided a rounded subnormal by alpha - 1."""
+"""rdp_to_delta rounded subnormals to nearest, hence also down; pure_to_rdp divided a rounded subnormal by alpha - 1."""
 
 from __future__ import annotations
 

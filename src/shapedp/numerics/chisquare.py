@@ -74,6 +74,20 @@ def log_stirling(j: Floats) -> Floats:
     return np.where(j >= 16, far, special.gammaln(j + 1) + j - j * np.log(j))
 
 
+def log_fair_binomial(n: int) -> Floats:
+    """log(C(n, j) 2^-n) for j = 0 to n, without the cancellation of large log-Gammas (n <= 2^14: to 2^-39).
+
+    Reference: Loader 2000, Fast and accurate computation of binomial probabilities.
+    """
+    j = np.arange(n + 1, dtype=np.float64)
+    inner = np.maximum(j, 0.25)
+    stirling = np.where(j > 0, log_stirling(inner), 0.0)
+    lean = (2 * j - n) / n if n else np.zeros(1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        up = np.where(j > 0, j * np.log1p(lean), 0.0)
+    return np.asarray(stirling[-1] - stirling - stirling[::-1] - up - up[::-1])
+
+
 def _chunks(x: Floats, widths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Indices in order of width, in groups whose tables stay small."""
     order, groups, start = np.argsort(widths, kind="stable"), [], 0

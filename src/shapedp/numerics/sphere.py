@@ -41,7 +41,8 @@ class Cap:
     of Mills' ratio.
 
     Guarantee: relative error at most 2^-44, to either side, in every dimension: one cap is subtracted from another,
-    so that a bound from one side would be of no use, however small the cap. Three routes: (i) dim >= 15, c^2 <= 0.4: with e^(-2 v) = 1 - c^2 and N = dim - 3/2,
+    so that a bound from one side would be of no use, however small the cap. Three routes:
+    (i) dim >= 15, c^2 <= 0.4: with e^(-2 v) = 1 - c^2 and N = dim - 3/2,
     P is proportional to sum d_n N^(-2n) Gamma(2n + 1/2, N v), d_n the coefficients of (w/sinh w)^(1/2) in w^2;
     as a product of 1/sqrt(1 + w^2/(j pi)^2) that function is completely monotone in w^2, so the sum
     envelops the truth and the first term left out bounds the error; (ii) dim < 15, c^2 <= 0.4: 16 Gauss

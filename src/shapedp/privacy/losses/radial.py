@@ -13,8 +13,8 @@ from shapedp.noise.radial import Radial
 from shapedp.numerics import SearchError
 from shapedp.numerics.checks import count, nonnegative, positive, probability
 from shapedp.numerics.excess import ShiftExcess
-from shapedp.numerics.quadrature import legendre
 from shapedp.numerics.gammatail import deviance, log_peak, log_radii
+from shapedp.numerics.quadrature import legendre
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.losses.base import EPSILON_LIMIT, Floats, Loss, with_sampler_error
 from shapedp.privacy.losses.gaussian import GaussianLoss
