@@ -66,12 +66,12 @@ def _log_weight(x: Floats, j: Floats) -> tuple[Floats, Floats]:
 
 
 def log_stirling(j: Floats) -> Floats:
-    """log(Gamma(j + 1) e^j/j^j): Stirling's series from 16 on, below it by gammaln."""
-    large = np.maximum(j, 16.0)
+    """log(Gamma(j + 1) e^j/j^j), j >= 1/4, to 2^-48: Stirling's series from 16 on, below it by Gamma itself."""
+    large, small = np.maximum(j, 16.0), np.minimum(j, 16.0)
     s = 1 / np.square(large)
     series = 1 / 12 - s * (1 / 360 - s * (1 / 1260 - s * (1 / 1680 - s * (1 / 1188 - s * (691 / 360360)))))
     far = 0.5 * np.log(2 * math.pi * large) + series / large
-    return np.where(j >= 16, far, special.gammaln(j + 1) + j - j * np.log(j))
+    return np.where(j >= 16, far, np.log(special.gamma(small) * small * np.exp(small) / small**small))
 
 
 def log_fair_binomial(n: int) -> Floats:
