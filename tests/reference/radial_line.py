@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cmp_to_key
 
 from flint import arb, ctx
 
@@ -126,12 +126,14 @@ class Line:
         centre = math.log(k) / b
         reach = 0.0 if first else math.log1p(float(self.d) * math.exp(min(-centre, 600.0)))  # by the triangle
         spread = 1 / (b * math.sqrt(k))
-        left = max(60 / (b * k) if k < 60 else 0.0, 42 * spread)
+        left = max(800 / (b * k) if k < 400 else 0.0, 42 * spread)  # to e^-800 of the density
         right = min(42 * spread, math.log1p(40 / math.sqrt(k) + 800 / k) / b) + reach
         steps = 120
         logs = [centre - left * (1 - j / steps) ** 2 for j in range(steps)]
         logs += [centre + right * (j / steps) ** 2 for j in range(steps + 1)]
         grid = [arb(x) for x in logs]
+        if not first:  # what counts may be a thin shell about D
+            grid = sorted([*grid, self.d.log().mid()], key=float)
         edges = [self.cosine(x, first) for x in grid]
         cuts = []
         for level, i in itertools.product((-1, 1), range(len(grid) - 1)):
@@ -142,7 +144,7 @@ class Line:
                     same = (self.cosine(middle, first) - level) * (edges[i] - level) > 0
                     low, high = (middle, high) if same else (low, middle)
                 cuts.append(low)
-        return sorted([*grid, *cuts], key=lambda x: float(x))
+        return sorted([*grid, *cuts], key=cmp_to_key(lambda x, y: 1 if x > y else -1))
 
 
 def exact_delta(
