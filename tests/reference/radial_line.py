@@ -126,7 +126,7 @@ class Line:
         centre = math.log(k) / b
         reach = 0.0 if first else math.log1p(float(self.d) * math.exp(min(-centre, 600.0)))  # by the triangle
         spread = 1 / (b * math.sqrt(k))
-        left = max(800 / (b * k) if k < 400 else 0.0, 42 * spread)  # to e^-800 of the density
+        left = max((800 if k > 10 else 60) / (b * k), 42 * spread)  # to e^-60 or e^-800 of the density
         right = min(42 * spread, math.log1p(40 / math.sqrt(k) + 800 / k) / b) + reach
         steps = 120
         logs = [centre - left * (1 - j / steps) ** 2 for j in range(steps)]
