@@ -15,7 +15,7 @@ from functools import cache, cmp_to_key
 
 from flint import arb, ctx
 
-_BITS = 140
+_BITS = 200
 _COARSE, _FINE = 12, 20
 _DEPTH = 26
 
@@ -132,8 +132,10 @@ class Line:
         logs = [centre - left * (1 - j / steps) ** 2 for j in range(steps)]
         logs += [centre + right * (j / steps) ** 2 for j in range(steps + 1)]
         grid = [arb(x) for x in logs]
-        if not first:  # what counts may be a thin shell about D
-            grid = sorted([*grid, self.d.log().mid()], key=float)
+        middle = self.d.log().mid()
+        inner = None if first else self.other(middle, -self.eps)
+        if inner is not None and inner > middle - 35:  # what counts may be a thin shell about D
+            grid = sorted([*grid, middle], key=float)
         edges = [self.cosine(x, first) for x in grid]
         cuts = []
         for level, i in itertools.product((-1, 1), range(len(grid) - 1)):
