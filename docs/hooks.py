@@ -31,6 +31,7 @@ FIRST = (
     "membership.md",
     "geodp.md",
     "threat-model.md",
+    "special-functions.md",
     "known-issues.md",
     "claims.md",
     "reproductions.md",

@@ -29,7 +29,7 @@ from shapedp.numerics.gram import gram_error, least_eigenvalue
 from shapedp.privacy import Loss
 from shapedp.privacy.losses.gaussian import GaussianLoss
 from shapedp.privacy.losses.mixing import NEIGHBOURS, MixingLoss, Neighbours
-from shapedp.sampling import Source, rounded_sum
+from shapedp.sampling import Source, grid_for, rounded_sum
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,9 @@ class AdaptiveMixing(Sketching):
 
     @property
     def failure(self) -> float:
-        """P(z > tau), z short of tau by the eigenvalue's rounding."""
-        return float(special.ndtr(-(self.tau * (1 - 2.0**-40) - self._slip / self.eta))) * (1 + 2.0**-40)
+        """P(z > tau), z short of tau by the eigenvalue's error and by half a step of the grid that l is rounded to."""
+        reach = self.tau * (1 - 2.0**-40) - (self._slip + float(grid_for(self.eta)) / 2) / self.eta
+        return min(float(special.ndtr(-reach)) * (1 + 2.0**-40), 1.0)
 
     @property
     def _slip(self) -> float:
@@ -122,7 +123,8 @@ class AdaptiveMixing(Sketching):
             if not spent < delta / 2:
                 raise ValueError(too_large(rows, records, dim, delta))
         mu, share, about = _best(rows, epsilon, delta - spent, adjacency, plain)
-        tau = -float(special.ndtri(share * (delta - spent)))
+        tau = -float(special.ndtri(share * (delta - spent))) + 2.0**-17  # half a step of the grid, in units of eta
+        tau += 0.0 if records is None or dim is None else mu * eigenvalue_slip(records, dim)
         aim = (delta - spent) * (1 - share) * (1 - 2.0**-20)
         near = MixingLoss(rows, min(1 / about, 0.5), adjacency)
         gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, mu=mu * (1 + 2.0**-20), near=near).gamma

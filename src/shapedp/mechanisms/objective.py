@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.noise import Gaussian, Law, law_from_json
 from shapedp.noise.radial import Radial
 from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability
+from shapedp.numerics.radius import RadiusRule
 from shapedp.privacy import Certificate, Deferred, GaussianLoss, Loss, assumptions_of, certificate_of
 from shapedp.privacy.losses.largest import LargestLoss
 from shapedp.privacy.losses.radial import RadialLoss, ReleasedRadialLoss
@@ -222,8 +222,8 @@ def _(law: Gaussian) -> float:
 
 @farthest.register
 def _(law: Radial) -> float:
-    top = float(special.gammainccinv(law.a / law.b, FAR / 4))
-    return float(law.scale * (top * 1.001) ** (1 / law.b) + law.smoothing * (math.sqrt(law.dim) + 12))
+    top = float(RadiusRule(law.a, law.b).radii(np.array([1.0]), np.array([FAR / 4]))[0])
+    return float(law.scale * top * (1 + 2.0**-20) + law.smoothing * (math.sqrt(law.dim) + 12))
 
 
 @singledispatch

@@ -125,7 +125,7 @@ class Radial(Law):
         root = math.sqrt(self.dim)
         least = self._least_norm() if self.dim < _SURE else root / 2
         direction = 2 * _NORMAL_ERROR * root / least
-        error = direction + 2.0**-40 * max(1.0, 1 / self.b) + 2.0**-44
+        error = direction + self._rule.error + 2.0**-44
         reach = self.scale * math.exp((self._rule.far + math.log(self.a / self.b)) / self.b)
         mu = (error * reach + 2.0**-52 * self.grid * root) / self.smoothing
         missed = 1e-40 + self.dim * 2.0**-71
@@ -162,7 +162,7 @@ class Radial(Law):
         """n independent radii from 128-bit uniforms, without the smoothing."""
         words = source.words(2 * count("n", n))
         low, high = (2.0**-64 * (w[::2] + 2.0**-64 * (w[1::2] + 0.5)) for w in (words, ~words))
-        return np.asarray(self.scale * self._rule.quantile(low, high) ** (1 / self.b))
+        return self.scale * self._rule.radii(low, high)
 
     def _draw(self, n: int, source: Source) -> Floats:
         """n draws without the smoothing: normals, scaled in place to random radii."""

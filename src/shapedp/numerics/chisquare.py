@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from shapedp.numerics.radius import deviance
+from shapedp.numerics.gammatail import deviance
 
 Floats = NDArray[np.float64]
 
@@ -66,12 +66,26 @@ def _log_weight(x: Floats, j: Floats) -> tuple[Floats, Floats]:
 
 
 def log_stirling(j: Floats) -> Floats:
-    """log(Gamma(j + 1) e^j/j^j): Stirling's series from 16 on, below it by gammaln."""
-    large = np.maximum(j, 16.0)
+    """log(Gamma(j + 1) e^j/j^j), j >= 1/4, to 2^-48: Stirling's series from 16 on, below it by Gamma itself."""
+    large, small = np.maximum(j, 16.0), np.minimum(j, 16.0)
     s = 1 / np.square(large)
     series = 1 / 12 - s * (1 / 360 - s * (1 / 1260 - s * (1 / 1680 - s * (1 / 1188 - s * (691 / 360360)))))
     far = 0.5 * np.log(2 * math.pi * large) + series / large
-    return np.where(j >= 16, far, special.gammaln(j + 1) + j - j * np.log(j))
+    return np.where(j >= 16, far, np.log(special.gamma(small) * small * np.exp(small) / small**small))
+
+
+def log_fair_binomial(n: int) -> Floats:
+    """log(C(n, j) 2^-n) for j = 0 to n, without the cancellation of large log-Gammas (n <= 2^14: to 2^-39).
+
+    Reference: Loader 2000, Fast and accurate computation of binomial probabilities.
+    """
+    j = np.arange(n + 1, dtype=np.float64)
+    inner = np.maximum(j, 0.25)
+    stirling = np.where(j > 0, log_stirling(inner), 0.0)
+    lean = (2 * j - n) / n if n else np.zeros(1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        up = np.where(j > 0, j * np.log1p(lean), 0.0)
+    return np.asarray(stirling[-1] - stirling - stirling[::-1] - up - up[::-1])
 
 
 def _chunks(x: Floats, widths: NDArray[np.int64]) -> list[NDArray[np.int64]]:

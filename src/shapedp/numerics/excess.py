@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from shapedp.numerics.gammatail import deviance, gamma_below, log_peak, log_radii
 from shapedp.numerics.quadrature import ellipse_axes, gauss_error, legendre
-from shapedp.numerics.radius import deviance, log_peak, log_radii
 from shapedp.numerics.sphere import CAP_ERROR, Cap
 
 Floats = NDArray[np.float64]
@@ -21,6 +21,7 @@ _POINTS = 16
 _REACH = 27.0  # the radius is followed until its density has fallen by e^-729
 _STEP = 1.5
 _FLOOR = 1e-300
+_HUGE = 1e250
 _LEAST_BUDGET = 1e-270
 _ROUNDS = 40
 _CHUNK = 512
@@ -54,7 +55,10 @@ class _Panels:
 
 @dataclass(frozen=True)
 class _Triangle:
-    """Sides r, up, shift: y = r^b, eta = log(up/r), the two cosines, and the size of what they cancel."""
+    """Sides r, up, shift: y = r^b, eta = log(up/r), the two cosines, and the size of what they cancel.
+
+    `unsure` bounds the relative error of eta, in units of 2^-53.
+    """
 
     z: Floats
     y: Floats
@@ -62,6 +66,7 @@ class _Triangle:
     c1: Floats
     c2: Floats
     terms: Floats
+    unsure: Floats
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,8 @@ class ShiftExcess:
     shift: float
     _cap: Cap = field(init=False, repr=False, compare=False)
     _log_d: float = field(init=False, repr=False, compare=False)
+    _log_size: float = field(init=False, repr=False, compare=False)
+    _blur: float = field(init=False, repr=False, compare=False)
     _log_peak: float = field(init=False, repr=False, compare=False)
     _edges: Floats = field(init=False, repr=False, compare=False)
 
@@ -97,6 +104,8 @@ class ShiftExcess:
         put = object.__setattr__
         put(self, "_cap", Cap(self.dim))
         put(self, "_log_d", math.log(self.shift) - math.log(self.k) / self.b)
+        put(self, "_log_size", abs(math.log(self.shift)) + 2 * abs(math.log(self.k)) / self.b)
+        put(self, "_blur", 0.0 if Fraction(self.k) * Fraction(self.b) == Fraction(self.a) else _UNIT * self.k)
         put(self, "_log_peak", log_peak(self.k))
         put(self, "_edges", log_radii(self.k, np.arange(-_REACH, _REACH + _STEP / 2, _STEP)))
 
@@ -132,39 +141,45 @@ class ShiftExcess:
         """The triangle at log-radius z: c1 = t1 - t2, c2 = e^-eta (t1 + t2), both t positive."""
         y = self.k * np.exp(z)
         eta = self._rise(z, y, level)
-        with np.errstate(over="ignore", invalid="ignore"):
-            t1 = 0.5 * np.exp(z / self.b - self._log_d) * np.expm1(2 * eta)
-            t2 = 0.5 * np.exp(self._log_d - z / self.b)
-            return _Triangle(z, y, eta, t1 - t2, np.exp(-eta) * (t1 + t2), t1 + t2)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+            log_t2 = self._log_d - z / self.b
+            log_t1 = -log_t2 + np.where(eta > 20, 2 * eta, np.log(np.expm1(np.minimum(2 * eta, 40.0))))
+            t1 = 0.5 * np.exp(z / self.b - self._log_d) * np.expm1(np.minimum(2 * eta, 40.0))
+            t1 = np.where(eta > 20, 0.5 * np.exp(log_t1), t1)
+            t2 = 0.5 * np.exp(log_t2)
+            c1, terms = t1 - t2, t1 + t2
+            c1 = np.where(np.minimum(log_t1, log_t2) > 600, np.where(log_t1 > log_t2, _HUGE, -_HUGE), c1)
+            unsure = 8 + np.abs(z) + abs(math.log(self.k)) + self.b * eta
+            return _Triangle(z, y, eta, c1, np.exp(-eta) * terms, terms, unsure)
 
     @np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore")
     def _values(self, z: Floats, level: Floats) -> tuple[Floats, Floats]:
-        """The integrand in z and a bound on its rounding error."""
+        """The integrand in z and a bound on its rounding error: the caps err to either side, and one is subtracted."""
         at = self._triangle(z, level)
-        y, eta, c1, c2 = at.y, at.eta, at.c1, at.c2
+        eta, c1, c2 = at.eta, at.c1, at.c2
         fall = self.k * deviance(z)
         log_f = self._log_peak - fall
         inside = np.abs(c1) < 1
         size1, c2 = np.where(inside, np.abs(c1), 0.0), np.where(inside, np.minimum(c2, 1 - _UNIT), 0.0)
         log_w = self._cap.log_weight(size1)
         cap1, cap2 = self._cap.scaled(size1), self._cap.scaled(c2)
-        grown = self.b * np.exp(np.minimum(z + math.log(self.k) + self.b * eta, 700.0))
-        kappa = np.exp(eta) * (self.slack + self.b * y) / (self.slack + grown)
+        grown = self.b * np.exp(z + math.log(self.k) + self.b * eta)
+        log_kappa = eta + np.log((self.slack + self.b * at.y) / (self.slack + grown))
         f, weighted = np.exp(log_f), np.exp(log_f + log_w)
-        second = weighted * kappa * cap2
+        second = np.exp(log_f + log_w + log_kappa) * cap2
         positive = c1 >= 0
         first = np.where(positive, weighted * cap1, f - weighted * cap1)
-        value = np.where(positive, weighted * (cap1 - kappa * cap2), first - second)
-        drift = _UNIT * at.terms * (24 + 2 * abs(self._log_d) + 2 * np.abs(z) / self.b)
-        base = CAP_ERROR + _UNIT * (64 + 8 * fall + 4 * np.abs(log_w))
+        drift = _UNIT * at.terms * (24 + 2 * self._log_size + 2 * np.abs(z) / self.b + (1 + 2 * eta) * at.unsure)
+        base = CAP_ERROR + _UNIT * (64 + 10 * fall + 4 * np.abs(log_w)) + self._blur * np.abs(z)
         edge1, edge2 = (1 - size1) * (1 + size1), (1 - c2) * (1 + c2)
         density = self._cap.density_at_equator
         hazard1 = np.where(positive, density / (cap1 * edge1), 2 * density * np.exp(log_w) / edge1)
         error = first * (base + hazard1 * drift)
         turn2 = np.minimum(density / (cap2 * edge2), 1 / np.maximum(c2, 1e-300)) * np.exp(-eta)
+        base = base + 4 * _UNIT * (1 + eta) * at.unsure
         error += second * (base + ((self.dim - 1) * size1 / edge1 + turn2) * drift)
         outside = np.where(positive, 0.0, f)
-        return np.where(inside, value, outside), np.where(inside, error, outside * base)
+        return np.where(inside, first - second, outside), np.where(inside, error, outside * base)
 
     def _reach(self, at: _Triangle, wide: Floats, tall: Floats) -> tuple[Floats, Floats, Floats]:
         """Bounds on |eta|, on |c1 - c1(centre)| and on |c2 - c2(centre)| on ellipses of the given half-axes.
@@ -267,7 +282,8 @@ class ShiftExcess:
     def _bounds(self, levels: Floats, relative: float, absolute: float) -> tuple[Floats, Floats]:
         lower, upper = np.zeros_like(levels), np.ones_like(levels)
         if self.slack == 0 and self.b <= 1:  # log g is Lipschitz: the loss never exceeds shift^b
-            upper = -np.expm1(np.minimum(levels - self.shift**self.b, 0.0)) + 2.0**-50 * (levels < self.shift**self.b)
+            most = self.shift if self.b == 1 else self.shift**self.b * (1 + 2.0**-50)
+            upper = -np.expm1(np.minimum(levels - most, 0.0)) * (1 + 2.0**-50)
         todo = np.flatnonzero(upper > 1e-12)
         scale: Floats | None = None
         before = np.full_like(levels, np.inf)
@@ -341,7 +357,7 @@ class ShiftExcess:
             z = centre + half * nodes
             if whole:
                 value = np.exp(self._log_peak - self.k * deviance(z))
-                error = value * _UNIT * (64 + 8 * self.k * deviance(z))
+                error = value * (_UNIT * (64 + 10 * self.k * deviance(z)) + self._blur * np.abs(z))
             else:
                 value, error = self._values(z, levels[index][:, None])
             value, error = half * weights * value, half * weights * error
@@ -350,7 +366,9 @@ class ShiftExcess:
             add(above, index, spread)
             add(below, index, spread)
         floor = _FLOOR + 2.0**-49 * np.abs(total)
-        return np.clip(total - below - floor, 0.0, 1.0), np.clip(total + above + floor, 0.0, 1.0), total
+        low, high = total - below - floor, total + above + floor
+        low, high = np.where(np.isnan(low), 0.0, low), np.where(np.isnan(high), 1.0, high)
+        return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0), np.where(np.isnan(total), 0.0, total)
 
     def _layout(self, levels: Floats) -> tuple[Floats, Floats, Floats, _Panels, Floats, Floats]:
         """The mass left of the panels, the errors of both tails, the first panels, a rough value, and what the
@@ -367,10 +385,10 @@ class ShiftExcess:
         first = np.where(inner.any(axis=1), count - 1 - np.argmax(inner[:, ::-1], axis=1), 0)
         rows = np.arange(levels.size)
         inside = inner[rows, first]
-        mass = special.gammainc(self.k, self.k * np.exp(z[first]))
+        mass, error = gamma_below(self.k, z[first])
         total = np.where(inside, mass, 0.0)
         estimate = np.maximum(estimate, total)
-        spread = total * 2.0**-42
+        spread = np.where(inside, error + mass * self._blur * np.abs(z[first]), 0.0)
         fresh = (np.arange(count - 1) >= first[:, None]) & ~(outer[:, 1:] & outer[:, :-1])
         where = np.nonzero(fresh)
         panels = _Panels(where[0], (0.5 * (z[1:] + z[:-1]))[where[1]], (0.5 * np.diff(z))[where[1]])

@@ -12,8 +12,8 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from shapedp.numerics.chisquare import log_fair_binomial
 from shapedp.numerics.inversion import UNIT, Complexes, Floats
 
 _FEW = 64  # up to this many distinct values are taken one by one
@@ -64,9 +64,8 @@ class LaplaceSum:
         places, logs = np.zeros(1), np.zeros(1)
         for a, n in zip(self.values, self.counts, strict=True):
             j = np.arange(n + 1)
-            mass = special.gammaln(n + 1) - special.gammaln(j + 1) - special.gammaln(n - j + 1)
             places = np.add.outer(places, (2 * j - n) * a).reshape(-1)
-            logs = np.add.outer(logs, mass - n * math.log(2) - a * (n - j)).reshape(-1)
+            logs = np.add.outer(logs, log_fair_binomial(int(n)) - a * (n - j)).reshape(-1)
         return replace(self, bare=True), places, np.exp(logs)
 
     def _small(self, s: float) -> tuple[int, int]:

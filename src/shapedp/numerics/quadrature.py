@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal, localcontext
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 Floats = NDArray[np.float64]
 
@@ -15,8 +16,19 @@ ELLIPSES = np.array([1.8, 3.0, 5.5, 11.0])
 
 @cache
 def legendre(points: int) -> tuple[Floats, Floats]:
-    """Nodes and weights on [-1, 1], correct to a few units in the last place."""
-    nodes, weights = special.roots_legendre(points)
+    """Nodes and weights on [-1, 1], each the float nearest to the truth: Newton steps in 50 decimal digits."""
+    nodes, weights = np.empty(points), np.empty(points)
+    with localcontext() as context:
+        context.prec = 50
+        for i in range(points):
+            x = Decimal(-math.cos(math.pi * (i + 0.75) / (points + 0.5)))
+            for _ in range(5):  # the start is good to 1e-3 of the spacing: 1e-48 after four steps
+                before, value = Decimal(1), x
+                for n in range(2, points + 1):
+                    before, value = value, ((2 * n - 1) * x * value - (n - 1) * before) / n
+                slope = points * (before - x * value) / (1 - x * x)
+                x -= value / slope
+            nodes[i], weights[i] = float(x), float(2 / ((1 - x * x) * slope * slope))
     return nodes, weights
 
 

@@ -1,4 +1,4 @@
-"""The law of log(Y/k), Y ~ Gamma(k): quantiles, and sums over it that resolve every k from 1e-3 to 1e10."""
+"""The law of a radius R = Y^(1/b), Y ~ Gamma(a/b): quantiles and moments."""
 
 from __future__ import annotations
 
@@ -8,46 +8,11 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from shapedp.numerics.gammatail import deviance, log_peak, log_quantile, log_radii
 from shapedp.numerics.quadrature import legendre
 
 Floats = NDArray[np.float64]
-
-
-def deviance(x: Floats) -> Floats:
-    """e^x - 1 - x, relatively accurate at 0 too."""
-    x = np.asarray(x, dtype=np.float64)
-    small = np.abs(x) < 0.25
-    s = np.where(small, x, 0.0)
-    series = np.full_like(s, 1 / math.factorial(13))
-    for n in range(12, 1, -1):
-        series = series * s + 1 / math.factorial(n)
-    with np.errstate(over="ignore"):
-        return np.where(small, series * s * s, np.expm1(x) - x)
-
-
-def log_peak(k: float) -> float:
-    """log(k^k e^-k/Gamma(k)): the log density of log(Y/k) at 0, its largest value. Stirling's series from k = 12."""
-    if k < 12:
-        return k * math.log(k) - k - math.lgamma(k)
-    s = 1 / k**2
-    series = 1 / 12 - s * (1 / 360 - s * (1 / 1260 - s * (1 / 1680 - s * (1 / 1188 - s * 691 / 360360))))
-    return 0.5 * math.log(k / (2 * math.pi)) - series / k
-
-
-def log_radii(k: float, levels: Floats) -> Floats:
-    """z with k (e^z - 1 - z) = level^2 and the sign of the level: a grid in standard deviations."""
-    target = levels * levels / k
-    root = np.sqrt(2 * target)
-    z = np.where(levels > 0, np.minimum(root, np.log1p(target + root)), -root - target)
-    for _ in range(60):
-        slope = np.expm1(z)
-        step = np.divide(deviance(z) - target, slope, out=np.zeros_like(z), where=slope != 0)
-        z = z - step
-        if np.all(np.abs(step) <= 1e-9 * np.abs(z)):
-            break
-    return z
 
 
 @dataclass(frozen=True)
@@ -92,22 +57,18 @@ class RadiusRule:
         deviation = np.expm1(power / self.b * z) - mean
         return mean, *(float(deviation**j @ weights) for j in (2, 3, 4))  # type: ignore[return-value]
 
+    @property
+    def error(self) -> float:
+        """A bound on the relative error of `radii`."""
+        return float(2.0**-40 * max(1.0, 1 / self.b, 1 / self.a))
+
     def quantile(self, below: Floats, above: Floats) -> Floats:
         """Y with P(Y <= y) = below = 1 - above, the smaller of the two being relatively accurate.
 
-        Guarantee: relative error below 2^-40 (tested against interval arithmetic).
+        Guarantee: relative error below 2^-40 max(1, 1/k) (tested against interval arithmetic).
         """
-        k, y = self.k, np.empty_like(below)
-        upper = below >= 0.01
-        y[upper] = special.gammainccinv(k, above[upper])
-        lower = ~upper
-        guess = special.gammaincinv(k, below[lower])
-        for _ in range(2):
-            z = np.log(np.maximum(guess / k, 1e-300))
-            density = np.exp(log_peak(k) - k * deviance(z))
-            step = np.divide(
-                special.gammainc(k, guess) - below[lower], density, out=np.zeros_like(guess), where=density > 0
-            )
-            guess = guess * np.exp(-np.clip(step, -0.5, 0.5))
-        y[lower] = guess
-        return y
+        return self.k * np.exp(log_quantile(self.k, below, above))
+
+    def radii(self, below: Floats, above: Floats) -> Floats:
+        """R with P(R <= r) = below = 1 - above. Guarantee: relative error at most `error`, or absolute 1e-300."""
+        return np.exp((log_quantile(self.k, below, above) + math.log(self.k)) / self.b)

@@ -68,7 +68,7 @@ def pure_to_rdp(epsilon: float, alpha: float) -> float:
     epsilon, alpha = nonnegative("epsilon", epsilon), renyi_order(alpha)
     if alpha * epsilon < 40:
         grown = 2 * math.sinh(alpha * epsilon / 2) * math.sinh((alpha - 1) * epsilon / 2) / math.cosh(epsilon / 2)
-        value = math.log1p(grown) / (alpha - 1)
+        value = (math.log1p(grown) + (_TINY if epsilon else 0.0)) / (alpha - 1)  # the product may be subnormal
     else:
         ends = math.log1p(math.exp(-(2 * alpha - 1) * epsilon)) - math.log1p(math.exp(-epsilon))
         value = epsilon + ends / (alpha - 1)
@@ -96,7 +96,7 @@ def rdp_to_delta(alpha: float, renyi: float, epsilon: float) -> float:
     kept, log_alpha = (alpha - 1) * _log_kept(alpha), math.log(alpha)
     log_delta = (alpha - 1) * (renyi - epsilon) + kept - log_alpha
     log_delta += 2.0**-49 * (1 + abs(kept) + log_alpha + (alpha - 1) * (renyi + epsilon))
-    return max(math.exp(min(log_delta, 0.0)), _TINY)
+    return min(math.exp(min(log_delta, 0.0)) + _TINY, 1.0)  # exp rounds to the nearest subnormal, which may be below
 
 
 def rdp_curve_to_epsilon(curve: Callable[[float], float], delta: float, orders: Iterable[float] = ORDERS) -> float:

@@ -68,7 +68,8 @@ class TurnedMeanLoss(Loss):
         with np.errstate(under="ignore", over="ignore"):
             seen = 1 - 2 * special.ndtr(-(math.pi / 2 - cut) / self.spread)
             mistaken = special.log_ndtr(-cut / self.spread) + math.log(2)
-            gains = seen - np.exp(epsilon[..., None] + mistaken)
+            slack = 2.0**-49 * (epsilon[..., None] - mistaken)  # of the two logs, which nearly cancel
+            gains = seen - np.exp(epsilon[..., None] + mistaken + slack)
         return np.asarray(gains.max(axis=-1) * (1 - 2.0**-40) - 2.0**-45)
 
     def _all_angles(self, epsilon: Floats) -> Floats:

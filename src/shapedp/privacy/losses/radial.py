@@ -13,8 +13,8 @@ from shapedp.noise.radial import Radial
 from shapedp.numerics import SearchError
 from shapedp.numerics.checks import count, nonnegative, positive, probability
 from shapedp.numerics.excess import ShiftExcess
+from shapedp.numerics.gammatail import deviance, log_peak, log_radii
 from shapedp.numerics.quadrature import legendre
-from shapedp.numerics.radius import deviance, log_peak, log_radii
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.losses.base import EPSILON_LIMIT, Floats, Loss, Pieces, with_sampler_error
 from shapedp.privacy.losses.gaussian import GaussianLoss
@@ -23,6 +23,7 @@ from shapedp.sensitivity import Sensitivity
 
 GAP = 1e-7
 _RENYI_CELLS = 1500
+_MOMENT_CELLS = 2081
 _FAR = 1e4  # beyond this epsilon the upper end of delta is taken here, where it can be computed
 _DOWN = 1 - 2.0**-40
 
@@ -117,48 +118,75 @@ class RadialLoss(Loss):
             return Bracket(math.inf, math.inf)
         if self.ratio == 0:
             return Bracket(0.0, 0.0)
-        top = 2 * alpha if slack == 0 else min(2 * alpha, (alpha + self.dim / slack) / 2)
-        orders = np.linspace(alpha, top, 13)[1:]
-        moments = np.array([self._moment_bound(beta) for beta in orders])
+        most = math.inf if slack == 0 else (self.dim / slack - alpha) / 2
+        orders = alpha + np.unique(np.minimum(alpha * np.geomspace(1 / 16, 1e6, 25), most))
+        moments = np.array([self._log_moment_upper(beta) for beta in orders])
         end = min(self.pure, max(float(np.min((moments + 40) / (orders - alpha))), 1e-6), 1e4)
         grid = np.concatenate([[0.0], np.geomspace(end * 1e-5, end, _RENYI_CELLS)])
         lower, upper = self.profile(grid)
         keep = max(int(np.count_nonzero(upper > 1e-250)) + 1, 3)
         grid, lower, upper = grid[:keep], lower[:keep], upper[:keep]
         end = float(grid[-1])
-        with np.errstate(over="ignore"):
-            tail = 2 * float(np.min(np.exp(moments - (orders - alpha) * end) / (orders - alpha)))
-        tail = 0.0 if end >= self.pure else tail
+        tail = math.log(2) + float(np.min(moments - (orders - alpha) * end - np.log(orders - alpha)))
         nodes, weights = legendre(8)
         half = 0.5 * np.diff(grid)[:, None]
         e = 0.5 * (grid[1:] + grid[:-1])[:, None] + half * nodes
-        with np.errstate(over="ignore"):
-            kernel = half * weights * (np.exp((alpha - 1) * e) + np.exp(-alpha * e))
-        left = np.exp(grid[:-1])[:, None]
+        log_kernel = np.log(half * weights) + np.logaddexp((alpha - 1) * e, -alpha * e)
         share = np.expm1(e - grid[:-1, None]) / np.expm1(2 * half)
         chord = (1 - share) * upper[:-1, None] + share * upper[1:, None]
-        slope = np.append((upper[2:] - lower[1:-1]) / np.diff(np.exp(grid))[1:], 0.0)[:, None]
-        below = np.maximum(
-            lower[1:, None] + slope * (left * np.exp(e - grid[:-1, None]) - np.exp(grid[1:])[:, None]), lower[1:, None]
-        )
-        factor = alpha * (alpha - 1)
-        low = math.log1p(factor * float((below * kernel).sum()) * (1 - 1e-12))
-        high = math.log1p(factor * (float((chord * kernel).sum()) * (1 + 1e-12) + tail))
-        return Bracket(low / (alpha - 1), high / (alpha - 1))
+        fall = np.append((upper[2:] - lower[1:-1]) / np.expm1(np.diff(grid)[1:]), 0.0)[:, None]
+        below = np.maximum(lower[1:, None] + fall * np.expm1(e - grid[1:, None]), lower[1:, None])
+        with np.errstate(divide="ignore"):
+            low, high = (float(np.logaddexp.reduce((np.log(f) + log_kernel).ravel())) for f in (below, chord))
+        high = high if end >= self.pure else float(np.logaddexp(high, tail))
+        factor, slack_of = math.log(alpha * (alpha - 1)), 1e-12 * (1 + alpha * end)
+        low = float(np.logaddexp(0.0, factor + low - slack_of))
+        high = min(float(np.logaddexp(0.0, factor + high + slack_of)), self._log_moment_upper(alpha))
+        return Bracket(max(low - 1e-15, 0.0) / (alpha - 1), max(high, low) * (1 + 2.0**-50) / (alpha - 1))
 
-    def _moment_bound(self, beta: float) -> float:
-        """A bound on log E[e^((beta-1) L)] from L <= h(R + shift) - h(R)."""
-        k, slack = self.a / self.b, self.dim - self.a
-        edges = log_radii(k, np.linspace(-26.0, 26.0, 417))
-        log_r = (edges + math.log(k)) / self.b
-        d = math.log(self.ratio)
-        with np.errstate(over="ignore"):
-            pole = slack * np.logaddexp(0.0, d - log_r)
-            grown = np.exp(self.b * log_r) * np.expm1(self.b * np.logaddexp(0.0, d - log_r))
-            values = (beta - 1) * (pole + grown)
-        density = log_peak(k) - k * deviance(edges)
-        cells = np.maximum(values[1:], values[:-1]) + np.maximum(density[1:], density[:-1]) + np.log(np.diff(edges))
-        return float(np.logaddexp.reduce(cells)) + 1.0
+    def _log_moment_upper(self, beta: float) -> float:
+        """An upper bound on log E[e^((beta-1) L)], perhaps infinite; panels of the radius, the worst of each.
+
+        L <= h(R + shift) - h(R); and with u = r^2, c = the largest slope of h in u between r^2 and (r + shift)^2
+        (at r^2 if b <= 2), L <= c (shift^2 + 2 r shift X) where that is positive, X a coordinate of a uniform
+        direction (`_log_sphere_moment_upper`). Where it is negative (b > 2) a smaller slope does: twice the bound.
+        """
+        k, b, slack, d = self.a / self.b, self.b, self.dim - self.a, self.ratio
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            edges = self._moment_edges(beta)
+            log_r = (edges + math.log(k)) / b
+            gain = np.logaddexp(0.0, math.log(d) - log_r)  # log(1 + shift/r)
+            pole, grown = slack * gain, np.exp(b * log_r) * np.expm1(b * np.minimum(gain, 30.0 / b))
+            grown = np.where(b * gain > 30, np.exp(b * (log_r + gain)), grown)
+            crude = (beta - 1) * (pole[:-1] + np.maximum(grown[1:], grown[:-1]))
+            r, far = np.exp(log_r), np.exp(log_r) + (d if b > 2 else 0.0)
+            power, moved = far ** (b - 2), r * far ** (b - 2)
+            slope = slack / (2 * r[:-1] ** 2) + b / 2 * np.maximum(power[1:], power[:-1])
+            turn = slack / r[:-1] + b * np.maximum(moved[1:], moved[:-1])
+            fine = (beta - 1) * slope * d * d + _log_sphere_moment_upper(self.dim, (beta - 1) * d * turn)
+            fine = fine + (math.log(2) if b > 2 else 0.0)
+            log_f = log_peak(k) - k * deviance(edges)
+            cells = np.fmin(crude, fine) + np.maximum(log_f[1:], log_f[:-1]) + np.log(np.diff(edges))
+            rate = -k * math.expm1(edges[0]) - (beta - 1) * slack / b
+            left = (beta - 1) * (pole[0] + max(float(grown[0]), d**b if b < 1 else 0.0)) + log_f[0] - np.log(rate)
+            push = math.exp((b - 1) * float(gain[-1])) - 1 if b > 1 else 0.0
+            rate = k * (math.exp(edges[-1]) * (1 - (beta - 1) * push) - 1)
+            right = (beta - 1) * (pole[-1] + grown[-1]) + log_f[-1] - np.log(rate)
+            total = float(np.logaddexp.reduce(np.append(cells, [left, right])))
+        return math.inf if math.isnan(total) else total + 1e-9 * (1 + abs(total))
+
+    def _moment_edges(self, beta: float) -> Floats:
+        """Panels of the log-radius out to where its density beats the largest loss of `_log_moment_upper`."""
+        k, b, d = self.a / self.b, self.b, self.ratio
+        gain = math.log1p(d * math.exp(-math.log(k) / b))
+        most = (beta - 1) * ((self.dim - self.a) * gain + k * math.expm1(min(b * gain, 600.0)))
+        reach = right = max(4 * math.sqrt(most), 30.0)
+        if b > 1:  # beyond r the loss grows by less than half of what its density falls
+            r = d / math.expm1(math.log1p(0.5 / (beta - 1)) / (b - 1))
+            right = max(right, 2 * math.sqrt(k * float(deviance(np.array([b * math.log(r) - math.log(k)]))[0])))
+        near = np.linspace(0, 26, _MOMENT_CELLS)
+        sides = [np.concatenate([near, np.geomspace(26, min(far, 1e8), 801)[1:]]) for far in (reach, right)]
+        return log_radii(k, np.concatenate([-sides[0][:0:-1], sides[1]]))
 
     @classmethod
     def calibrate(cls, dim: int, a: float, b: float, epsilon: float, delta: float) -> RadialLoss:
@@ -205,6 +233,17 @@ class RadialLoss(Loss):
 
         first = _typical(dim, a, b, epsilon, delta) if start is None else math.log(start)
         return math.exp(_root(above, first, tolerance))
+
+
+def _log_sphere_moment_upper(dim: int, t: Floats) -> Floats:
+    """An upper bound on log E e^(t X), t >= 0, X a coordinate of a uniform direction of R^dim.
+
+    At most t^2/(2 dim), term by term; and its derivative, a ratio of Bessel functions, is at most
+    t/(c + sqrt(t^2 + c^2)), c = (dim - 1)/2. Reference: Amos 1974, Computation of modified Bessel functions.
+    """
+    c = (dim - 1) / 2
+    root = np.hypot(t, c)
+    return np.fmin(np.square(t) / (2 * dim), root - c - c * np.log((c + root) / (2 * c)))
 
 
 def _typical(dim: int, a: float, b: float, epsilon: float, delta: float) -> float:
