@@ -15,7 +15,19 @@ from shapedp.privacy import GaussianLoss
 from shapedp.sensitivity import L1, L2, Blocks, Box, Slices
 
 Json = dict[str, Any]
-KINDS = ("gaussian", "laplace", "discrete", "mixed", "radial", "staircase", "tensor", "mixing", "plan", "bare", "sampled")
+KINDS = (
+    "gaussian",
+    "laplace",
+    "discrete",
+    "mixed",
+    "radial",
+    "staircase",
+    "tensor",
+    "mixing",
+    "plan",
+    "bare",
+    "sampled",
+)
 
 
 class Skipped(Exception):
@@ -45,7 +57,9 @@ def _relation(rng: np.random.Generator) -> Any:
     return rng.choice(["add-remove", "replace", "zero-out", None])
 
 
-def _set(rng: np.random.Generator, relation: Any, names: tuple[str, ...] = ("l1", "l2", "box", "blocks", "slices")) -> Any:
+def _set(
+    rng: np.random.Generator, relation: Any, names: tuple[str, ...] = ("l1", "l2", "box", "blocks", "slices")
+) -> Any:
     kind, radius = str(rng.choice(names)), float(10 ** rng.uniform(-2, 2))
     dim = int(rng.choice([1, 2, 3, 7, 40, 300]))
     if kind == "l1":
@@ -54,7 +68,9 @@ def _set(rng: np.random.Generator, relation: Any, names: tuple[str, ...] = ("l1"
         scales = rng.uniform(0.3, 1, dim) if rng.random() < 0.3 else None
         return L2(radius, dim=dim, scales=scales, adjacency=relation)
     if kind == "box":
-        return Box(radius * rng.uniform(0.1, 1, dim) if rng.random() < 0.5 else np.full(dim, radius), adjacency=relation)
+        return Box(
+            radius * rng.uniform(0.1, 1, dim) if rng.random() < 0.5 else np.full(dim, radius), adjacency=relation
+        )
     if kind == "blocks":
         sizes = rng.integers(1, 5, size=int(rng.integers(1, 5)))
         return Blocks(radius * rng.uniform(0.1, 1, sizes.size), sizes, adjacency=relation)

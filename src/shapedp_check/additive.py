@@ -32,7 +32,6 @@ _UNITS = 2**30  # epsilons of a staircase are multiples of 1/_UNITS
 _TURN = 2**24  # rotations are integers over this
 
 
-
 @dataclass(frozen=True)
 class Bounds:
     """Independent pairs that are worse than all neighbours, and lists of pairs that neighbours reach."""
@@ -109,7 +108,9 @@ def _product(scales: Scales, gaussian: list[bool], region: Set) -> Bounds:
         return Bounds.tight((Hopeless(), 1))
     if region.box is not None:
         return Bounds.tight(*_corner(region.box, scales, gaussian))
-    single = [_corner([width], [scale], [kind]) for width, scale, kind in set(zip(widths, scales, gaussian, strict=True))]
+    single = [
+        _corner([width], [scale], [kind]) for width, scale, kind in set(zip(widths, scales, gaussian, strict=True))
+    ]
     if region.l1 is not None:
         alone = tuple({pair: None for part in single for pair, _ in part})
         if not any(gaussian):
@@ -288,7 +289,7 @@ def _discrete_laplace(law: Any, region: Set) -> Bounds:
     rounding = sum((Fraction(count, steps) for (steps, _), count in counted.items()), Fraction(0))
     reach = _fraction_above(region.l1_reach(noisy) + ball(rounding))
     alone = {DiscreteLaplace(steps, move): None for steps, move in counted}
-    below = [((pair, 1),) for pair in alone]
+    below: list[tuple[Counted, ...]] = [((pair, 1),) for pair in alone]
     below.append(tuple(_discrete_corner(_even(region), places)) if region.l1 is None else tuple(_one_each(places)))
     return Bounds(
         ((Response(reach), 1),),
@@ -315,7 +316,9 @@ def _staircase(law: Any, region: Set) -> Bounds:
     if not region.is_box:
         raise NotDescribed("staircase noise is checked on boxes only")
     for width, inner, units, grid in places:
-        if any(one != int(one) for one in (width, inner, units)) or not (1 <= inner <= width and units >= 1 and grid > 0):
+        if any(one != int(one) for one in (width, inner, units)) or not (
+            1 <= inner <= width and units >= 1 and grid > 0
+        ):
             raise NotDescribed("width, inner and units must be whole, 1 <= inner <= width, units >= 1")
     counted = Counter(
         (int(width), int(inner), Fraction(int(units), _UNITS), _steps_moved(reach, grid))

@@ -11,7 +11,11 @@ from typing import Any
 from shapedp_check.files import NotDescribed
 from shapedp_check.verdict import Answer, check
 
-DONE, INVALID, REFUSED = 0, 2, 3  # as the library's command: 3 where a claim is not certified, 2 where input is unusable
+DONE, INVALID, REFUSED = (
+    0,
+    2,
+    3,
+)  # as the library's command: 3 where a claim is not certified, 2 where input is unusable
 
 
 def read(text: str) -> Any:

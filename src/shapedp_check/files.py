@@ -28,7 +28,9 @@ def schema(data: Any, name: str) -> None:
         raise NotDescribed(f"{name} has schema {data['schema']!r}; this program reads schema 1")
 
 
-def number(value: Any, name: str, *, least: float = -math.inf, above: float = -math.inf, most: float = math.inf) -> float:
+def number(
+    value: Any, name: str, *, least: float = -math.inf, above: float = -math.inf, most: float = math.inf
+) -> float:
     """A finite number in the stated range."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise NotDescribed(f"{name} must be a number")

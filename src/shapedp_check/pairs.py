@@ -268,13 +268,15 @@ class Worst(Pair):
 
     @property
     def top(self) -> Ball | Fraction | None:  # type: ignore[override]
-        tops = [pair.top for pair in self.pairs]
-        if any(top is None for top in tops):
-            return None
+        exact = [top for pair in self.pairs if isinstance(top := pair.top, Fraction)]
+        if len(exact) == len(self.pairs):
+            return max(exact)
         largest = ball(0)
-        for top in tops:
-            largest = largest.max(ball(top))
-        return max(tops) if all(isinstance(top, Fraction) for top in tops) else largest
+        for pair in self.pairs:
+            if pair.top is None:
+                return None
+            largest = largest.max(ball(pair.top))
+        return largest
 
     @property
     def unit(self) -> Fraction | None:  # type: ignore[override]

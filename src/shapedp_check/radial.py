@@ -45,8 +45,13 @@ class Radial(Pair):
     relative: float = 2.0**-18
     formula = "radial: E P(X >= A(Y)) - e^x E P(X >= B(Y)), X the cosine, Y the log radius"
 
+    @property
+    def top(self) -> Ball | None:  # type: ignore[override]
+        """With a = M and b <= 1 the loss is at most D^b, because |u^b - r^b| <= |u - r|^b."""
+        return self.reach**self.b if self.a == self.dim and self.b <= 1 else None
+
     def hockey(self, x: Ball) -> Ball:
-        if self.reach.is_zero():
+        if self.reach.is_zero() or (self.top is not None and abs(x) >= self.top):
             return no_less(x, ball(0))
         if x < 0:
             return 1 - x.exp() * (1 - self.hockey(-x))  # the pair is symmetric
@@ -126,7 +131,9 @@ class _Integrals:
             q = (q - step).mid()
             if abs(step) < abs(q) * 2.0**-140:
                 break
-        radius = abs(q) * 2.0**-130 + gap(q).rad() / (self.slope + self.power * lead * (self.power * q).exp()).abs_lower()
+        radius = (
+            abs(q) * 2.0**-130 + gap(q).rad() / (self.slope + self.power * lead * (self.power * q).exp()).abs_lower()
+        )
         for _ in range(60):
             low, high = q - radius, q + radius
             if gap(low) <= 0 and gap(high) >= 0:
@@ -138,28 +145,30 @@ class _Integrals:
         """`_solve` for a wide ball: w = y + q grows with y (`at`), and q shrinks towards 0, so the ends suffice."""
         ends = [y] if y.is_exact() else [y.lower(), y.upper()]
         found = [self._solve(end, change) for end in ends]
-        if any(q is None for q in found):
-            return None
-        values = [end + q if at else q for end, q in zip(ends, found, strict=True)]
-        return values[0].union(values[-1])
+        values = [end + q if at else q for end, q in zip(ends, found, strict=True) if q is not None]
+        return values[0].union(values[-1]) if len(values) == len(ends) else None
 
     def _growth(self, y: Ball, start: Ball, at: bool) -> Series:
         """The Taylor series of w (`at`) or of q = w - y around y, from w' = h'(y)/h'(w), h' = (M - a) + b e^(b .).
 
-        Coefficient by coefficient; `mine` and `other` are those of b e^(b y) and b e^(b w).
+        Coefficient by coefficient. `mine` are those of b e^(b y); `other` those of b e^(b w). For q the numerator
+        h'(y) - h'(w) is b e^(b y)(1 - e^(b q)), with the coefficients `factor` of e^(b q) - 1: nothing cancels.
         """
         mine = self.power * (self.power * arb_series([y, 1])).exp()
-        other = [self.power * (self.power * (start if at else y + start)).exp()]
+        factor = [(self.power * start).expm1()]
+        other = [self.power * (self.power * start).exp()] if at else []
         rates: list[Ball] = []
         for n in range(ORDER):
-            top = mine[n] - (0 if at else other[n]) + (self.slope if at and n == 0 else 0)
-            for i in range(n):
-                top -= rates[i] * other[n - i]
+            top = (mine[n] + self.slope if n == 0 else mine[n]) if at else -_product_at(mine, factor, n)
+            if not at:
+                other.append(mine[n] - top)
+            top -= _product_at(rates, other, n) if n else 0
             rates.append(top / (self.slope + other[0]))
-            following = ball(0)
-            for i in range(n + 1):
-                following += rates[i] * other[n - i]
-            other.append(self.power * (following + (0 if at else other[n])) / (n + 1))
+            following = self.power * _product_at(rates, other if at else factor, n) / (n + 1)
+            if at:
+                other.append(following)
+            else:
+                factor.append(following + self.power * rates[n] / (n + 1))
         return arb_series([start, *(rate / (n + 1) for n, rate in enumerate(rates))])
 
     def _angle(self, y: Ball, sign: int) -> Ball | None:
@@ -308,6 +317,14 @@ class _Integrals:
                     total += density[i] * factor * (2 * rho ** (i + j + 1) / (i + j + 1))
         total += ball(0).union(slack) - ball(0).union(slack)
         return total, (_value(chance, rho) + spread).max(ball(0)).min(ball(1))
+
+
+def _product_at(left: Any, right: Any, n: int) -> Ball:
+    """Coefficient n of a product of series, over the coefficients that `left` has."""
+    result = ball(0)
+    for i in range(min(n + 1, len(left))):
+        result += left[i] * right[n - i]
+    return result
 
 
 def _begun(series: Series, first: Ball) -> Series:

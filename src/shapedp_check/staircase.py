@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from shapedp_check.balls import Ball, ball
 from shapedp_check.pairs import Pair, Worst, no_less
@@ -55,7 +56,7 @@ class Staircase(Pair):
         on the right of 0."""
         if self.shift // self.width > _MOST:
             raise ValueError("the shift crosses too many steps")
-        cuts = set()
+        cuts: set[int] = set()
         reach = self.shift + 2 * self.width
         for centre in (0, -self.shift):
             for n in range(-(-(reach + self.shift) // self.width) + 1):
@@ -67,7 +68,7 @@ class Staircase(Pair):
         right = sorted({cut for cut in cuts if high < cut < high + self.width} | {high, high + self.width})
         result = []
         for places, repeats in ((inside, False), (left, True), (right, True)):
-            for start, end in zip(places, places[1:], strict=False):
+            for start, end in pairwise(places):
                 result.append((end - start, self._level(start), self._level(start + self.shift), repeats))
         return result
 

@@ -1,7 +1,7 @@
 """What a certificate can be about: a mechanism or a plan, turned into worst pairs.
 
-A `Case` is what is left of it: the neighbour relation that the description implies, independent pairs with their counts,
-and the formulas and notes for the reader.
+A `Case` is what is left of it: the neighbour relation that the description implies, independent pairs with their
+counts, and notes for the reader.
 """
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ def _adaptive_mixing(data: Any) -> Case:
     case = _sketch(data, (leading,))
     fails = ((ball(tau) / ball(2).sqrt()).erfc() / 2).upper()
     mantissa, exponent = fails.man_exp()
-    bounds = Bounds(case.bounds.above, ((leading,),), (*case.bounds.notes, "adaptive mixing: reached by its first step"))
+    bounds = Bounds(
+        case.bounds.above, ((leading,),), (*case.bounds.notes, "adaptive mixing: reached by its first step")
+    )
     return Case(case.adjacency, bounds, Fraction(int(mantissa)) * Fraction(2) ** int(exponent))
 
 
@@ -113,7 +115,9 @@ def _plan(data: Any) -> Case:
     below = tuple(tuple(item for part in way for item in part) for way in _some(ways))
     notes = tuple(dict.fromkeys(note for case in cases for note in case.notes))
     relation = named.pop() if named else None
-    failure, variation = (sum(parts, Fraction(0)) for parts in zip(*((c.failure, c.variation) for c in cases), strict=True))
+    failure, variation = (
+        sum(parts, Fraction(0)) for parts in zip(*((c.failure, c.variation) for c in cases), strict=True)
+    )
     return Case(relation, Bounds(above, below, notes), failure, variation)
 
 

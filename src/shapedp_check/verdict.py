@@ -13,7 +13,7 @@ from shapedp_check.balls import BITS, Ball, ball, down, exact, precision, sharp,
 from shapedp_check.canonical import digest
 from shapedp_check.compose import Counted, TooLarge, composed
 from shapedp_check.files import NotDescribed, adjacency, entry, number, schema
-from shapedp_check.pairs import Gaussian
+from shapedp_check.pairs import Gaussian, Pair
 from shapedp_check.subjects import Case, read_subject
 
 _GRIDS = (11, 13, 15, 17)  # log2 of the points of a grid, one after the other until the answer is clear
@@ -22,7 +22,7 @@ _MOST_CUT = 700
 
 @dataclass(frozen=True)
 class Answer:
-    """`verdict` is certified, refuted, undecided or not described; delta lies in [lower, upper] where both are known."""
+    """`verdict` is certified, refuted, undecided or not described; delta lies in [lower, upper] where these are known."""
 
     verdict: str
     lower: float | None
@@ -109,7 +109,8 @@ Ends = tuple[Ball, Ball]
 
 def _joined(items: Sequence[Counted]) -> tuple[Counted, ...]:
     """Equal pairs together, and all Gaussian pairs as one: mu^2 adds up."""
-    square, seen = ball(0), {}
+    square = ball(0)
+    seen: dict[Pair, int] = {}
     for pair, count in items:
         if isinstance(pair, Gaussian):
             square += pair.mu**2 * count
