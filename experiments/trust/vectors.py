@@ -2,8 +2,8 @@
 
     python experiments/trust/vectors.py
 
-Half are as the library wrote them, half are edited: a smaller delta or epsilon, less noise, a wider set, another bracket,
-another label. Compact, and quick to check: cases that take longer than a few seconds are left out.
+Half are as the library wrote them, half are edited: a smaller delta or epsilon, less noise, another bracket, another
+label. Compact, and quick to check: cases that take longer than a few seconds are left out.
 """
 
 from __future__ import annotations

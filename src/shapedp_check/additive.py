@@ -5,9 +5,9 @@ A `Bounds` holds two lists of independent pairs. Composed, the first list is wor
 known the two are the same.
 
 Worst differences. Gaussian noise: the largest |S^(-1/2) v|. Product noise with log-concave factors (Laplace, Gaussian
-and their discrete forms): min(p(z), e^x p(z + v)) is log-concave in (z, v), so by Prekopa's theorem H is quasi-convex in
-v and largest at an extreme point: the corner of a box, a vertex +-R e_i of an L1 ball. Where the extreme points are not
-finitely many (Laplace noise, L2 ball) only the pure bound |v/b|_1 is used above, and two differences below.
+and their discrete forms): min(p(z), e^x p(z + v)) is log-concave in (z, v), so by Prekopa's theorem H is quasi-convex
+in v and largest at an extreme point: the corner of a box, a vertex +-R e_i of an L1 ball. Where the extreme
+points are not finitely many (Laplace noise, L2 ball) only the pure bound |v/b|_1 is used above, and a few below.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
+from math import frexp, prod
 from typing import Any
 
 from flint import arb_mat
@@ -212,6 +212,7 @@ def _spectral(scales: Scales, rotation: Any) -> Ball:
     values, n = numbers(rotation, "rotation"), len(scales)
     if len(values) != n * n or any(value != int(value) for value in values):
         raise NotDescribed("a rotation must be a square matrix of integers")
+    _orthogonal([[int(value) for value in values[i * n : (i + 1) * n]] for i in range(n)])
     rows = [[ball(int(values[i * n + j])) / _TURN / ball(scales[i]) for j in range(n)] for i in range(n)]
     matrix = arb_mat(rows)
     gram = matrix.transpose() * matrix
@@ -227,6 +228,15 @@ def _spectral(scales: Scales, rotation: Any) -> Ball:
         if _positive(gram, high, n):
             return low.union(high).sqrt()
     raise NotDescribed("no bound on the norm of a rotation was found")
+
+
+def _orthogonal(rows: list[list[int]]) -> None:
+    """R R' differs from the identity by at most 2^-12 in every entry, in whole numbers."""
+    for i, one in enumerate(rows):
+        for j, other in enumerate(rows):
+            product = sum(left * right for left, right in zip(one, other, strict=True))
+            if abs(product - (_TURN**2 if i == j else 0)) >= _TURN**2 >> 12:
+                raise NotDescribed("a rotation must be orthogonal up to rounding")
 
 
 def _positive(gram: Any, shift: Ball, n: int) -> bool:
@@ -269,6 +279,8 @@ def _grid_scales(law: Any, names: tuple[str, ...], dim: int) -> list[tuple[float
     columns = [numbers(entry(law, name), name, least=0.0) for name in names]
     if len({len(column) for column in columns}) != 1 or len(columns[0]) not in (1, dim):
         raise NotDescribed(f"{', '.join(names)} must have one entry, or one per coordinate")
+    if any(frexp(grid)[0] != 0.5 for grid in columns[names.index("grid")]):
+        raise NotDescribed("grid must hold powers of two")
     columns = [column * dim if len(column) == 1 else column for column in columns]
     return list(zip(*columns, strict=True))
 
@@ -277,8 +289,8 @@ def _discrete_laplace(law: Any, region: Set) -> Bounds:
     dim = whole(entry(law, "dim"), "dim")
     _same_dim(dim, region)
     places = _grid_scales(law, ("steps", "grid"), dim)
-    if any(steps != int(steps) or not grid > 0 for steps, grid in places):
-        raise NotDescribed("steps must be whole numbers and grid above zero")
+    if any(steps != int(steps) for steps, _ in places):
+        raise NotDescribed("steps must be whole numbers")
     moves = [_steps_moved(width, grid) for width, (_, grid) in zip(region.widths(), places, strict=True)]
     if any(move and not steps for move, (steps, _) in zip(moves, places, strict=True)):
         return Bounds.tight((Hopeless(), 1))

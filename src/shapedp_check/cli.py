@@ -38,8 +38,8 @@ def main(arguments: list[str] | None = None) -> int:
     """0 if every file is certified, 3 if one is not, 2 if one cannot be read."""
     parser = argparse.ArgumentParser(
         prog="shapedp-check",
-        description="Recompute the claims of certificates with rigorous interval arithmetic. Nothing stated in a file is "
-        "trusted; what a file does not describe is said.",
+        description="Recompute the claims of certificates with rigorous interval arithmetic. Nothing stated in a file "
+        "is trusted; what a file does not describe is said.",
         epilog="exit codes: 0 all certified, 3 a claim is not certified, 2 a file cannot be read",
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a certificate, as JSON")

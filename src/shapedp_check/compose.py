@@ -147,8 +147,8 @@ def _ceiling(value: Ball) -> int:
 def _shifts(k: list[Ball], curve: list[Ball], slopes: list[Ball], h: Fraction) -> list[float]:
     """For each interval the least s (up to rounding, at most h) with the polygon at x + s below the curve at x.
 
-    Between k[i] and k[i + 1] the curve is above both prolonged neighbours (left of the first point above 1 - k, right of
-    the last above its last value). The polygon is convex: it is below their maximum on the interval once it is below
+    Between k[i] and k[i + 1] the curve is above both prolonged neighbours (left of the first point above 1 - k, right
+    of the last above its last value). The polygon is convex: it is below their maximum on the interval once it is below
     both at one point m, best where they meet. There s = log(k*/m), where the polygon comes down to their height at k*.
     """
     most, near = up(ball(h)), ball(1) / (1 << 60)

@@ -184,10 +184,10 @@ class _Integrals:
         if start is None:
             return None
         series = self._cosine(arb_series([y, 1]).exp(), self._growth(y, start, near), sign, near)
+        first = self._cosine(y.exp(), start, sign, near)
         middle = None if y.is_exact() else self._angle(y.mid(), sign)
-        if middle is None or not series[0].is_finite():
-            return series
-        return _begun(series, series[0].intersection(middle + series[1] * (y - y.mid())))
+        closer = first if middle is None else middle + series[1] * (y - y.mid())
+        return _begun(series, first.intersection(closer) if closer.is_finite() else first)
 
     def _cosine(self, r: Any, start: Any, sign: int, near: bool) -> Any:
         """sign (u^2 - r^2 - D^2)/(2 r D), in a form without cancellation for u near D (r < D) or for u near r.
@@ -202,6 +202,8 @@ class _Integrals:
 
     def _tail(self, c: Ball) -> Ball:
         """P(X >= c)."""
+        if not c.is_finite():
+            return ball(0).union(ball(1))
         if c >= 1:
             return ball(0)
         if c <= -1:

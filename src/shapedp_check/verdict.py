@@ -22,7 +22,7 @@ _MOST_CUT = 700
 
 @dataclass(frozen=True)
 class Answer:
-    """`verdict` is certified, refuted, undecided or not described; delta lies in [lower, upper] where these are known."""
+    """`verdict` is certified, refuted, undecided or not described; delta lies in [lower, upper] where known."""
 
     verdict: str
     lower: float | None
