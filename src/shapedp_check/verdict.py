@@ -43,7 +43,7 @@ def check(certificate: Any) -> Answer:
     begun = time.perf_counter()
     try:
         mark = digest(certificate)
-    except (ValueError, RecursionError):
+    except (ValueError, OverflowError, RecursionError):
         mark = ""
     try:
         with precision(BITS):
