@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 from collections import Counter
@@ -24,6 +25,25 @@ from shapedp_check import check
 
 ROOT = Path(__file__).resolve().parents[2]
 VECTORS = ROOT / "tests" / "check" / "vectors" / "disagreements.jsonl"
+
+
+class Slow(BaseException):
+    """A case took too long; no Exception, so that nobody catches it on the way."""
+
+
+def _stop(*_: object) -> None:
+    raise Slow
+
+
+def limited(number: int, seconds: int) -> dict[str, object]:
+    """The record of one case, or that it took too long."""
+    signal.alarm(seconds)
+    try:
+        return one(number)
+    except Slow:
+        return {"case": number, "kind": KINDS[number % len(KINDS)], "outcome": "too slow"}
+    finally:
+        signal.alarm(0)
 
 
 def one(number: int) -> dict[str, object]:
@@ -67,7 +87,9 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=10**9, help="how many cases")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after about so long")
     parser.add_argument("--log", type=Path, help="a file of finished cases, to resume from")
+    parser.add_argument("--longest", type=int, default=30, help="seconds that one case may take")
     options = parser.parse_args()
+    signal.signal(signal.SIGALRM, _stop)
     done = set()
     if options.log and options.log.exists():
         done = {json.loads(line)["case"] for line in options.log.read_text().splitlines()}
@@ -78,7 +100,7 @@ def main() -> int:
             break
         if number in done:
             continue
-        record = one(number)
+        record = limited(number, options.longest)
         outcomes[record["kind"], record["outcome"]] += 1
         outcomes["verdicts", f"{record.get('stated')}->{record.get('verdict')}"] += 1
         if record["outcome"] == "DISAGREE":
