@@ -101,7 +101,10 @@ def bounds(case: Case, epsilon: float, delta: float) -> tuple[Ball, Ball]:
         if not low.lower() > delta:
             same = way == case.bounds.above  # reached by neighbours: the lower end is known already
             low = low.max(high[0] if same else _upper(_joined(way), x, delta, ball(0))[0])
-    return (low - apart).max(ball(0)), (high[1] + on_top).min(ball(1))
+    low, top = (low - apart).max(ball(0)), (high[1] + on_top).min(ball(1))
+    if low > top:
+        raise RuntimeError("the lower end is above the upper end: a fault of this program, please report it")
+    return low, top
 
 
 Ends = tuple[Ball, Ball]
