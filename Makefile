@@ -6,6 +6,7 @@ STAMP := $(VENV)/.setup-done
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 MUTANT_ARGS ?=
+CAMPAIGN_ARGS ?=
 
 # Real data sets are optional: tests that read them are skipped where they are absent.
 ifneq ($(wildcard ../shared/data),)
@@ -18,10 +19,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export NO_MKDOCS_2_WARNING = true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow lint format bare bench peers mutants claims docs sbom clean
+.PHONY: help setup demo test slow lint format bare bench peers mutants claims docs sbom campaign check-bare clean
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
 setup: $(STAMP) ## make .venv with the library (editable), every extra and the development tools
 
@@ -81,6 +82,18 @@ mutants: setup ## put seeded faults into copies of the library; prints the share
 
 claims: setup ## recompute every published claim of the register
 	$(BIN)/shapedp claims --verify
+
+campaign: setup ## random certificates through the library and the independent checker, for hours (CAMPAIGN_ARGS: --seconds 120)
+	OMP_NUM_THREADS=1 $(BIN)/python experiments/trust/campaign.py --log experiments/trust/campaign.jsonl $(CAMPAIGN_ARGS)
+
+check-bare: ## run the checker's tests where python-flint and pytest are all that is installed
+	rm -rf .venv-check
+	$(PYTHON) -m venv .venv-check
+	.venv-check/bin/python -m pip install -q -c constraints.txt python-flint pytest
+	! .venv-check/bin/python -c 'import numpy' 2>/dev/null
+	mkdir .venv-check/alone && cp -r src/shapedp_check .venv-check/alone/
+	PYTHONPATH=.venv-check/alone .venv-check/bin/python -m pytest -q -p no:cacheprovider tests/check
+	rm -rf .venv-check
 
 docs: setup ## build the documentation into site/, warnings are errors
 	$(BIN)/mkdocs build --strict --quiet

@@ -30,6 +30,7 @@ FIRST = (
     "training-studies.md",
     "membership.md",
     "geodp.md",
+    "write-your-own-checker.md",
     "threat-model.md",
     "special-functions.md",
     "known-issues.md",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, Literal, cast
 
@@ -135,6 +138,11 @@ class Certificate:
         data["assumptions"] = list(self.assumptions)
         return {"schema": SCHEMA, "kind": "certificate", "verdict": self.verdict, **data}
 
+    @property
+    def digest(self) -> str:
+        """`sha256:` and the digest of the canonical bytes (RFC 8785): equal for files that say the same."""
+        return "sha256:" + hashlib.sha256(_canonical(self.to_json()).encode()).hexdigest()
+
     @classmethod
     def from_json(cls, data: Any) -> Certificate:
         """What `to_json` wrote; the verdict is computed anew, never read."""
@@ -175,3 +183,25 @@ def certificate_of(
     return Certificate(
         epsilon, delta, relation, bracket, method, subject=subject, reason=reason, assumptions=assumptions
     )
+
+
+def _canonical(value: Any) -> str:
+    """JSON with sorted keys, no spaces, and numbers as ECMAScript writes doubles."""
+    if isinstance(value, Mapping):
+        ordered = sorted(value.items(), key=lambda item: item[0].encode("utf-16-be"))
+        return "{" + ",".join(f"{_canonical(key)}:{_canonical(item)}" for key, item in ordered) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(_canonical, value)) + "]"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return json.dumps(value, ensure_ascii=False)
+    if value == 0:
+        return "0"
+    sign, digits, exponent = Decimal(repr(float(value))).normalize().as_tuple()
+    text, point = "".join(map(str, digits)), len(digits) + int(exponent)
+    if 0 < point <= 21:
+        text = text.ljust(point, "0") if len(text) <= point else f"{text[:point]}.{text[point:]}"
+    elif -6 < point <= 0:
+        text = f"0.{text.zfill(len(text) - point)}"
+    else:
+        text = f"{text[0]}{'.' + text[1:] if len(text) > 1 else ''}e{point - 1:+d}"
+    return "-" * sign + text

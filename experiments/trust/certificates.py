@@ -1,0 +1,150 @@
+"""Random certificates, one per case number: every law, set, relation, sampling, composition and extreme."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+import shapedp
+from shapedp.accounting import BareLoss, Plan, Step
+from shapedp.mechanisms import Additive, Mixing
+from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Mixed, Radial, TensorGaussian
+from shapedp.privacy import GaussianLoss
+from shapedp.sensitivity import L1, L2, Blocks, Box, Slices
+
+Json = dict[str, Any]
+KINDS = (
+    "gaussian",
+    "laplace",
+    "discrete",
+    "mixed",
+    "radial",
+    "staircase",
+    "tensor",
+    "mixing",
+    "plan",
+    "bare",
+    "sampled",
+)
+
+
+class Skipped(Exception):
+    """The library refuses this combination."""
+
+
+def certificate(number: int) -> Json:
+    """The certificate of a case as the library writes it, asked in a random order of questions."""
+    rng = np.random.default_rng([17, number])
+    kind = KINDS[number % len(KINDS)]
+    epsilon = float(np.round(10 ** rng.uniform(-1.5, 1), 4))
+    delta = float(10.0 ** -rng.integers(2, 30)) if rng.random() < 0.3 else float(10.0 ** -rng.integers(3, 9))
+    try:
+        subject = _subject(kind, rng, epsilon, delta)
+        if rng.random() < 0.5:
+            subject.loss.delta(float(rng.uniform(0.1, 4)))
+        if rng.random() < 0.5:
+            subject.loss.epsilon(delta)
+        claim = epsilon * float(rng.choice([1.0, 1.0, 0.5, 0.9, 1.1, 2.0]))
+        made = shapedp.certify(subject, epsilon=claim, delta=delta)
+    except (ValueError, TypeError) as refused:
+        raise Skipped(f"{kind}: {refused}") from None
+    return json.loads(json.dumps(made.to_json()))
+
+
+def _relation(rng: np.random.Generator) -> Any:
+    return rng.choice(["add-remove", "replace", "zero-out", None])
+
+
+def _set(
+    rng: np.random.Generator, relation: Any, names: tuple[str, ...] = ("l1", "l2", "box", "blocks", "slices")
+) -> Any:
+    kind, radius = str(rng.choice(names)), float(10 ** rng.uniform(-2, 2))
+    dim = int(rng.choice([1, 2, 3, 7] if names == ("box",) else [1, 2, 3, 7, 40, 300]))
+    if kind == "l1":
+        return L1(radius, dim=dim, adjacency=relation)
+    if kind == "l2":
+        scales = rng.uniform(0.3, 1, dim) if rng.random() < 0.3 else None
+        return L2(radius, dim=dim, scales=scales, adjacency=relation)
+    if kind == "box":
+        return Box(
+            radius * rng.uniform(0.1, 1, dim) if rng.random() < 0.5 else np.full(dim, radius), adjacency=relation
+        )
+    if kind == "blocks":
+        sizes = rng.integers(1, 5, size=int(rng.integers(1, 5)))
+        return Blocks(radius * rng.uniform(0.1, 1, sizes.size), sizes, adjacency=relation)
+    return Slices(radius * rng.uniform(0.1, 1, 3), (2, 3, 2), 1, adjacency=relation)
+
+
+def _scaled(rng: np.random.Generator, region: Any, epsilon: float) -> np.ndarray[Any, Any]:
+    """Scales of about the size that epsilon asks for, not calibrated."""
+    size = float(np.linalg.norm(region.extreme()))
+    return size / epsilon * 10 ** rng.uniform(-0.3, 0.9) * rng.uniform(0.7, 1, region.dim)
+
+
+def _subject(kind: str, rng: np.random.Generator, epsilon: float, delta: float) -> Any:
+    relation = _relation(rng)
+    if kind in ("plan", "bare", "sampled"):
+        return _plan(kind, rng, epsilon, delta)
+    if kind == "mixing":
+        rows, gamma = int(rng.choice([1, 10, 100, 1000])), float(1 + 10 ** rng.uniform(-1, 3))
+        sizes = (None, None) if rng.random() < 0.5 else (int(rng.integers(10, 1000)), int(rng.integers(1, 20)))
+        return Mixing(rows, 1.0, gamma, epsilon, delta, str(rng.choice(["zero-out", "replace"])), *sizes)
+    names: dict[str, tuple[str, ...]] = {"radial": ("l2",), "staircase": ("box",), "mixed": ("box",)}
+    region = _set(rng, relation, names.get(kind, ("l1", "l2", "box", "blocks", "slices")))
+    if kind == "tensor":
+        region = L2(float(rng.uniform(0.1, 3)), shape=(3, 4), adjacency=relation)
+        factors = [rng.normal(size=(3, 3)) if rng.random() < 0.5 else rng.uniform(0.5, 1, 3), rng.uniform(0.5, 1, 4)]
+        return Additive(TensorGaussian(factors, scale=10 / epsilon), region, epsilon, delta)
+    if rng.random() < 0.5 and kind != "mixed":
+        family = {"discrete": "laplace"}.get(kind, kind)
+        pure = kind == "discrete" or (kind == "staircase" and rng.random() < 0.7)
+        return shapedp.calibrate(family, region, epsilon=epsilon, delta=0.0 if pure else delta)
+    return Additive(_law(kind, rng, region, epsilon), region, epsilon, delta)
+
+
+def _law(kind: str, rng: np.random.Generator, region: Any, epsilon: float) -> Any:
+    scales = _scaled(rng, region, epsilon)
+    if kind == "gaussian":
+        return Gaussian(scales if rng.random() < 0.5 else float(scales[0]), region.dim)
+    if kind == "laplace":
+        return Laplace(scales if rng.random() < 0.5 else float(scales[0]), region.dim)
+    if kind == "mixed":
+        return Mixed(scales, rng.random(region.dim) < 0.5)
+    if kind == "radial":
+        a = region.dim * float(rng.choice([1.0, 0.97, 0.8]))
+        return Radial(region.dim, a, float(rng.uniform(0.6, 2.5)), float(scales[0]))
+    if kind == "discrete":
+        grid = 2.0 ** np.floor(np.log2(scales) - rng.integers(1, 20))
+        return DiscreteLaplace(np.maximum(np.rint(scales / grid), 1), grid, region.dim)
+    raise ValueError(f"{kind} noise is only calibrated")
+
+
+def _plan(kind: str, rng: np.random.Generator, epsilon: float, delta: float) -> Plan:
+    count = int(rng.choice([1, 2, 3, 10, 50, 500]))
+    if kind == "bare":
+        steps = [Step(BareLoss(epsilon / count, delta / count / 10), count=count)]
+        if rng.random() < 0.5:
+            steps.append(Step(GaussianLoss(float(rng.uniform(0.01, 0.5))), count=int(rng.integers(1, 5))))
+        return Plan(tuple(steps))
+    if kind == "sampled":
+        rate = float(rng.choice([1e-3, 0.01, 0.1, 0.5, 0.9]))
+        base: Any = GaussianLoss(float(rng.uniform(0.2, 2)))
+        if rng.random() < 0.5:
+            region = _set(rng, "add-remove", ("box", "l2"))
+            base = shapedp.calibrate("gaussian", region, epsilon=epsilon, delta=delta)
+        elif rng.random() < 0.3:
+            base = BareLoss(epsilon, delta)
+        return Plan((Step(base, sampling_rate=rate, count=count),))
+    relation = _relation(rng)
+    steps = []
+    for _ in range(int(rng.integers(1, 4))):
+        family = str(rng.choice(["gaussian", "laplace", "laplace", "staircase"]))
+        region = _set(rng, relation, ("box",) if family == "staircase" else ("l1", "box"))
+        if region.dim > 7:
+            continue
+        claim = float(10 ** rng.uniform(-1, 0.3))
+        pure = family != "gaussian" and rng.random() < 0.7
+        steps.append(Step(shapedp.calibrate(family, region, epsilon=claim, delta=0.0 if pure else 1e-7), count=count))
+    return Plan(tuple(steps))

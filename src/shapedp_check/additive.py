@@ -1,0 +1,364 @@
+"""A noise law and a sensitivity set: the worst pairs that their sum has.
+
+A `Bounds` holds two lists of independent pairs. Composed, the first list is worse than every pair of neighbours
+(`above`); each list in `below` belongs to neighbours that exist, so its curve is reached. Where the worst difference is
+known the two are the same.
+
+Worst differences. Gaussian noise: the largest |S^(-1/2) v|. Product noise with log-concave factors (Laplace, Gaussian
+and their discrete forms): min(p(z), e^x p(z + v)) is log-concave in (z, v), so by Prekopa's theorem H is quasi-convex
+in v and largest at an extreme point: the corner of a box, a vertex +-R e_i of an L1 ball. Where the extreme
+points are not finitely many (Laplace noise, L2 ball) only the pure bound |v/b|_1 is used above, and a few below.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from math import frexp, prod
+from typing import Any
+
+from flint import arb_mat
+
+from shapedp_check.balls import Ball, ball, exact, total
+from shapedp_check.files import NotDescribed, entry, number, numbers, whole, wholes
+from shapedp_check.pairs import DiscreteLaplace, Gaussian, Hopeless, Laplace, Pair, Response, Worst
+from shapedp_check.radial import Radial
+from shapedp_check.sets import Scales, Set
+from shapedp_check.staircase import staircase
+
+Counted = tuple[Pair, int]
+_UNITS = 2**30  # epsilons of a staircase are multiples of 1/_UNITS
+_TURN = 2**24  # rotations are integers over this
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Independent pairs that are worse than all neighbours, and lists of pairs that neighbours reach."""
+
+    above: tuple[Counted, ...]
+    below: tuple[tuple[Counted, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def tight(cls, *pairs: Counted) -> Bounds:
+        """The worst difference is known."""
+        return cls(pairs, (pairs,))
+
+
+def additive(law: Any, region: Set) -> Bounds:
+    """The pairs of a law on a set."""
+    kind = entry(law, "law")
+    if kind not in READERS:
+        raise NotDescribed(f"the law {kind!r} is not known")
+    return READERS[kind](law, region)
+
+
+def _scales(law: Any, region: Set) -> Scales:
+    """`scale`, `dim` and `sizes` as one scale for all coordinates or one per coordinate."""
+    scale, sizes = entry(law, "scale"), law.get("sizes")
+    if isinstance(scale, int | float):
+        if sizes is not None:
+            raise NotDescribed("a single scale goes without sizes")
+        values = [number(scale, "scale", least=0.0)]
+        dim = whole(entry(law, "dim"), "dim")
+    else:
+        values = numbers(scale, "scale", least=0.0)
+        if sizes is not None:
+            counts = wholes(sizes, "sizes")
+            if len(counts) != len(values):
+                raise NotDescribed("scale and sizes differ in length")
+            values = [value for value, size in zip(values, counts, strict=True) for _ in range(size)]
+        dim = len(values)
+        if law.get("dim") is not None and whole(law["dim"], "dim") != dim:
+            raise NotDescribed("dim is not the number of scales")
+    _same_dim(dim, region)
+    return values
+
+
+def _same_dim(dim: int, region: Set) -> None:
+    if dim != region.dim:
+        raise NotDescribed(f"the law has dimension {dim}, the set {region.dim}")
+
+
+def _gaussian(law: Any, region: Set) -> Bounds:
+    return Bounds.tight((Gaussian(region.l2_reach(_scales(law, region))), 1))
+
+
+def _laplace(law: Any, region: Set) -> Bounds:
+    return _product(_scales(law, region), [False], region)
+
+
+def _mixed(law: Any, region: Set) -> Bounds:
+    scales = numbers(entry(law, "scale"), "scale", least=0.0)
+    chosen = numbers(entry(law, "gaussian"), "gaussian")
+    if len(chosen) != len(scales) or any(value not in (0.0, 1.0) for value in chosen):
+        raise NotDescribed("gaussian must hold a 0 or a 1 per scale")
+    _same_dim(len(scales), region)
+    return _product(scales, [value == 1.0 for value in chosen], region)
+
+
+def _product(scales: Scales, gaussian: list[bool], region: Set) -> Bounds:
+    """Independent Gaussian (`gaussian_i`) and Laplace coordinates."""
+    dim = region.dim
+    scales = scales * dim if len(scales) == 1 else scales
+    gaussian = gaussian * dim if len(gaussian) == 1 else gaussian
+    widths = region.widths()
+    if any(width > 0 and scale == 0 for width, scale in zip(widths, scales, strict=True)):
+        return Bounds.tight((Hopeless(), 1))
+    if region.box is not None:
+        return Bounds.tight(*_corner(region.box, scales, gaussian))
+    single = [
+        _corner([width], [scale], [kind]) for width, scale, kind in set(zip(widths, scales, gaussian, strict=True))
+    ]
+    if region.l1 is not None:
+        alone = tuple({pair: None for part in single for pair, _ in part})
+        if not any(gaussian):
+            top = max(pair.ratio for pair in alone if isinstance(pair, Laplace))
+            return Bounds.tight((Laplace(top), 1))
+        return Bounds(((Worst(alone), 1),), tuple(((pair, 1),) for pair in alone))
+    above: list[Counted] = []
+    if any(gaussian):
+        above.append((Gaussian(region.l2_reach(_masked(scales, gaussian))), 1))
+    if not all(gaussian):
+        reach = region.l1_reach(_masked(scales, [not kind for kind in gaussian]))
+        above.append((Response(_fraction_above(reach)), 1))
+    return Bounds(
+        tuple(above),
+        (*(tuple(part) for part in single), tuple(_corner(_even(region), scales, gaussian))),
+        ("an L2 ball with Laplace coordinates: bounded above by the pure guarantee only",) if not all(gaussian) else (),
+    )
+
+
+def _masked(scales: Scales, keep: list[bool]) -> Scales:
+    """Scales with the others so large that they do not count (they are bounded from above by dropping them)."""
+    return [scale if kept else 2.0**1000 for scale, kept in zip(scales, keep, strict=True)]
+
+
+def _even(region: Set) -> Scales:
+    """A difference inside the set with equal entries per part: radius/sqrt(size), a little less."""
+    result = [0.0] * region.dim
+    for part in region.parts:
+        places = list(range(region.dim)) if part.where is None else part.where
+        for at, i in enumerate(places):
+            axis = 1.0 if part.axes is None else part.axes[at]
+            result[i] = part.radius * axis / len(places) ** 0.5 * (1 - 2.0**-40)
+    return result
+
+
+def _corner(widths: Scales, scales: Scales, gaussian: list[bool]) -> list[Counted]:
+    """The pairs of one difference: one Gaussian for all Gaussian coordinates, Laplace ones counted by their ratio."""
+    items = list(zip(widths, scales, gaussian, strict=True))
+    normal = [(width, scale) for width, scale, kind in items if kind and width]
+    ratios = Counter((width, scale) for width, scale, kind in items if not kind and width)
+    result: list[Counted] = [(Gaussian(total(normal, 2).sqrt()), 1)] if normal else []
+    merged: Counter[Fraction] = Counter()
+    for (width, scale), count in ratios.items():
+        merged[exact(width) / exact(scale)] += count
+    result += [(Laplace(ratio), count) for ratio, count in merged.items()]
+    return result or [(Laplace(Fraction(0)), 1)]
+
+
+def _fraction_above(value: Ball) -> Fraction:
+    """A fraction just above a ball."""
+    if not value.is_finite():
+        raise NotDescribed("the set reaches infinitely far")
+    top = value.upper()
+    mantissa, exponent = top.man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
+def _tensor(law: Any, region: Set) -> Bounds:
+    """Noise R x + s z, R a product of one matrix per mode (integers over 2^24) and s one of scales.
+
+    mu = max |diag(1/s) R v|. Without rotations s is one scale per coordinate. With them, an L2 ball of radius D has
+    mu = D prod_k |diag(1/s_k) R_k|_2; any other set lies inside the ball of its longest difference.
+    """
+    modes = entry(law, "modes")
+    if not isinstance(modes, list) or not modes:
+        raise NotDescribed("modes must be a list")
+    scales = [numbers(entry(mode, "scales"), "scales", least=0.0) for mode in modes]
+    _same_dim(prod(map(len, scales)), region)
+    note = "rotated input: its rounding to the grid of the release is not part of the file"
+    if all(mode.get("rotation") is None for mode in modes):
+        flat = [1.0]
+        norms = ball(1)
+        if region.parts and region.parts[0].where is None and region.parts[0].axes is None:
+            for one in scales:
+                norms *= total([(1.0, min(one))], 1)
+            return Bounds.tight((Gaussian(norms * ball(region.parts[0].radius)), 1))
+        for one in scales:
+            flat = [left * right for left in flat for right in one]
+        reach = region.l2_reach(flat)
+        slack = ball(len(scales)) / (1 << 50)  # the products of the scales are rounded
+        return Bounds.tight((Gaussian(reach * (1 + slack.union(-slack))), 1))
+    norms = ball(1)
+    for mode, one in zip(modes, scales, strict=True):
+        norms *= _spectral(one, mode.get("rotation"))
+    reach = region.l2_reach([1.0])
+    worst = Gaussian(reach * norms)
+    plain = bool(region.parts) and region.parts[0].where is None and region.parts[0].axes is None
+    if plain:
+        return Bounds(((worst, 1),), (((worst, 1),),), (note,))
+    return Bounds(((worst, 1),), (), (note, "rotated noise on another set than a ball: bounded above only"))
+
+
+def _spectral(scales: Scales, rotation: Any) -> Ball:
+    """|diag(1/s) R|_2 between a Rayleigh quotient and a bound that Cholesky's method proves."""
+    if min(scales) == 0:
+        return ball(1) / 0
+    if rotation is None:
+        return ball(1) / ball(min(scales))
+    values, n = numbers(rotation, "rotation"), len(scales)
+    if len(values) != n * n or any(value != int(value) for value in values):
+        raise NotDescribed("a rotation must be a square matrix of integers")
+    _orthogonal([[int(value) for value in values[i * n : (i + 1) * n]] for i in range(n)])
+    rows = [[ball(int(values[i * n + j])) / _TURN / ball(scales[i]) for j in range(n)] for i in range(n)]
+    matrix = arb_mat(rows)
+    gram = matrix.transpose() * matrix
+    vector = [ball(1)] * n
+    for _ in range(200):
+        moved = [sum((gram[i, j] * vector[j] for j in range(n)), ball(0)).mid() for i in range(n)]
+        size = sum((one * one for one in moved), ball(0)).sqrt()
+        vector = [(one / size).mid() for one in moved]
+    top = sum((vector[i] * gram[i, j] * vector[j] for i in range(n) for j in range(n)), ball(0))
+    low = top / sum((one * one for one in vector), ball(0))
+    for power in range(100, -4, -4):
+        high = (low * (1 + ball(2) ** -power)).upper()
+        if _positive(gram, high, n):
+            return low.union(high).sqrt()
+    raise NotDescribed("no bound on the norm of a rotation was found")
+
+
+def _orthogonal(rows: list[list[int]]) -> None:
+    """R R' differs from the identity by at most 2^-12 in every entry, in whole numbers."""
+    for i, one in enumerate(rows):
+        for j, other in enumerate(rows):
+            product = sum(left * right for left, right in zip(one, other, strict=True))
+            if abs(product - (_TURN**2 if i == j else 0)) >= _TURN**2 >> 12:
+                raise NotDescribed("a rotation must be orthogonal up to rounding")
+
+
+def _positive(gram: Any, shift: Ball, n: int) -> bool:
+    """Whether shift I - gram is positive definite, by elimination."""
+    rows = [[(shift if i == j else ball(0)) - gram[i, j] for j in range(n)] for i in range(n)]
+    for i in range(n):
+        if not rows[i][i] > 0:
+            return False
+        for j in range(i + 1, n):
+            factor = rows[j][i] / rows[i][i]
+            for k in range(i, n):
+                rows[j][k] -= factor * rows[i][k]
+    return True
+
+
+def _radial(law: Any, region: Set) -> Bounds:
+    dim = whole(entry(law, "dim"), "dim")
+    _same_dim(dim, region)
+    a, b = (number(entry(law, name), name, above=0.0) for name in ("a", "b"))
+    scale = number(entry(law, "scale"), "scale", above=0.0)
+    if a > dim:
+        raise NotDescribed("a > dim: the density is not decreasing, and the largest shift need not be the worst")
+    reach = region.l2_reach([scale])
+    if a == dim and b == 2:
+        return Bounds.tight((Gaussian(reach * ball(2).sqrt()), 1))
+    return Bounds.tight((Radial(dim, a, b, reach), 1))
+
+
+def _steps_moved(width: float, grid: float) -> int:
+    """How far the integers of two inputs at most `width` apart can differ, rounded to the nearest, ties to even.
+
+    rint(a) - rint(b) = m needs a - b >= m - 1, and equality needs both to be ties that round apart, which is so only
+    if m is even. So m = floor(t) + 1 with t = width/grid, but m = t where t is an even integer.
+    """
+    t = exact(width) / exact(grid)
+    return int(t) if t.denominator == 1 and t.numerator % 2 == 0 else int(t) + 1
+
+
+def _grid_scales(law: Any, names: tuple[str, ...], dim: int) -> list[tuple[float, ...]]:
+    columns = [numbers(entry(law, name), name, least=0.0) for name in names]
+    if len({len(column) for column in columns}) != 1 or len(columns[0]) not in (1, dim):
+        raise NotDescribed(f"{', '.join(names)} must have one entry, or one per coordinate")
+    if any(frexp(grid)[0] != 0.5 for grid in columns[names.index("grid")]):
+        raise NotDescribed("grid must hold powers of two")
+    columns = [column * dim if len(column) == 1 else column for column in columns]
+    return list(zip(*columns, strict=True))
+
+
+def _discrete_laplace(law: Any, region: Set) -> Bounds:
+    dim = whole(entry(law, "dim"), "dim")
+    _same_dim(dim, region)
+    places = _grid_scales(law, ("steps", "grid"), dim)
+    if any(steps != int(steps) for steps, _ in places):
+        raise NotDescribed("steps must be whole numbers")
+    moves = [_steps_moved(width, grid) for width, (_, grid) in zip(region.widths(), places, strict=True)]
+    if any(move and not steps for move, (steps, _) in zip(moves, places, strict=True)):
+        return Bounds.tight((Hopeless(), 1))
+    counted = Counter((int(steps), move) for (steps, _), move in zip(places, moves, strict=True) if move)
+    if region.is_box:
+        return Bounds.tight(*((DiscreteLaplace(steps, move), count) for (steps, move), count in counted.items()))
+    noisy = [steps * grid if move else 2.0**1000 for (steps, grid), move in zip(places, moves, strict=True)]
+    rounding = sum((Fraction(count, steps) for (steps, _), count in counted.items()), Fraction(0))
+    reach = _fraction_above(region.l1_reach(noisy) + ball(rounding))
+    alone = {DiscreteLaplace(steps, move): None for steps, move in counted}
+    below: list[tuple[Counted, ...]] = [((pair, 1),) for pair in alone]
+    below.append(tuple(_discrete_corner(_even(region), places)) if region.l1 is None else tuple(_one_each(places)))
+    return Bounds(
+        ((Response(reach), 1),),
+        tuple(below),
+        ("rounding to the grid moves every coordinate at once: bounded above by the pure guarantee only",),
+    )
+
+
+def _one_each(places: list[tuple[float, ...]]) -> list[Counted]:
+    """An arbitrarily small difference can move the rounded input by one step in every coordinate."""
+    counted = Counter(int(steps) for steps, _ in places if steps)
+    return [(DiscreteLaplace(steps, 1), count) for steps, count in counted.items()]
+
+
+def _discrete_corner(widths: Scales, places: list[tuple[float, ...]]) -> list[Counted]:
+    counted = Counter(
+        (int(steps), _steps_moved(width, grid)) for width, (steps, grid) in zip(widths, places, strict=True) if width
+    )
+    return [(DiscreteLaplace(steps, move), count) for (steps, move), count in counted.items() if move]
+
+
+def _staircase(law: Any, region: Set) -> Bounds:
+    places = _grid_scales(law, ("width", "inner", "units", "grid"), region.dim)
+    if not region.is_box:
+        raise NotDescribed("staircase noise is checked on boxes only")
+    for width, inner, units, grid in places:
+        if any(one != int(one) for one in (width, inner, units)) or not (
+            1 <= inner <= width and units >= 1 and grid > 0
+        ):
+            raise NotDescribed("width, inner and units must be whole, 1 <= inner <= width, units >= 1")
+    counted = Counter(
+        (int(width), int(inner), Fraction(int(units), _UNITS), _steps_moved(reach, grid))
+        for reach, (width, inner, units, grid) in zip(region.box or [], places, strict=True)
+    )
+    pairs = [(staircase(*key), count) for key, count in counted.items()]
+    reached = tuple((pair.pairs[-1] if isinstance(pair, Worst) else pair, count) for pair, count in pairs)
+    return Bounds(tuple(pairs), (reached,))
+
+
+def _l1_staircase(law: Any, region: Set) -> Bounds:
+    """Height e^(-k epsilon) on l1 shells of one width: a shift of l1 length R changes at most ceil(R/width) levels."""
+    _same_dim(whole(entry(law, "dim"), "dim"), region)
+    width = exact(number(entry(law, "width"), "width", above=0.0))
+    epsilon = exact(number(entry(law, "epsilon"), "epsilon", above=0.0))
+    number(entry(law, "gamma"), "gamma", least=0.0, most=1.0)
+    reach = _fraction_above(region.l1_reach([1.0])) if region.l1 is None else exact(region.l1)
+    levels = -(-reach // width)
+    return Bounds(((Response(epsilon * levels), 1),), (), ("l1 staircase: bounded above by the pure guarantee only",))
+
+
+READERS = {
+    "gaussian": _gaussian,
+    "laplace": _laplace,
+    "mixed": _mixed,
+    "tensor-gaussian": _tensor,
+    "radial": _radial,
+    "discrete-laplace": _discrete_laplace,
+    "staircase": _staircase,
+    "l1-staircase": _l1_staircase,
+}

@@ -1,0 +1,79 @@
+"""Reading: what a field of the file must be. Nothing is trusted; what does not fit is `NotDescribed`."""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+import zlib
+from typing import Any
+
+ADJACENCIES = ("add-remove", "replace", "zero-out", None)
+
+
+class NotDescribed(ValueError):
+    """The file does not describe a mechanism that this program can check; the message says what is missing."""
+
+
+def entry(data: Any, name: str) -> Any:
+    """A field that must be there."""
+    if not isinstance(data, dict) or name not in data:
+        raise NotDescribed(f"the field {name!r} is missing")
+    return data[name]
+
+
+def schema(data: Any, name: str) -> None:
+    """Version 1 is what this program reads."""
+    if entry(data, "schema") != 1 or isinstance(data["schema"], bool):
+        raise NotDescribed(f"{name} has schema {data['schema']!r}; this program reads schema 1")
+
+
+def number(
+    value: Any, name: str, *, least: float = -math.inf, above: float = -math.inf, most: float = math.inf
+) -> float:
+    """A finite number in the stated range."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise NotDescribed(f"{name} must be a number")
+    try:
+        result = float(value)
+    except OverflowError:
+        raise NotDescribed(f"{name} is out of range") from None
+    if not (math.isfinite(result) and result == value and least <= result <= most and result > above):
+        raise NotDescribed(f"{name} = {value!r} is out of range")
+    return result
+
+
+def whole(value: Any, name: str, *, least: int = 1) -> int:
+    """An integer of at least `least`; a float that is a whole number counts."""
+    result = number(value, name, least=least, most=2.0**62)
+    if result != math.floor(result):
+        raise NotDescribed(f"{name} = {value!r} must be a whole number")
+    return int(value)
+
+
+def numbers(value: Any, name: str, *, least: float = -math.inf) -> list[float]:
+    """A list of numbers, written out or as compressed little-endian doubles."""
+    if isinstance(value, dict):
+        try:
+            raw = zlib.decompress(base64.b64decode(entry(value, "float64"), validate=True))
+        except (TypeError, ValueError, zlib.error):
+            raise NotDescribed(f"{name} is no encoded list of doubles") from None
+        if len(raw) % 8 or len(raw) // 8 != entry(value, "size"):
+            raise NotDescribed(f"{name} does not hold as many numbers as it says")
+        value = list(struct.unpack(f"<{len(raw) // 8}d", raw))
+    if not isinstance(value, list) or not value:
+        raise NotDescribed(f"{name} must be a list of numbers")
+    return [number(item, name, least=least) for item in value]
+
+
+def wholes(value: Any, name: str, *, least: int = 1) -> list[int]:
+    """A list of integers."""
+    return [whole(item, name, least=least) for item in numbers(value, name)]
+
+
+def adjacency(data: Any) -> str | None:
+    """The neighbour relation that an object names, or None."""
+    found = data.get("adjacency")
+    if found not in ADJACENCIES:
+        raise NotDescribed(f"adjacency {found!r} is not known")
+    return None if found is None else str(found)

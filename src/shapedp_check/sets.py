@@ -1,0 +1,166 @@
+"""Sensitivity sets: all differences v = f(D) - f(D') that one person can make.
+
+A set answers three questions about scales s, one per coordinate, and derives each answer from its own fields:
+the largest |v/s|_2, the largest |v/s|_1, and the largest |v_i| of each coordinate. A box is the product of intervals,
+blocks and slices are products of L2 balls, so that their worst differences are taken part by part.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from flint import arb
+
+from shapedp_check.balls import Ball, ball, total
+from shapedp_check.files import NotDescribed, adjacency, entry, number, numbers, whole, wholes
+
+Scales = list[float]  # one entry for all coordinates, or one per coordinate
+
+
+@dataclass(frozen=True)
+class Part:
+    """An L2 ball of some coordinates: {v : |v/axes|_2 <= radius}; `where` lists them, None stands for all."""
+
+    radius: float
+    where: list[int] | None = None
+    axes: Scales | None = None
+
+
+@dataclass(frozen=True)
+class Set:
+    """A product of L2 balls (`parts`), a box (`profile`), or an L1 ball (`l1`, a radius)."""
+
+    dim: int
+    adjacency: str | None
+    parts: tuple[Part, ...] = ()
+    profile: Scales | None = None
+    l1: float | None = None
+
+    def l2_reach(self, scales: Scales) -> Ball:
+        """max |v/s|_2: corner of the box, best vertex of the L1 ball, best axis of every ball."""
+        if self.profile is not None:
+            return total(zip(self.profile, _spread(scales, self.dim), strict=True), 2).sqrt()
+        if self.l1 is not None:
+            return total([(self.l1, min(scales))], 1)
+        squares = [_axis(part, scales, self.dim) ** 2 for part in self.parts]
+        return sum(squares, ball(0)).sqrt()
+
+    def l1_reach(self, scales: Scales) -> Ball:
+        """max |v/s|_1: by Cauchy-Schwarz radius |axes/s|_2 for a ball, and the parts add up."""
+        if self.profile is not None:
+            return total(zip(self.profile, _spread(scales, self.dim), strict=True), 1)
+        if self.l1 is not None:
+            return total([(self.l1, min(scales))], 1)
+        return sum((_length(part, scales, self.dim) for part in self.parts), ball(0))
+
+    def widths(self) -> Scales:
+        """max |v_i| of each coordinate."""
+        if self.profile is not None:
+            return self.profile
+        if self.l1 is not None:
+            return [self.l1] * self.dim
+        result = [0.0] * self.dim
+        for part in self.parts:
+            for at, i in enumerate(range(self.dim) if part.where is None else part.where):
+                axis = 1.0 if part.axes is None else part.axes[at]
+                result[i] = math.nextafter(part.radius * axis, math.inf) if axis != 1.0 else part.radius
+        return result
+
+    @property
+    def is_box(self) -> bool:
+        """Whether the set is a product of intervals."""
+        return self.box is not None
+
+    @property
+    def box(self) -> Scales | None:
+        """The half-widths, where the set is a product of intervals: also balls of one coordinate each."""
+        if self.profile is not None:
+            return self.profile
+        if self.dim == 1 and self.l1 is not None:
+            return [self.l1]
+        plain = all(part.axes is None for part in self.parts)
+        if self.parts and plain and (self.dim == 1 or all(len(part.where or "  ") == 1 for part in self.parts)):
+            return self.widths()
+        return None
+
+
+def _spread(scales: Scales, dim: int) -> Scales:
+    return scales * dim if len(scales) == 1 else scales
+
+
+def _axis(part: Part, scales: Scales, dim: int) -> Ball:
+    """radius max_i axes_i/s_i."""
+    if part.radius == 0:
+        return ball(0)
+    inside = scales if len(scales) == 1 or part.where is None else [scales[i] for i in part.where]
+    if part.axes is None:
+        return total([(part.radius, min(inside))], 1)
+    if min(inside) == 0:
+        return arb.pos_inf()
+    longest = ball(0)
+    for axis, scale in set(zip(part.axes, _spread(inside, dim), strict=True)):
+        longest = longest.max(ball(axis) / ball(scale))
+    return longest * ball(part.radius)
+
+
+def _length(part: Part, scales: Scales, dim: int) -> Ball:
+    """radius |axes/s|_2."""
+    if part.radius == 0:
+        return ball(0)
+    size = dim if part.where is None else len(part.where)
+    inside = _spread(scales, size) if len(scales) == 1 or part.where is None else [scales[i] for i in part.where]
+    return ball(part.radius) * total(zip(part.axes or [1.0] * size, inside, strict=True), 2).sqrt()
+
+
+def read_set(data: Any) -> Set:
+    """The set that a file describes."""
+    kind, relation = entry(data, "set"), adjacency(data)
+    if kind == "box":
+        profile = numbers(entry(data, "profile"), "profile", least=0.0)
+        return Set(_dim(data, len(profile)), relation, profile=profile)
+    if kind in ("l1", "l2"):
+        radius, dim = number(entry(data, "radius"), "radius", above=0.0), _dim(data, None)
+        if kind == "l1":
+            return Set(dim, relation, l1=radius)
+        axes = None if data.get("scales") is None else numbers(data["scales"], "scales", least=0.0)
+        if axes is not None and len(axes) != dim:
+            raise NotDescribed(f"the set has dim {dim} and {len(axes)} scales")
+        return Set(dim, relation, parts=(Part(radius, None, axes),))
+    if kind not in ("blocks", "slices"):
+        raise NotDescribed(f"the set {kind!r} is not known")
+    radii = numbers(entry(data, "radii"), "radii", least=0.0)
+    places = _slices(data, len(radii)) if kind == "slices" else _blocks(data, len(radii))
+    parts = tuple(Part(radius, where) for radius, where in zip(radii, places, strict=True))
+    return Set(sum(map(len, places)), relation, parts=parts)
+
+
+def _dim(data: Any, found: int | None) -> int:
+    shape = data.get("shape")
+    sizes = None if shape is None else math.prod(wholes(shape, "shape"))
+    stated = data.get("dim")
+    dims = {size for size in (found, sizes, None if stated is None else whole(stated, "dim")) if size is not None}
+    if len(dims) != 1:
+        raise NotDescribed("dim, shape and the number of entries of the set disagree")
+    return dims.pop()
+
+
+def _blocks(data: Any, count: int) -> list[list[int]]:
+    sizes = wholes(entry(data, "sizes"), "sizes")
+    if len(sizes) != count:
+        raise NotDescribed(f"{count} radii and {len(sizes)} sizes")
+    ends = list(accumulate(sizes))
+    return [list(range(end - size, end)) for end, size in zip(ends, sizes, strict=True)]
+
+
+def _slices(data: Any, count: int) -> list[list[int]]:
+    shape, mode = wholes(entry(data, "shape"), "shape"), whole(entry(data, "mode"), "mode", least=0)
+    if mode >= len(shape) or shape[mode] != count:
+        raise NotDescribed("mode and shape do not give one slice per radius")
+    after = math.prod(shape[mode + 1 :])
+    places: list[list[int]] = [[] for _ in range(count)]
+    for i in range(math.prod(shape)):
+        places[i // after % count].append(i)
+    return places
