@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.boundary.booleans import public_objects
 
 from fuzz.pool import odd, plausible, shown, stock
 from fuzz.properties import Outcome, documented, judge
-from tests.boundary.booleans import public_objects
 
 # Not called, and why.
 LEFT_OUT = {
@@ -74,7 +74,7 @@ def case(number: int, folder: Path) -> Outcome:
     arguments, named = _arguments(rng, target.function)
     words = ", ".join([*(shown(one) for one in arguments), *(f"{key}={shown(one)}" for key, one in named.items())])
     before = [_bytes(one) for one in (*arguments, *named.values())]
-    np.random.seed(number % 2**32)  # noqa: NPY002: whatever another library draws by itself
+    np.random.seed(number % 2**32)  # noqa: NPY002
     try:
         result = target.function(*arguments, **named)
         if isinstance(result, types.GeneratorType):
@@ -129,7 +129,7 @@ def _arguments(rng: random.Random, function: Callable[..., Any]) -> tuple[list[A
 
 
 def _bytes(value: Any) -> bytes | None:
-    return value.tobytes() if isinstance(value, np.ndarray) and value.dtype.kind != "O" else None
+    return np.asarray(value).tobytes() if isinstance(value, np.ndarray) and value.dtype.kind != "O" else None
 
 
 def _changed(before: list[bytes | None], values: tuple[Any, ...]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import hashlib
 import io
+import itertools
 import json
 import os
 import random
@@ -196,7 +197,7 @@ def judged(words: list[str], code: int, text: str, before: Kept, after: Kept) ->
     expected = {*outputs, *(str(Path(one).with_suffix(".certificate.json")) for one in outputs)}
     for name in after.keys() - before.keys():
         # `ledger init` makes a database, a picture or a page gets the name it was given
-        if name not in expected and not (words[0] in ("ledger", "demo", "reproduce")):
+        if name not in expected and words[0] not in ("ledger", "demo", "reproduce"):
             broken.append(f"nothing left: {name} appeared")
         if Path(name).name.startswith(".") or "tmp" in name:
             broken.append(f"nothing left: {name} is a temporary file")
@@ -207,7 +208,7 @@ _OUT = ("-o", "--output", "--certificate", "--plot", "--page", "--out")
 
 
 def _outputs(words: list[str]) -> set[str]:
-    named = {value for option, value in zip(words, words[1:], strict=False) if option in _OUT}
+    named = {value for option, value in itertools.pairwise(words) if option in _OUT}
     return named | {"x.csv" for one in named if one == "link"}
 
 

@@ -15,6 +15,7 @@ _ATOMS: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 3, 2**53, 2**63, 10**30, 0.5, -0.0, 1e300, 1e-320, 5e-324, "", "a", "replace"),
     *([], {}, [1], [1.0, 2.0, 3.0], [[]], {"law": "gaussian"}, "NaN", "certified", "0.5", [0] * 100, 1e308),
 )
+_THROWN = (b"\0", b'"', b",", b"\n", b"\xff\xfe", b"\x1c", b"nan", b"1e999", b"{", b"'")
 _READERS: tuple[tuple[str, ...], ...] = (
     ("verify", "mut.json"),
     ("certify", "mut.json"),
@@ -28,9 +29,9 @@ _TABLES: tuple[tuple[str, ...], ...] = (
     ("release", "m.json", "MUT", "-o", "new.csv", "--records"),
     ("release", "m.json", "MUT", "-o", "new.csv", "--records", "--columns", "a,b,c"),
     ("release", "m.json", "MUT", "-o", "new.csv"),
-    *(
-        ("fit", "linear", "MUT", "--target", "b", "--features", "a", "--feature-bound", "1", "--target-bound", "1")
-        + ("--epsilon", "1", "--delta", "1e-6", "-o", "new.json"),
+    (
+        *("fit", "linear", "MUT", "--target", "b", "--features", "a", "--feature-bound", "1", "--target-bound", "1"),
+        *("--epsilon", "1", "--delta", "1e-6", "-o", "new.json"),
     ),
     ("calibrate", "gaussian", "--box", "MUT", "--epsilon", "1", "--delta", "1e-6", "-o", "new.json"),
 )
@@ -119,7 +120,9 @@ def damaged(rng: random.Random, data: bytes) -> bytes:
             case 2:
                 changed[at:at] = changed[at : min(to, at + 50)] * rng.randint(1, 3)
             case 3:
-                changed[at:at] = rng.choice([b"\0", b'"', b",", b"\n", b"\xff\xfe", b"\x1c", b"nan", b"1e999", b"{", b"'"])
+                changed[at:at] = rng.choice(
+                    [b"\0", b'"', b",", b"\n", b"\xff\xfe", b"\x1c", b"nan", b"1e999", b"{", b"'"]
+                )
             case _:
                 del changed[rng.choice([at, len(changed) // 2]) :]
     return bytes(changed)

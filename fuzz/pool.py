@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import shapedp as sdp
-from shapedp import accounting, mechanisms, noise, recipes
+from shapedp import accounting, mechanisms, recipes
 from shapedp.boundary.values import printable
 
 HIDDEN = 1e6  # under the mask of a masked array

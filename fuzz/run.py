@@ -168,7 +168,9 @@ def table(state: State) -> str:
         count = sum(one["count"] for one in entry["broken"].values())
         lines.append(f"    {count:>9,}  broken properties")
         for what, one in sorted(entry["broken"].items(), key=lambda pair: -pair[1]["count"]):
-            lines.append(f"        {one['count']:>5} x {what[:200]}  (cases {', '.join(str(c[0]) for c in one['cases'])})")
+            lines.append(
+                f"        {one['count']:>5} x {what[:200]}  (cases {', '.join(str(c[0]) for c in one['cases'])})"
+            )
     return "\n".join(lines)
 
 
