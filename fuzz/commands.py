@@ -30,6 +30,10 @@ from shapedp.cli.main import main, parser
 SECRET = "HIV+7731"  # in cells; must never be quoted
 _NUMBERS = ("1", "0.5", "1e-6", "0", "-1", "nan", "inf", "1e300", "1e-320", "3", "2", "10", "", "one", "0x10", "1_0")
 _TEXTS = ("a", "a,b", "b", "zzz", "d", "2,3", "1,1,1", "gaussian", "basic", "", "\x1b[2J", "../x", "0", SECRET)
+_FILES = [
+    *("m.json", "c.json", "l.json", "p.json", "x.csv", "t.csv", "b.csv", "x.npy", "t.parquet", "bad.json", "empty"),
+    *("bytes.csv", "link", "gone", "hard.json", "fifo", "dir", "dir/in.csv", "d.db"),
+]
 _CODES = (0, 2, 3)
 Kept = dict[str, tuple[Any, ...]]
 
@@ -62,7 +66,7 @@ def _template(where: Path) -> Path:
 
 
 @contextlib.contextmanager
-def yard(folder: Path) -> Iterator[Path]:
+def yard(folder: Path, *, ledger: bool) -> Iterator[Path]:
     """A fresh folder with copies of the template, links, a FIFO, a directory and a ledger; the process stands in it."""
     place = folder / "yard"
     shutil.rmtree(place, ignore_errors=True)
@@ -73,7 +77,8 @@ def yard(folder: Path) -> Iterator[Path]:
     os.mkfifo(place / "fifo")
     (place / "dir").mkdir()
     (place / "dir" / "in.csv").write_text("v\n1\n")
-    Ledger.create(place / "d.db", dataset="d", epsilon=3.0, delta=1e-5, adjacency="replace")
+    if ledger:
+        Ledger.create(place / "d.db", dataset="d", epsilon=3.0, delta=1e-5, adjacency="replace")
     here = Path.cwd()
     os.chdir(place)
     try:
@@ -249,9 +254,9 @@ def spawn(words: list[str]) -> tuple[int, str]:
 def case(number: int, folder: Path, *, real: bool = False) -> Outcome:
     """One command line; everything random but the noise follows from the number."""
     rng = random.Random(f"command {number}")
-    with yard(folder) as place:
+    words = line(rng, _FILES)
+    with yard(folder, ledger="d.db" in words) as place:
         before = watch(place)
-        words = line(rng, sorted(before))
         code, text = (spawn if real else call)(words)
         broken = judged(words, code, text, before, watch(place))
     name = " ".join(words[: 2 if words[0] == "ledger" else 1])

@@ -16,6 +16,7 @@ import numpy as np
 import shapedp as sdp
 from shapedp import accounting, mechanisms, recipes
 from shapedp.boundary.values import printable
+from shapedp.sampling import source
 
 HIDDEN = 1e6  # under the mask of a masked array
 
@@ -192,7 +193,8 @@ _KINDS: tuple[tuple[str, type], ...] = (
 _WORDS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("bool", (True, False)),
     ("Array", (np.array([1.0, 2.0, 3.0]), [0.5, 1.0, 2.0], np.ones((3, 3)))),
-    ("Floats", (np.array([1.0, 2.0, 3.0]),)),
+    ("Floats", (np.array([0.1, 0.5, 0.9]),)),
+    ("Source", (source(np.random.default_rng(1)),)),
     ("Sequence", ((1.0, 2.0, 3.0), [2, 3], (1,))),
     ("Iterable", ([sdp.GaussianLoss(0.5)], [1.0, 2.0])),
     ("float", (1.0, 0.5, 2.0, 0.01, 10.0)),

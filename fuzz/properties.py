@@ -3,8 +3,9 @@
 Calls:
  1. documented   an exception is a TypeError, a ValueError (the library's own errors among them), NotCertifiedError, a
                  LedgerError, PlanningError, BudgetError, RecordError, SearchError, SelfCheckError, ImportError, OSError
-                 or NotImplementedError; never AttributeError, KeyError, IndexError, ArithmeticError, AssertionError,
-                 RecursionError, MemoryError (the memory of a case is limited) or a warning turned error
+                 or NotImplementedError; AttributeError only of an attribute that the caller's own object lacks; never
+                 KeyError, IndexError, ArithmeticError, AssertionError, RecursionError, MemoryError (the memory of a
+                 case is limited)
  2. in time      at most SECONDS of processor time
  3. finite       a released value is finite; no float, bracket or law that comes back is NaN; lower <= upper
  4. dimensions   a release has the shape of what went in; sizes are whole and positive

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import mmap
 import os
+import random
 import resource
 import shutil
 import signal
@@ -46,6 +48,7 @@ KINDS: dict[str, Callable[[int, Path], Outcome]] = {
 }
 SHARES = {"api": 0.45, "command": 0.2, "process": 0.15, "json": 0.1, "table": 0.07, "ledger": 0.03}
 _CHUNK = 500  # cases of one child
+_SLOW = 2.0  # seconds: kept as one of the slowest
 _KEPT = 5  # examples of one broken property of one target
 
 
@@ -67,7 +70,8 @@ def timed(kind: str, number: int, folder: Path) -> Outcome:
             warnings.simplefilter("ignore")
             found = KINDS[kind](number, folder)
     except TooLong:
-        return Outcome(kind, "too long", (f"in time: more than {SECONDS:g} s",), f"case {number}")
+        target = api.chosen(random.Random(f"api {number}")).name if kind == "api" else kind
+        return Outcome(target, "too long", (f"in time: more than {SECONDS:g} s",), f"case {number}")
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     if (took := time.process_time() - started) > SECONDS:
@@ -86,13 +90,15 @@ class State:
 
     def of(self, kind: str) -> dict[str, Any]:
         """What is known of one kind."""
-        return self.data.setdefault(kind, {"next": 0, "seconds": 0.0, "ends": {}, "broken": {}})  # type: ignore[no-any-return]
+        return self.data.setdefault(kind, {"next": 0, "seconds": 0.0, "ends": {}, "broken": {}, "slow": []})  # type: ignore[no-any-return]
 
     def add(self, kind: str, number: int, found: dict[str, Any]) -> None:
         """Count one case."""
         entry = self.of(kind)
         entry["next"] = number + 1
         entry["ends"][found["end"]] = entry["ends"].get(found["end"], 0) + 1
+        if found["took"] > _SLOW:
+            entry["slow"] = sorted([*entry["slow"], [found["took"], number, found["target"]]], reverse=True)[:20]
         for one in found["broken"]:
             seen = entry["broken"].setdefault(f"{found['target']}: {one}", {"count": 0, "cases": []})
             seen["count"] += 1
@@ -107,15 +113,15 @@ class State:
             fresh.replace(self.path)
 
 
-def chunk(kind: str, state: State, folder: Path, until: float) -> None:
-    """Run cases in a child until it has done its share, the time is over or a case kills it."""
+def chunk(kind: str, state: State, folder: Path, until: float = math.inf, budget: float = math.inf) -> None:
+    """Run cases in a child until it has done its share, the time or its processor time is over or a case kills it."""
     first = state.of(kind)["next"]
     mark = mmap.mmap(-1, 8)
     read, write = os.pipe()
     pid = os.fork()
     if not pid:
         os.close(read)
-        _child(kind, first, folder, until, mark, write)
+        _child(kind, first, folder, until, budget, mark, write)
     os.close(write)
     done = first
     with os.fdopen(read, encoding="utf-8") as stream:
@@ -128,12 +134,18 @@ def chunk(kind: str, state: State, folder: Path, until: float) -> None:
         at = struct.unpack("q", mark[:8])[0]
         how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {os.WEXITSTATUS(status)}"
         end = "too long" if how in (f"signal {signal.SIGXCPU}", f"signal {signal.SIGKILL}") else "died"
-        lost = {"target": kind, "end": end, "broken": [f"in time: the process ended by {how}"], "detail": f"case {at}"}
+        lost: dict[str, Any] = {
+            "target": kind,
+            "end": end,
+            "broken": [f"in time: the process ended by {how}"],
+            "detail": f"case {at}",
+        }
+        lost["took"] = 2 * SECONDS
         state.add(kind, at, lost)
     state.save()
 
 
-def _child(kind: str, first: int, folder: Path, until: float, mark: mmap.mmap, write: int) -> None:
+def _child(kind: str, first: int, folder: Path, until: float, budget: float, mark: mmap.mmap, write: int) -> None:
     """Never returns. A case that hangs below Python is ended by the system."""
     code = 1
     try:
@@ -145,15 +157,21 @@ def _child(kind: str, first: int, folder: Path, until: float, mark: mmap.mmap, w
                 mark[:8] = struct.pack("q", number)
                 limit = int(time.process_time() + 2 * SECONDS) + 1
                 resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
+                started = time.process_time()
                 found = timed(kind, number, folder)
-                text = {"target": found.target, "end": found.end, "broken": found.broken, "detail": found.detail}
+                text = {**vars(found), "took": round(time.process_time() - started, 2)}
                 out.write(json.dumps(text, ensure_ascii=True) + "\n")
                 out.flush()
-                if time.time() > until:
+                if time.time() > until or _spent() > budget:
                     break
         code = 0
     finally:
         os._exit(code)
+
+
+def _spent() -> float:
+    """Processor time of this process and of those it waited for."""
+    return sum(os.times()[:4])
 
 
 def table(state: State) -> str:
@@ -171,13 +189,15 @@ def table(state: State) -> str:
             lines.append(
                 f"        {one['count']:>5} x {what[:200]}  (cases {', '.join(str(c[0]) for c in one['cases'])})"
             )
+        lines += [f"        {took:.1f} s of processor time: {what} (case {at})" for took, at, what in entry["slow"][:5]]
     return "\n".join(lines)
 
 
 def run(kinds: list[str], seconds: float, state: State, say: Callable[[str], None]) -> None:
     """Each kind for its share of the time, in turns."""
+    memory = "/dev/shm"  # no disk: what is synced is not what is measured
     whole = sum(SHARES[kind] for kind in kinds)
-    folder = Path(tempfile.mkdtemp(prefix="shapedp-fuzz-"))
+    folder = Path(tempfile.mkdtemp(prefix="shapedp-fuzz-", dir=memory if os.access(memory, os.W_OK) else None))
     turns = max(1, int(seconds // 300))
     here = Path.cwd()
     try:
