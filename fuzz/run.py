@@ -12,6 +12,8 @@ hangs or dies costs itself only. Prints a table of outcomes; exit code 1 if a pr
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib
 import json
 import math
 import mmap
@@ -113,6 +115,14 @@ class State:
             fresh.replace(self.path)
 
 
+def prepare() -> None:
+    """Load and build before the first child is made whatever every child would build for itself."""
+    api.targets()
+    for name in ("pandas", "pyarrow.parquet", "pyarrow.csv", "sqlalchemy", "flint", "shapedp_check.verdict"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+
+
 def chunk(kind: str, state: State, folder: Path, until: float = math.inf, budget: float = math.inf) -> None:
     """Run cases in a child until it has done its share, the time or its processor time is over or a case kills it."""
     first = state.of(kind)["next"]
@@ -198,6 +208,7 @@ def run(kinds: list[str], seconds: float, state: State, say: Callable[[str], Non
     memory = "/dev/shm"  # no disk: what is synced is not what is measured
     whole = sum(SHARES[kind] for kind in kinds)
     folder = Path(tempfile.mkdtemp(prefix="shapedp-fuzz-", dir=memory if os.access(memory, os.W_OK) else None))
+    prepare()
     turns = max(1, int(seconds // 300))
     here = Path.cwd()
     try:

@@ -16,7 +16,7 @@ from fuzz.api import targets
 from fuzz.commands import _commands
 from fuzz.pool import stock
 from fuzz.properties import judge
-from fuzz.run import KINDS, State, chunk, table
+from fuzz.run import KINDS, State, chunk, prepare, table
 
 BUDGET = {"api": 8, "command": 6, "process": 2, "json": 5, "table": 4, "ledger": 2}  # seconds of processor time
 
@@ -24,6 +24,7 @@ BUDGET = {"api": 8, "command": 6, "process": 2, "json": 5, "table": 4, "ledger":
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_property_is_broken(kind: str, tmp_path: Path) -> None:
     here, state = Path.cwd(), State(None)
+    prepare()
     try:
         chunk(kind, state, tmp_path, budget=BUDGET[kind])
     finally:
