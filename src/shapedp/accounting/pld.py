@@ -42,6 +42,7 @@ _SHARPENINGS = 4
 _HOPELESS = 0.5  # as long as the gap is larger, a finer grid is tried even if the last one did not help
 _FADED = 1e-300
 _MOST_RUNGS = 120
+_FINER_LATTICE = 16  # a lattice so many times finer than the step asked for is still used
 _STEEP = 20.0  # e^20 roundings are still few
 
 
@@ -105,7 +106,8 @@ def _last_atom(loss: Loss, relative: float) -> float | None:
 
 
 def _aligned(step: float, lattice: float | None) -> float:
-    if lattice is None:
+    """A step near the one asked for, on which the atoms of the lattice lie unless that takes many more nodes."""
+    if lattice is None or lattice * _FINER_LATTICE < step:
         return coarse_step(step)
     return lattice / math.ceil(lattice / step) if step < lattice else lattice
 
