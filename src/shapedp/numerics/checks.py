@@ -154,8 +154,7 @@ def finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """A float64 array without NaN or infinity; not copied when it already is one."""
     array = np.asarray(numeric(name, values), dtype=np.float64)
     if array.size and not math.isfinite(float(array.min()) + float(array.max())) and not np.isfinite(array).all():
-        where = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise ValueError(f"{name} must be finite, got {array.flat[where]!r} at flat index {where}")
+        raise ValueError(f"{name} must be finite: it holds a NaN or an infinity")  # where and which is the data's own
     return array
 
 
