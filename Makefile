@@ -7,6 +7,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 MUTANT_ARGS ?=
 CAMPAIGN_ARGS ?=
+FUZZ_ARGS ?=
 
 # Real data sets are optional: tests that read them are skipped where they are absent.
 ifneq ($(wildcard ../shared/data),)
@@ -19,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export NO_MKDOCS_2_WARNING = true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow lint format bare bench peers mutants claims docs sbom campaign check-bare clean
+.PHONY: help setup demo test slow lint format bare bench peers mutants claims docs sbom campaign fuzz check-bare clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -85,6 +86,9 @@ claims: setup ## recompute every published claim of the register
 
 campaign: setup ## random certificates through the library and the independent checker, for hours (CAMPAIGN_ARGS: --seconds 120)
 	OMP_NUM_THREADS=1 $(BIN)/python experiments/trust/campaign.py --log experiments/trust/campaign.jsonl $(CAMPAIGN_ARGS)
+
+fuzz: setup ## an hour of random calls, command lines, documents, tables and ledgers; goes on where it stopped (FUZZ_ARGS: --seconds 600 --kind api)
+	OMP_NUM_THREADS=1 $(BIN)/python fuzz/run.py $(FUZZ_ARGS)
 
 check-bare: ## run the checker's tests where python-flint and pytest are all that is installed
 	rm -rf .venv-check

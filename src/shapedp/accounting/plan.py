@@ -13,6 +13,7 @@ from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.compose import common_adjacency, compose, loss_from
 from shapedp.accounting.subsample import Scheme, SubsampledLoss, subsample
 from shapedp.accounting.subsample import sampling_rate as _rate
+from shapedp.boundary.documents import described
 from shapedp.mechanisms.base import adjacency_of
 from shapedp.mechanisms.certify import KINDS, mechanism_from_json
 from shapedp.numerics.checks import count, positive, probability
@@ -122,6 +123,7 @@ class Plan:
         return {"schema": SCHEMA, "kind": "plan", "steps": [step.to_json() for step in self.steps]}
 
     @classmethod
+    @described
     def from_json(cls, data: Any) -> Plan:
         """A plan from `to_json`."""
         if not isinstance(data, dict) or not isinstance(data.get("steps"), list):

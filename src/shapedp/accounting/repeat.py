@@ -12,6 +12,7 @@ import numpy as np
 
 from shapedp.accounting.compose import loss_from
 from shapedp.accounting.plan import Plan, Step
+from shapedp.boundary.documents import described
 from shapedp.mechanisms.base import adjacency_of
 from shapedp.mechanisms.certify import KINDS
 from shapedp.numerics import last_true
@@ -141,6 +142,7 @@ class Repetition:
         }
 
     @classmethod
+    @described
     def from_json(cls, data: Any) -> Repetition:
         """What `to_json` wrote."""
         if not isinstance(data, dict) or data.get("kind") != "repetition" or data.get("schema") != SCHEMA:

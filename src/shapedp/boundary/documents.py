@@ -7,13 +7,15 @@ is refused is refused in words (ValueError), never by a crash of the parser.
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import math
 import os
 import re
 import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +30,8 @@ ENTRIES = 1 << 27  # of one array
 DIGITS = 400  # of one number
 _READABLE = 256
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+P = ParamSpec("P")
+T = TypeVar("T")
 _LONG = re.compile(rb"[0-9]{%d}" % (DIGITS + 1))
 
 
@@ -101,6 +105,21 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise ValueError("not read: an object names a field twice")
     return found
+
+
+def described(reader: Callable[P, T]) -> Callable[P, T]:
+    """A reader of descriptions that refuses by ValueError (or TypeError) whatever the description lacks or nests."""
+
+    @functools.wraps(reader)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return reader(*args, **kwargs)
+        except KeyError as missing:
+            raise ValueError(f"the description lacks the field {missing}") from None
+        except (AttributeError, IndexError, ArithmeticError, RecursionError) as cause:
+            raise ValueError(f"the description has a field of a wrong kind or size ({type(cause).__name__})") from None
+
+    return checked
 
 
 def dumps(data: Any) -> str:

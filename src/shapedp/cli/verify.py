@@ -42,7 +42,9 @@ def run(options: argparse.Namespace) -> int:
     elif str(data.get("kind")).endswith("-regression"):
         raise ValueError(f"this is a model; verify {options.file.with_suffix('.certificate.json')}")
     else:
-        certificate = mechanism_from_json(data).certificate
+        certificate = getattr(mechanism_from_json(data), "certificate", None)
+        if certificate is None:
+            raise ValueError(f"{options.file} makes no claim to verify: judge it by `shapedp account` with its options")
     if options.json:
         print_json(certificate.to_json())
     else:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from shapedp.boundary.documents import described
 from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
 from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.base import adjacency_of
@@ -26,10 +27,11 @@ KINDS: dict[str, Any] = {
 }
 
 
+@described
 def mechanism_from_json(data: Any) -> Any:
     """The mechanism that its `to_json` wrote."""
     kind = data.get("kind") if isinstance(data, dict) else None
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"not a mechanism: the field kind must read one of {', '.join(KINDS)}, got {kind!r}")
     return KINDS[kind].from_json(data)
 

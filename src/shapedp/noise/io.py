@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from shapedp.boundary.documents import described
 from shapedp.noise.base import Law
 from shapedp.noise.gaussian import Gaussian
 from shapedp.noise.laplace import DiscreteLaplace, Laplace
@@ -36,10 +37,11 @@ READERS: dict[str, Callable[[dict[str, Any]], Law]] = {
 }
 
 
+@described
 def law_from_json(data: Any) -> Law:
     """The law that `to_json` wrote."""
     kind = data.get("law") if isinstance(data, dict) else None
-    if kind not in READERS:
+    if not isinstance(kind, str) or kind not in READERS:
         raise ValueError(f"law must be one of {', '.join(READERS)}, got {kind!r}")
     try:
         return READERS[kind](data)

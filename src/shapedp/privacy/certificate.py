@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Literal, cast
 
 from shapedp._version import __version__
+from shapedp.boundary.documents import described
 from shapedp.boundary.values import boolean, booleans
 from shapedp.numerics.checks import nonnegative, one_of, positive, probability
 from shapedp.privacy.assumptions import UNSTATED
@@ -144,6 +145,7 @@ class Certificate:
         return "sha256:" + hashlib.sha256(_canonical(self.to_json()).encode()).hexdigest()
 
     @classmethod
+    @described
     def from_json(cls, data: Any) -> Certificate:
         """What `to_json` wrote; the verdict is computed anew, never read."""
         if not isinstance(data, dict) or data.get("kind") != "certificate":

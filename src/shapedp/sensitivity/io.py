@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from shapedp.boundary.documents import decode
+from shapedp.boundary.documents import decode, described
 from shapedp.sensitivity.balls import L1, L2
 from shapedp.sensitivity.base import Sensitivity
 from shapedp.sensitivity.boxes import Blocks, Box
@@ -36,6 +36,7 @@ _READERS: dict[str, Callable[[dict[str, Any]], Sensitivity]] = {
 }
 
 
+@described
 def sensitivity_from_json(data: Any) -> Sensitivity:
     """The set that `to_json` wrote."""
     kind = data.get("set") if isinstance(data, dict) else None

@@ -1,0 +1,268 @@
+"""Command lines built from the parser itself, over a folder of sound, broken and special files."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import io
+import itertools
+import json
+import os
+import random
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import shapedp as sdp
+from fuzz.properties import SECONDS, Outcome
+from shapedp.accounting import Step
+from shapedp.accounting.ledger import Ledger
+from shapedp.cli.main import main, parser
+
+SECRET = "HIV+7731"  # in cells; must never be quoted
+_NUMBERS = ("1", "0.5", "1e-6", "0", "-1", "nan", "inf", "1e300", "1e-320", "3", "2", "10", "", "one", "0x10", "1_0")
+_TEXTS = ("a", "a,b", "b", "zzz", "d", "2,3", "1,1,1", "gaussian", "basic", "", "\x1b[2J", "../x", "0", SECRET)
+_FILES = [
+    *("m.json", "c.json", "l.json", "p.json", "x.csv", "t.csv", "b.csv", "x.npy", "t.parquet", "bad.json", "empty"),
+    *("bytes.csv", "link", "gone", "hard.json", "fifo", "dir", "dir/in.csv", "d.db"),
+]
+_CODES = (0, 2, 3)
+Kept = dict[str, tuple[Any, ...]]
+
+
+@cache
+def _template(where: Path) -> Path:
+    """Sound files of every kind, made once."""
+    where.mkdir(parents=True, exist_ok=True)
+    mechanism = sdp.calibrate("gaussian", sdp.L2(1.0, 3, adjacency="replace"), epsilon=1.0, delta=1e-6)
+    (where / "m.json").write_text(json.dumps(mechanism.to_json()))
+    (where / "c.json").write_text(json.dumps(mechanism.certificate.to_json()))
+    laplace = sdp.calibrate("laplace", sdp.L1(1.0, 3), epsilon=1.0, delta=0.0)
+    (where / "l.json").write_text(json.dumps(laplace.to_json()))
+    (where / "p.json").write_text(json.dumps(sdp.Plan((Step(sdp.GaussianLoss(1.0), 0.1, 5),)).to_json()))
+    (where / "x.csv").write_text("v\n1\n2\n3\n")
+    rows = "".join(f"{i % 3},{i % 5},{i % 2}\n" for i in range(40))
+    (where / "t.csv").write_text(f"a,b,c\n{rows}{SECRET},1,0\n")
+    (where / "b.csv").write_text("v\n1\n0.5\n2\n")
+    np.save(where / "x.npy", np.array([1.0, 2.0, 3.0]))
+    try:
+        import pandas
+
+        pandas.DataFrame({"a": [1.0, 2.0, 3.0], "b": [0.0, 1.0, 0.0]}).to_parquet(where / "t.parquet")
+    except ImportError:
+        pass
+    (where / "bad.json").write_text('{"kind": "additive", "law": [[[')
+    (where / "empty").write_bytes(b"")
+    (where / "bytes.csv").write_bytes(bytes(range(256)))
+    return where
+
+
+@contextlib.contextmanager
+def yard(folder: Path, *, ledger: bool) -> Iterator[Path]:
+    """A fresh folder with copies of the template, links, a FIFO, a directory and a ledger; the process stands in it."""
+    place = folder / "yard"
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(_template(folder / "template"), place)
+    (place / "link").symlink_to("x.csv")
+    (place / "gone").symlink_to("nowhere")
+    os.link(place / "m.json", place / "hard.json")
+    os.mkfifo(place / "fifo")
+    (place / "dir").mkdir()
+    (place / "dir" / "in.csv").write_text("v\n1\n")
+    if ledger:
+        Ledger.create(place / "d.db", dataset="d", epsilon=3.0, delta=1e-5, adjacency="replace")
+    here = Path.cwd()
+    os.chdir(place)
+    try:
+        yield place
+    finally:
+        os.chdir(here)
+
+
+def watch(place: Path) -> Kept:
+    """Kind, inode and content of every file."""
+    found: Kept = {}
+    for path in sorted(place.rglob("*")):
+        seen = os.lstat(path)
+        content: str | None = None
+        if stat.S_ISREG(seen.st_mode):
+            content = hashlib.blake2b(path.read_bytes()).hexdigest()
+        elif stat.S_ISLNK(seen.st_mode):
+            content = os.readlink(path)
+        found[str(path.relative_to(place))] = (stat.S_IFMT(seen.st_mode), seen.st_ino, content)
+    return found
+
+
+@cache
+def _commands() -> tuple[tuple[tuple[str, ...], argparse.ArgumentParser], ...]:
+    """Every command and action, with its parser."""
+
+    def below(words: tuple[str, ...], one: argparse.ArgumentParser) -> Iterator[Any]:
+        inner = [action for action in one._actions if isinstance(action, argparse._SubParsersAction)]
+        if not inner:
+            yield words, one
+        for action in inner:
+            for name, child in action.choices.items():
+                yield from below((*words, name), child)
+
+    return tuple(below((), parser()))
+
+
+def line(rng: random.Random, files: list[str]) -> list[str]:
+    """A random command line."""
+    words, one = rng.choice(_commands())
+    while words[0] in ("reproduce", "demo", "claims") and rng.random() < 0.95:  # minutes by design
+        words, one = rng.choice(_commands())
+    made = list(words)
+    for action in one._actions:
+        if isinstance(action, argparse._HelpAction):
+            if rng.random() < 0.005:
+                made.append("--help")
+            continue
+        wanted = 0.97 if action.required or not action.option_strings else 0.3
+        if rng.random() > wanted or (words[0] in ("reproduce", "claims") and action.dest in ("all", "verify", "full")):
+            continue
+        if action.option_strings:
+            made.append(rng.choice(action.option_strings))
+        times = action.nargs if isinstance(action.nargs, int) else 1
+        made += [_value(rng, action, files) for _ in range(times)]
+    return made
+
+
+def _value(rng: random.Random, action: argparse.Action, files: list[str]) -> str:
+    if rng.random() < 0.1:
+        return rng.choice([*_NUMBERS, *_TEXTS, *files])
+    if action.choices is not None:
+        return str(rng.choice(list(action.choices)))
+    if action.dest in _SOUND and rng.random() < 0.7:
+        return rng.choice(_SOUND[action.dest])
+    if action.dest in ("output", "page", "plot", "certificate", "out"):
+        return rng.choice([*files, "new.csv", "new.json", "new.html", "/dev/null", "no/such", "dir/new.csv"])
+    if action.type is Path or action.dest in ("mechanism", "input", "data", "file", "ledger", "database", "where"):
+        return rng.choice(files)
+    return rng.choice([*_NUMBERS, *_TEXTS])
+
+
+_SOUND: dict[str, tuple[str, ...]] = {
+    "epsilon": ("1", "0.5", "3"),
+    "delta": ("1e-6", "1e-3", "0"),
+    "dim": ("3", "1"),
+    "mechanism": ("m.json", "l.json", "hard.json"),
+    "input": ("x.csv", "x.npy", "t.csv", "link"),
+    "data": ("t.csv", "t.parquet"),
+    "file": ("m.json", "c.json", "p.json"),
+    "subject": ("m.json", "classic-gaussian", "l.json", "laplace"),
+    "plan": ("p.json",),
+    "target": ("c", "b"),
+    "features": ("a,b", "a"),
+    "columns": ("a,b,c",),
+    "database": ("d.db",),
+    "ledger": ("d.db",),
+    "where": ("d.db",),
+    "dataset": ("d",),
+    "samples": ("1000",),
+    "steps": ("5", "100"),
+    "seconds": ("2",),
+    "rate": ("0.1",),
+    "gaussian": ("1", "5"),
+    "box": ("b.csv",),
+    "l2": ("1",),
+    "l1": ("1",),
+    "feature_bound": ("1", "5"),
+    "target_bound": ("1", "5"),
+    "parallel": ("1",),
+}
+
+
+def judged(words: list[str], code: int, text: str, before: Kept, after: Kept) -> list[str]:
+    """The properties 8 and 10 to 12 that a command broke."""
+    broken = []
+    if "Traceback (most recent" in text:
+        broken.append("no traceback: one was printed")
+    if code not in _CODES:
+        broken.append(f"no traceback: exit code {code}: {text[-200:]}")
+    if SECRET in text and SECRET not in words:
+        broken.append("nothing told: a cell was quoted")
+    outputs, read = _outputs(words), _read(words)
+    for name, was in before.items():
+        now = after.get(name)
+        if now == was or (name.startswith("d.db") and words[0] == "ledger" and now is not None and now[:2] == was[:2]):
+            continue
+        linked = "x.csv" if name == "link" else name
+        if was[0] != stat.S_IFREG or now is None or now[0] != was[0] or linked in read or name not in outputs:
+            broken.append(f"kept: {name} was changed")
+    expected = {*outputs, *(str(Path(one).with_suffix(".certificate.json")) for one in outputs)}
+    for name in after.keys() - before.keys():
+        # `ledger init` makes a database, a picture or a page gets the name it was given
+        if name not in expected and words[0] not in ("ledger", "demo", "reproduce"):
+            broken.append(f"nothing left: {name} appeared")
+        if Path(name).name.startswith(".") or "tmp" in name:
+            broken.append(f"nothing left: {name} is a temporary file")
+    return broken
+
+
+_OUT = ("-o", "--output", "--certificate", "--plot", "--page", "--out")
+
+
+def _outputs(words: list[str]) -> set[str]:
+    named = {value for option, value in itertools.pairwise(words) if option in _OUT}
+    return named | {"x.csv" for one in named if one == "link"}
+
+
+def _read(words: list[str]) -> set[str]:
+    """Files that the line names elsewhere than as an output."""
+    pairs = zip(["", *words], words, strict=False)
+    return {word for option, word in pairs if option not in _OUT}
+
+
+def call(words: list[str]) -> tuple[int, str]:
+    """The command in this process: its exit code and everything it printed."""
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
+        try:
+            code = main(words)
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 2 if end.code else 0
+    return code, text.getvalue()
+
+
+def spawn(words: list[str]) -> tuple[int, str]:
+    """The command as a process of its own."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "shapedp", *words],
+            capture_output=True,
+            timeout=20 * SECONDS,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return 124, "too long"
+    except ValueError:
+        return 2, "a null character cannot be passed to a process"
+    return done.returncode, (done.stdout + done.stderr).decode("utf-8", "replace")
+
+
+def case(number: int, folder: Path, *, real: bool = False) -> Outcome:
+    """One command line; everything random but the noise follows from the number."""
+    rng = random.Random(f"command {number}")
+    words = line(rng, _FILES)
+    with yard(folder, ledger="d.db" in words) as place:
+        before = watch(place)
+        code, text = (spawn if real else call)(words)
+        broken = judged(words, code, text, before, watch(place))
+    name = " ".join(words[: 2 if words[0] == "ledger" else 1])
+    return Outcome(name, f"exit {code}", tuple(broken), " ".join(map(repr, words)))
+
+
+def real_case(number: int, folder: Path) -> Outcome:
+    """As `case`, in a fresh interpreter."""
+    return case(number, folder, real=True)
