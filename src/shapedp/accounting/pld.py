@@ -172,8 +172,13 @@ class Problem:
         smallest = min(spacings) if spacings else None
         whole = smallest is not None and all(abs(s / smallest - round(s / smallest)) < 1e-12 for s in spacings)
         self.lattice = smallest if whole else None
-        grids = {loss.lattice for loss, _ in parts if isinstance(loss, DiscreteLoss)}
-        self.grid = grids.pop() if len(grids) == 1 else None  # a part that already lies on a grid fixes it
+
+    @cached_property
+    def grid(self) -> float | None:
+        """The step of the grid on which a part already lies, where all parts fit on it."""
+        grids = {loss.upper.step for loss, _ in self.parts if isinstance(loss, DiscreteLoss)}
+        step = grids.pop() if len(grids) == 1 else None
+        return None if step is None or _width(self._ends(1e-300)) > step * NODE_LIMIT else step
 
     def _masses(self, step: float, ends: list[tuple[float, float]]) -> tuple[Weighted, Weighted]:
         """Lower and upper masses of every part on a grid, with the counts."""
