@@ -33,8 +33,9 @@ class ComposedLoss(Loss):
     """The loss of independent (or adaptively chosen, but fixed beforehand) parts, each with a count.
 
     Guarantee: lower <= delta <= upper; grid, truncation and rounding errors are all added outward. `accuracy` is the
-    relative gap of delta aimed at (finer for short compositions by default). Each answer is computed near the
-    epsilon or delta asked for and kept for its neighbourhood. `certain` is the mass of the composition at infinity,
+    relative gap of delta aimed at (finer for short compositions by default). An answer depends on the composition and
+    the question alone, never on what was asked before; an upper end that lies below what a simple test shows raises
+    SelfCheckError. `certain` is the mass of the composition at infinity,
     `spoilt` the probability that some part's failure was drawn, with or without that effect (`certain` by default).
     """
 
