@@ -188,7 +188,8 @@ class ComposedLoss(Loss):
                 meeting = min(meeting, at)
             else:
                 failing = max(failing, at)
-            if self._place(root, reverse) == place and failing <= root <= meeting:
+            own = self._place(root, reverse) == place and self._at(view, root)[1] <= target
+            if own and failing <= root <= meeting:
                 meeting = root
                 break
             if math.isfinite(meeting) and meeting - failing <= 2.0**-40 * meeting * 4**turn:
