@@ -91,11 +91,13 @@ def main() -> int:
     parser.add_argument("--longest", type=int, default=30, help="seconds of processor time that one case may take")
     options = parser.parse_args()
     signal.signal(signal.SIGPROF, _stop)
-    done = set()
-    if options.log and options.log.exists():
-        done = {json.loads(line)["case"] for line in options.log.read_text().splitlines()}
+    resumed = options.log is not None and options.log.exists()
+    before = [json.loads(line) for line in options.log.read_text().splitlines()] if resumed else []
+    done = {record["case"] for record in before}
     end = time.monotonic() + options.seconds
     outcomes: Counter[tuple[object, object]] = Counter()
+    for record in before:  # a disagreement that an earlier run logged is still one
+        outcomes[record["kind"], record["outcome"]] += 1
     for number in range(options.first, options.first + options.cases):
         if time.monotonic() > end:
             break
