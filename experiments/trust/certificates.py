@@ -9,9 +9,12 @@ import numpy as np
 
 import shapedp
 from shapedp.accounting import BareLoss, Plan, Step
-from shapedp.mechanisms import Additive, Mixing
+from shapedp.accounting.repeat import Repetition
+from shapedp.mechanisms import AdaptiveMixing, Additive, Mixing
 from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Mixed, Radial, TensorGaussian
 from shapedp.privacy import GaussianLoss
+from shapedp.recipes.mixing import ModifiedGaussMix
+from shapedp.recipes.sheffet import ThresholdMixing
 from shapedp.sensitivity import L1, L2, Blocks, Box, Slices
 
 Json = dict[str, Any]
@@ -27,7 +30,21 @@ KINDS = (
     "plan",
     "bare",
     "sampled",
+    "sketch",
+    "repetition",
 )
+# a quick kind is met as often as its price allows: a round of cases holds each slow kind once
+ROUND = (
+    *("gaussian", "mixing", "discrete", "tensor", "bare", "laplace", "gaussian", "staircase", "bare", "repetition"),
+    *("plan", "gaussian", "discrete", "mixing", "radial", "repetition", "bare", "tensor", "laplace", "sketch"),
+    *("discrete", "gaussian", "staircase", "bare", "sampled", "mixing", "repetition", "plan", "laplace", "mixed"),
+)
+_SLOW = ("laplace", "mixed", "plan", "sampled", "radial", "sketch", "mixing")  # a search for epsilon takes seconds
+
+
+def kind_of(number: int) -> str:
+    """The kind of a case."""
+    return ROUND[number % len(ROUND)]
 
 
 class Skipped(Exception):
@@ -37,15 +54,17 @@ class Skipped(Exception):
 def certificate(number: int) -> Json:
     """The certificate of a case as the library writes it, asked in a random order of questions."""
     rng = np.random.default_rng([17, number])
-    kind = KINDS[number % len(KINDS)]
+    kind = kind_of(number)
     epsilon = float(np.round(10 ** rng.uniform(-1.5, 1), 4))
     delta = float(10.0 ** -rng.integers(2, 30)) if rng.random() < 0.3 else float(10.0 ** -rng.integers(3, 9))
     try:
         subject = _subject(kind, rng, epsilon, delta)
-        if rng.random() < 0.5:
-            subject.loss.delta(float(rng.uniform(0.1, 4)))
-        if rng.random() < 0.5:
-            subject.loss.epsilon(delta)
+        slow = kind in _SLOW
+        for question in rng.permutation(2):
+            if question and rng.random() < (0.2 if slow else 0.5):
+                subject.loss.delta(float(rng.uniform(0.1, 4)))
+            if not question and rng.random() < (0.05 if slow else 0.5):
+                subject.loss.epsilon(delta)
         claim = epsilon * float(rng.choice([1.0, 1.0, 0.5, 0.9, 1.1, 2.0]))
         made = shapedp.certify(subject, epsilon=claim, delta=delta)
     except (ValueError, TypeError) as refused:
@@ -61,7 +80,7 @@ def _set(
     rng: np.random.Generator, relation: Any, names: tuple[str, ...] = ("l1", "l2", "box", "blocks", "slices")
 ) -> Any:
     kind, radius = str(rng.choice(names)), float(10 ** rng.uniform(-2, 2))
-    dim = int(rng.choice([1, 2, 3, 7] if names == ("box",) else [1, 2, 3, 7, 40, 300]))
+    dim = int(rng.choice([1, 2, 3, 7] if names == ("box",) else [1, 1, 2, 2, 3, 3, 7, 7, 40, 300]))
     if kind == "l1":
         return L1(radius, dim=dim, adjacency=relation)
     if kind == "l2":
@@ -87,6 +106,10 @@ def _subject(kind: str, rng: np.random.Generator, epsilon: float, delta: float) 
     relation = _relation(rng)
     if kind in ("plan", "bare", "sampled"):
         return _plan(kind, rng, epsilon, delta)
+    if kind == "sketch":
+        return _sketch(rng, epsilon, delta)
+    if kind == "repetition":
+        return _repetition(rng, epsilon)
     if kind == "mixing":
         rows, gamma = int(rng.choice([1, 10, 100, 1000])), float(1 + 10 ** rng.uniform(-1, 3))
         sizes = (None, None) if rng.random() < 0.5 else (int(rng.integers(10, 1000)), int(rng.integers(1, 20)))
@@ -97,7 +120,7 @@ def _subject(kind: str, rng: np.random.Generator, epsilon: float, delta: float) 
         region = L2(float(rng.uniform(0.1, 3)), shape=(3, 4), adjacency=relation)
         factors = [rng.normal(size=(3, 3)) if rng.random() < 0.5 else rng.uniform(0.5, 1, 3), rng.uniform(0.5, 1, 4)]
         return Additive(TensorGaussian(factors, scale=10 / epsilon), region, epsilon, delta)
-    if rng.random() < 0.5 and kind != "mixed":
+    if kind == "staircase" or (rng.random() < 0.5 and kind != "mixed"):  # staircases are calibrated only
         family = {"discrete": "laplace"}.get(kind, kind)
         pure = kind == "discrete" or (kind == "staircase" and rng.random() < 0.7)
         return shapedp.calibrate(family, region, epsilon=epsilon, delta=0.0 if pure else delta)
@@ -118,15 +141,46 @@ def _law(kind: str, rng: np.random.Generator, region: Any, epsilon: float) -> An
     if kind == "discrete":
         grid = 2.0 ** np.floor(np.log2(scales) - rng.integers(1, 20))
         return DiscreteLaplace(np.maximum(np.rint(scales / grid), 1), grid, region.dim)
-    raise ValueError(f"{kind} noise is only calibrated")
+    raise ValueError(f"no {kind} noise")
+
+
+def _sketch(rng: np.random.Generator, epsilon: float, delta: float) -> Any:
+    """A sketch whose noise depends on the data, of ours and as published."""
+    rows, gamma = int(rng.choice([1, 10, 100, 1000])), float(1 + 10 ** rng.uniform(0, 3))
+    relation, bound = str(rng.choice(["zero-out", "replace"])), float(rng.choice([1.0, 0.5, 3.0]))
+    sizes = (None, None) if rng.random() < 0.5 else (int(rng.integers(10, 1000)), int(rng.integers(1, 20)))
+    eta, tau = float(10 ** rng.uniform(-1, 1.5)), float(rng.uniform(0.5, 8))
+    which = int(rng.integers(3))
+    if which == 0:
+        return AdaptiveMixing(rows, bound, gamma, eta, tau, epsilon, delta, relation, *sizes)
+    if which == 1:
+        return ModifiedGaussMix(rows, bound, gamma, eta, tau, epsilon, delta, relation, *sizes)
+    variance = float(gamma * 10 ** rng.uniform(-0.5, 0.5))
+    return ThresholdMixing(rows, bound, gamma, eta * tau, eta, variance, epsilon, delta, relation, *sizes)
+
+
+def _repetition(rng: np.random.Generator, epsilon: float) -> Repetition:
+    """The best of a random number of runs."""
+    relation, gamma = _relation(rng), float(10 ** rng.uniform(-4, -0.01))
+    which = int(rng.integers(3))
+    if which == 0:
+        return Repetition(GaussianLoss(epsilon / float(rng.uniform(1, 30))), gamma, relation)
+    if which == 1:
+        return Repetition(BareLoss(epsilon / float(rng.uniform(1, 5))), gamma, relation)
+    region = L1(1.0, dim=1, adjacency=relation)
+    return Repetition(Additive(Laplace(float(rng.uniform(1, 5)) / epsilon, 1), region, epsilon, 0.0), gamma)
 
 
 def _plan(kind: str, rng: np.random.Generator, epsilon: float, delta: float) -> Plan:
     count = int(rng.choice([1, 2, 3, 10, 50, 500]))
     if kind == "bare":
-        steps = [Step(BareLoss(epsilon / count, delta / count / 10), count=count)]
+        relation, attained = _relation(rng), bool(rng.random() < 0.8)
+        size = epsilon / count * float(rng.choice([1.0, 3.0]))
+        steps = [Step(BareLoss(size, delta / count / 10, attained, adjacency=relation), count=count)]
         if rng.random() < 0.5:
-            steps.append(Step(GaussianLoss(float(rng.uniform(0.01, 0.5))), count=int(rng.integers(1, 5))))
+            mu = float(rng.uniform(0.01, 0.5))
+            least = None if rng.random() < 0.5 else mu * float(rng.uniform(0, 1))
+            steps.append(Step(GaussianLoss(mu, least), count=int(rng.integers(1, 5))))
         return Plan(tuple(steps))
     if kind == "sampled":
         rate = float(rng.choice([1e-3, 0.01, 0.1, 0.5, 0.9]))

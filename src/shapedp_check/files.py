@@ -22,6 +22,32 @@ def entry(data: Any, name: str) -> Any:
     return data[name]
 
 
+def only(data: Any, names: tuple[str, ...], what: str) -> None:
+    """Refuses fields that this program would pass over: they may change the meaning."""
+    if not isinstance(data, dict):
+        raise NotDescribed(f"{what} must be an object")
+    other = sorted(set(data) - set(names))
+    if other:
+        raise NotDescribed(f"{what} has fields that are not known: {', '.join(map(str, other))}")
+
+
+def sentences(data: Any, name: str) -> list[str]:
+    """A list of strings that may be absent."""
+    found = data.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise NotDescribed(f"{name} must be a list of strings")
+    return found
+
+
+def premises(data: Any) -> list[str]:
+    """What an object and its parts assume about a query, by name."""
+    if isinstance(data, list):
+        return [name for part in data for name in premises(part)]
+    if not isinstance(data, dict):
+        return []
+    return [*sentences(data, "premises"), *(name for part in data.values() for name in premises(part))]
+
+
 def schema(data: Any, name: str) -> None:
     """Version 1 is what this program reads."""
     if entry(data, "schema") != 1 or isinstance(data["schema"], bool):

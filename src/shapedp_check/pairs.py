@@ -22,6 +22,7 @@ class Pair:
 
     formula = ""
     symmetric = True
+    wide = False  # only bounds of the curve are known: more digits do not help
     top: Ball | Fraction | None = None
     unit: Fraction | None = None  # losses' own grid: kinks of the curve sit on its multiples
 
@@ -291,6 +292,22 @@ class Worst(Pair):
 
     def backward(self) -> Pair:
         return self if self.symmetric else Worst(tuple(pair.backward() for pair in self.pairs))
+
+
+@dataclass(frozen=True, eq=False)
+class Share(Pair):
+    """A curve that lies above `probability` times that of `base`: only an event of that probability is looked at."""
+
+    base: Pair
+    probability: Ball
+    symmetric = False
+
+    @property
+    def formula(self) -> str:  # type: ignore[override]
+        return self.base.formula
+
+    def hockey(self, x: Ball) -> Ball:
+        return no_less(x, self.probability * self.base.hockey(x))
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,17 @@ counts, and notes for the reader.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
 from shapedp_check.additive import Bounds, Counted, additive
-from shapedp_check.balls import ball, exact
-from shapedp_check.files import NotDescribed, adjacency, entry, number, schema, whole
-from shapedp_check.pairs import Gaussian, Mixing, Pair, Response, Sampled
+from shapedp_check.balls import Ball, ball, exact, normal_cdf
+from shapedp_check.files import NotDescribed, adjacency, entry, number, only, premises, schema, whole
+from shapedp_check.pairs import Gaussian, Hopeless, Laplace, Mixing, Pair, Response, Sampled, Share
+from shapedp_check.repeated import Repeated
 from shapedp_check.sets import read_set
 
 ANY = "any"  # a bare guarantee holds under the relation that it was proved for, which the file does not name
@@ -50,7 +52,11 @@ def read_subject(data: Any) -> Case:
 
 def _additive(data: Any) -> Case:
     region = read_set(entry(data, "sensitivity"))
-    return Case(region.adjacency, additive(entry(data, "law"), region))
+    bounds = additive(entry(data, "law"), region)
+    assumed = premises(data)
+    if assumed:
+        bounds = replace(bounds, notes=(*bounds.notes, f"assumed of the query, not checked: {', '.join(assumed)}"))
+    return Case(region.adjacency, bounds)
 
 
 def _relation(data: Any) -> str:
@@ -62,21 +68,28 @@ def _relation(data: Any) -> str:
 
 def _mixing(data: Any) -> Case:
     """Y = S X + sigma xi with sigma^2 = (gamma - 1) C^2: a record's share is x'(X'X + sigma^2 I)^-1 x <= 1/gamma."""
-    return _sketch(data, ())
+    gamma = ball(number(entry(data, "gamma"), "gamma", above=1.0))
+    return _sketch(data, 1 / gamma)
 
 
-def _sketch(data: Any, first: tuple[Counted, ...]) -> Case:
+def _sizes(data: Any) -> tuple[int | None, int | None]:
+    """`records` and `dim`, both or neither."""
+    if (data.get("records") is None) != (data.get("dim") is None):
+        raise NotDescribed("records and dim go together")
+    if data.get("dim") is None:
+        return None, None
+    return whole(data["records"], "records"), whole(data["dim"], "dim")
+
+
+def _sketch(data: Any, share: Ball, first: tuple[Counted, ...] = ()) -> Case:
+    """A Gaussian sketch in which a record's share is at most `share`, after `first`. Its worst case is a lone row."""
     relation, rows = _relation(data), whole(entry(data, "rows"), "rows")
     number(entry(data, "row_bound"), "row_bound", above=0.0)
-    gamma = number(entry(data, "gamma"), "gamma", above=1.0)
-    dim = None if data.get("dim") is None else whole(data["dim"], "dim")
-    if (data.get("records") is None) != (dim is None):
-        raise NotDescribed("records and dim go together")
-    notes: tuple[str, ...] = ()
-    if dim is not None:
-        whole(data["records"], "records")
-        notes = ("the sketch in real numbers: rounding of floats is not part of the file",)
-    one = Mixing(rows, ball(1) / ball(gamma))
+    dim = _sizes(data)[1]
+    notes = () if dim is None else ("the sketch in real numbers: rounding of floats is not part of the file",)
+    if not share < 1:
+        return Case(relation, Bounds(((Hopeless(), 1),), (), notes))
+    one = Mixing(rows, share)
     alone: tuple[Counted, ...] = ((one, 1),)
     if relation == "zero-out":
         return Case(relation, Bounds((*first, *alone), ((*first, *alone),), notes))
@@ -91,22 +104,113 @@ def _adaptive_mixing(data: Any) -> Case:
     """
     eta = number(entry(data, "eta"), "eta", above=0.0)
     tau = number(entry(data, "tau"), "tau")
-    leading: Counted = (Gaussian(ball(1) / ball(eta)), 1)
-    case = _sketch(data, (leading,))
-    fails = ((ball(tau) / ball(2).sqrt()).erfc() / 2).upper()
-    mantissa, exponent = fails.man_exp()
-    bounds = Bounds(
-        case.bounds.above, ((leading,),), (*case.bounds.notes, "adaptive mixing: reached by its first step")
-    )
+    gamma = ball(number(entry(data, "gamma"), "gamma", above=1.0))
+    leading: Counted = (Gaussian(1 / ball(eta)), 1)
+    case = _sketch(data, 1 / gamma, (leading,))
+    note = "adaptive mixing: reached by its first step"
+    return _reached(case, ((leading,),), normal_cdf(-ball(tau)), note)
+
+
+def _reached(case: Case, below: tuple[tuple[Counted, ...], ...], fails: Ball, note: str) -> Case:
+    """A case with other pairs that are reached, and a probability of failure (its upper end)."""
+    mantissa, exponent = fails.upper().man_exp()
+    bounds = Bounds(case.bounds.above, below, (*case.bounds.notes, note))
     return Case(case.adjacency, bounds, Fraction(int(mantissa)) * Fraction(2) ** int(exponent))
+
+
+def _threshold_mixing(data: Any) -> Case:
+    """No noise if l = lambda_min/C^2 passes threshold + slack + z, z ~ Lap(scale); else noise of `variance` C^2.
+
+    l moves by at most 1, so the comparison is a pure release of 1/scale. Without noise l >= threshold unless
+    z < -slack, and then a record's share is at most 1/threshold; with noise it is at most 1/(1 + variance). Reached
+    from below: X'X = l C^2 I and no noise.
+    """
+    least, slack, scale, variance = (
+        ball(number(entry(data, name), name, above=0.0)) for name in ("threshold", "slack", "scale", "variance")
+    )
+    share = (1 / least).max(1 / (1 + variance))
+    compared = Response(1 / exact(data["scale"]))
+    case = _sketch(data, share, ((compared, 1),))
+
+    def silent(level: Ball) -> Ball:
+        gap = (level - least - slack) / scale
+        return 1 - (-gap).exp() / 2 if gap > 0 else gap.min(ball(0)).exp() / 2
+
+    levels = [least + slack + scale * step for step in range(-12, 5)]
+    return _reached(case, _silent(data, levels, silent), (-slack / scale).exp() / 2, _WITHOUT)
+
+
+def _modified_gauss_mix(data: Any) -> Case:
+    """Noise of variance C^2 max(gamma - l, 0), l = lambda_min + eta C^2 (z - tau) or 0, in units that do not match.
+
+    If z <= tau then l <= lambda_min, and lambda_min + C^2 max(gamma - l, 0) >= gamma min(C^2, 1): the share is at most
+    max(C^2, 1)/gamma. Where gamma <= tau the noise is gamma^2 C^2 whatever the data.
+    Reached from below: X'X = level C^2 I and no noise.
+    """
+    gamma, eta, tau, c = (
+        ball(number(entry(data, name), name, above=0.0)) for name in ("gamma", "eta", "tau", "row_bound")
+    )
+    if gamma <= tau:
+        return _sketch(data, 1 / (1 + gamma**2))
+    case = _sketch(data, (c**2).max(ball(1)) / gamma, ((Gaussian(1 / eta), 1),))
+    middle = gamma / c**2
+
+    def silent(level: Ball) -> Ball:
+        return normal_cdf((level - middle) / eta - tau)
+
+    levels = [middle + eta * tau + eta * step for step in range(-6, 5)]
+    return _reached(case, _silent(data, levels, silent), normal_cdf(-tau), _WITHOUT)
+
+
+_WITHOUT = "reached by data on which no noise is added"
+
+
+def _silent(data: Any, levels: list[Ball], silent: Callable[[Ball], Ball]) -> tuple[tuple[Counted, ...], ...]:
+    """Pairs of X'X = level C^2 I with and without a row, on the event that no noise is added, per level.
+
+    Its probability at the level is not smaller than with the row left out, so H >= probability H_mixing(1/level). A
+    column takes a row of norm C and others up to the level: with given sizes, `dim` times that many must fit.
+    """
+    rows, (records, dim) = whole(entry(data, "rows"), "rows"), _sizes(data)
+    fits = [level.mid() for level in levels if level.mid() > 1]
+    if records is not None and dim is not None:
+        fits = [level for level in fits if level.ceil() * dim <= records]
+    return tuple(((Share(Mixing(rows, 1 / level), silent(level)), 1),) for level in fits)
+
+
+def _repetition(data: Any) -> Case:
+    """The best of K runs, P(K = k) ~ (1 - gamma)^k/k, drawn within 2^-100 in total variation."""
+    run = entry(data, "run")
+    if entry(run, "sampling_rate") != 1 or entry(run, "count") != 1:
+        raise NotDescribed("a repetition describes one run, not sampled")
+    case = _step(run)
+    gamma = number(entry(data, "gamma"), "gamma", least=1e-4)
+    if not gamma < 1:
+        raise NotDescribed(f"gamma = {gamma!r} is out of range")
+    relation = adjacency(data)
+    if case.adjacency in (ANY, None):
+        case = replace(case, adjacency=relation)
+    elif case.adjacency != relation:
+        raise NotDescribed(f"the repetition is about {relation!r} neighbours, its run {case.adjacency!r}")
+    if case.failure or case.variation or len(case.bounds.above) != 1 or case.bounds.above[0][1] != 1:
+        raise NotDescribed("the best of several runs is checked for runs of one release that never fails")
+    pair = case.bounds.above[0][0]
+    if not isinstance(pair, Gaussian | Laplace | Response) or (isinstance(pair, Response) and pair.delta):
+        raise NotDescribed("the best of several runs is checked for gaussian, laplace and pure runs")
+    best = Repeated(pair, ball(gamma))
+    below = (((best, 1),),) if case.bounds.below == (case.bounds.above,) else ()
+    return replace(case, bounds=Bounds(((best, 1),), below, case.notes), variation=Fraction(1, 1 << 100))
 
 
 def _plan(data: Any) -> Case:
     """All steps independently, each as often as counted; the relations of the steps must agree."""
+    only(data, ("schema", "kind", "steps"), "a plan")
     steps = entry(data, "steps")
     if not isinstance(steps, list) or not steps:
         raise NotDescribed("a plan needs steps")
     cases = [_step(step) for step in steps]
+    if any(isinstance(pair, Repeated) for case in cases for pair, _ in case.bounds.above):
+        raise NotDescribed("the best of several runs inside a plan is not covered")
     named = {case.adjacency for case in cases} - {ANY}
     if len(named) > 1:
         raise NotDescribed(f"the steps are about different neighbours: {sorted(map(str, named))}")
@@ -129,63 +233,70 @@ def _some(ways: list[tuple[tuple[Counted, ...], ...]]) -> list[tuple[tuple[Count
 
 
 def _step(step: Any) -> Case:
+    only(step, ("subject", "sampling_rate", "count"), "a step")
     count = whole(entry(step, "count"), "count")
     rate = exact(number(entry(step, "sampling_rate"), "sampling_rate", least=0.0, most=1.0))
-    scheme = step.get("scheme", "poisson")
-    if scheme not in ("poisson", "without-replacement"):
-        raise NotDescribed(f"the sampling scheme {scheme!r} is not known")
     case = _step_subject(entry(step, "subject"))
-    failure, variation = (
-        exact(number(step.get(name, 0), name, least=0.0, most=1.0)) for name in ("failure", "total_variation")
-    )
     relation = case.adjacency
     if rate == 1:
         sampled = case.bounds
     else:
-        fits = ("add-remove", "zero-out", ANY) if scheme == "poisson" else ("replace", ANY)
-        if case.adjacency not in fits:
-            raise NotDescribed(f"{scheme} sampling is not defined for {case.adjacency} neighbours")
-        relation = fits[0] if relation == ANY else relation
-        sampled = _sampled(case.bounds, rate, scheme)
+        if relation not in ("add-remove", "zero-out", ANY):
+            raise NotDescribed(f"Poisson sampling is not defined for {relation} neighbours")
+        relation = "add-remove" if relation == ANY else relation
+        sampled = _sampled(case.bounds, rate)
     bounds = Bounds(
         tuple((pair, count * times) for pair, times in sampled.above),
         tuple(tuple((pair, count * times) for pair, times in way) for way in sampled.below),
         sampled.notes,
     )
-    return Case(relation, bounds, (case.failure + failure) * count, (case.variation + variation) * count)
+    return Case(relation, bounds, case.failure * count, case.variation * count)
 
 
-def _sampled(bounds: Bounds, rate: Fraction, scheme: str) -> Bounds:
+def _sampled(bounds: Bounds, rate: Fraction) -> Bounds:
     """One pair is sampled exactly. Of several released together the product would have to be sampled: not known."""
     if rate == 0:
         nothing: tuple[Counted, ...] = ((Response(Fraction(0)), 1),)
         return Bounds(nothing, (nothing,), bounds.notes)
 
-    def one(items: tuple[Counted, ...], both: bool) -> tuple[Counted, ...]:
+    def one(items: tuple[Counted, ...]) -> tuple[Counted, ...]:
         if len(items) != 1 or items[0][1] != 1:
             raise NotDescribed("sampling of a release with several independent parts is not covered")
-        return ((Sampled(items[0][0], rate, both), 1),)
+        return ((Sampled(items[0][0], rate), 1),)
 
-    fixed = scheme != "poisson"
-    return Bounds(one(bounds.above, fixed), tuple(one(way, False) for way in bounds.below), bounds.notes)
+    return Bounds(one(bounds.above), tuple(one(way) for way in bounds.below), bounds.notes)
 
 
 def _step_subject(data: Any) -> Case:
+    """A mechanism, a Gaussian loss (`least` bounds mu from below) or a guarantee that may be `attained` or not."""
     if not isinstance(data, dict):
         raise NotDescribed("a step must name its subject")
     if data.get("loss") == "gaussian":
-        pair: Pair = Gaussian(ball(number(entry(data, "mu"), "mu", least=0.0)))
+        only(data, ("loss", "mu", "least", "adjacency"), "a gaussian loss")
+        mu = number(entry(data, "mu"), "mu", least=0.0)
+        least = mu if data.get("least") is None else number(data["least"], "least", least=0.0, most=mu)
+        pair: Pair = Gaussian(ball(mu))
+        bounds = Bounds.tight((pair, 1)) if least == mu else Bounds(((pair, 1),), (((Gaussian(ball(least)), 1),),))
     elif data.get("loss") == "bare":
+        only(data, ("loss", "epsilon", "delta", "attained", "adjacency"), "a bare loss")
         epsilon = number(entry(data, "epsilon"), "epsilon", least=0.0)
         pair = Response(exact(epsilon), exact(number(entry(data, "delta"), "delta", least=0.0, most=1.0)))
+        attained = data.get("attained", True)
+        if not isinstance(attained, bool):
+            raise NotDescribed("attained must be true or false")
+        bounds = Bounds.tight((pair, 1)) if attained else Bounds(((pair, 1),), ())
     else:
+        only(data, ("mechanism",), "a step's subject")
         return read_subject(entry(data, "mechanism"))
-    return Case(ANY, Bounds.tight((pair, 1)))
+    return Case(adjacency(data) or ANY, bounds)
 
 
 READERS = {
     "additive": _additive,
     "mixing": _mixing,
     "adaptive-mixing": _adaptive_mixing,
+    "threshold-mixing": _threshold_mixing,
+    "modified-gauss-mix": _modified_gauss_mix,
+    "repetition": _repetition,
     "plan": _plan,
 }

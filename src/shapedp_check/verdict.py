@@ -12,12 +12,13 @@ from typing import Any
 from shapedp_check.balls import BITS, Ball, ball, down, exact, precision, sharp, up
 from shapedp_check.canonical import digest
 from shapedp_check.compose import Counted, TooLarge, composed
-from shapedp_check.files import NotDescribed, adjacency, entry, number, schema
+from shapedp_check.files import NotDescribed, adjacency, entry, number, premises, schema, sentences
 from shapedp_check.pairs import Gaussian, Pair
 from shapedp_check.subjects import Case, read_subject
 
 _GRIDS = (11, 13, 15, 17)  # log2 of the points of a grid, one after the other until the answer is clear
 _MOST_CUT = 700
+_NOTHING = 2.0**-20
 
 
 @dataclass(frozen=True)
@@ -66,13 +67,18 @@ def _check(data: Any) -> tuple[str, float | None, float | None, str, tuple[str, 
     if entry(data, "subject") is None:
         raise NotDescribed("the certificate does not describe its mechanism")
     case = read_subject(data["subject"])
+    assumed, scope = sentences(data, "assumptions"), data.get("scope", "")
+    if "assumptions" in data and premises(data["subject"]) and not assumed:
+        raise NotDescribed("the subject rests on premises, but the certificate lists no assumptions")
+    if not isinstance(scope, str):
+        raise NotDescribed("scope must be a string")
     if adjacency(data) != case.adjacency:
         raise NotDescribed(f"the certificate is about {adjacency(data)!r} neighbours, its subject {case.adjacency!r}")
     low, high = bounds(case, epsilon, delta)
     lower, upper = down(low), min(up(high), 1.0)
     formulas = tuple(dict.fromkeys(pair.formula for pair, _ in case.bounds.above))
     verdict, reason = _verdict(lower, upper, delta, bracket, data.get("verdict"))
-    return verdict, lower, upper, reason, formulas, case.notes
+    return verdict, lower, upper, reason, formulas, (*case.notes, *(f"assumed, not checked: {one}" for one in assumed))
 
 
 def _verdict(lower: float, upper: float, delta: float, bracket: tuple[float, ...], label: Any) -> tuple[str, str]:
@@ -135,7 +141,8 @@ def _ends(items: tuple[Counted, ...], x: Fraction, delta: float) -> Ends:
     if not items:
         return ball(0), ball(0)
     if len(items) == 1 and items[0][1] == 1:
-        value = sharp(lambda: items[0][0].hockey(ball(x)))
+        pair = items[0][0]
+        value = pair.hockey(ball(x)) if pair.wide else sharp(lambda: pair.hockey(ball(x)))
         return value, value
     if _pure(items) <= ball(x):
         kept = ball(1)
@@ -168,7 +175,8 @@ def _composed(items: tuple[Counted, ...], x: Fraction, delta: float) -> Ends:
 
 
 def _upper(items: tuple[Counted, ...], x: Fraction, delta: float, fails: Ball) -> Ends:
-    aim = max(delta - up(fails), 0.0)
+    lost = up(fails)
+    aim = delta - lost if lost < delta else lost * _NOTHING  # once failures pass delta, what adds nothing will do
     low, high = ball(0), ball(0)
     for way in _directions(items):
         new = _ends(way, x, aim)

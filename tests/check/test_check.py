@@ -14,11 +14,14 @@ from flint import arb
 
 import shapedp_check
 from shapedp_check import canonical, check, digest
-from shapedp_check.additive import _steps_moved
+from shapedp_check.additive import Bounds, _steps_moved
 from shapedp_check.balls import down, total, up
 from shapedp_check.cli import main
 from shapedp_check.files import NotDescribed
+from shapedp_check.pairs import Response
 from shapedp_check.sets import read_set
+from shapedp_check.subjects import Case
+from shapedp_check.verdict import bounds
 
 PACKAGE = Path(shapedp_check.__file__).parent
 
@@ -118,8 +121,8 @@ def test_failures_and_variations_are_added():
     assert check(clean).upper == 0.0
     fails = check(plan(step(bare(1.0, 1e-3), count=2), epsilon=2.0))
     assert fails.lower == pytest.approx(1 - (1 - 1e-3) ** 2, rel=1e-9)
-    added = check(plan(step(bare(1.0), failure=1e-3, total_variation=1e-4)))
-    assert added.upper == pytest.approx(1e-3 + (1 + 2.718281828) * 1e-4, rel=1e-6)
+    case = Case(None, Bounds.tight((Response(Fraction(1)), 1)), Fraction(1, 1000), Fraction(1, 10000))
+    assert up(bounds(case, 1.0, 1e-6)[1]) == pytest.approx(1e-3 + (1 + e) * 1e-4, rel=1e-6)
 
 
 def test_counts_and_composition():
@@ -146,8 +149,52 @@ def test_sampling():
     )
     many = check(plan({**item, "count": 5}, adjacency="add-remove", delta=1e-4))
     assert answer.upper < many.lower
-    fixed = check(plan({**item, "scheme": "without-replacement"}, adjacency="replace"))
-    assert fixed.upper == pytest.approx(answer.upper, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["scheme", "failure", "total_variation", "assumptions"])
+def test_fields_that_nothing_writes_are_not_passed_over(name):
+    assert check(plan(step(bare(1.0), **{name: 0}))).verdict == "not described"
+    assert check(plan(step({**bare(1.0), name: 0}))).verdict == "not described"
+    assert check(plan(step({"loss": "gaussian", "mu": 1.0, name: 0}))).verdict == "not described"
+    made = plan(step(bare(1.0)))
+    made["subject"][name] = 0
+    assert check(made).verdict == "not described"
+
+
+def test_a_guarantee_that_is_not_attained_is_not_refuted():
+    known = check(plan(step({**bare(1.0), "attained": True}), epsilon=0.5, delta=0.1))
+    assert known.verdict == "refuted"
+    for count in (1, 3):
+        open_ = check(plan(step({**bare(1.0), "attained": False}, count=count), epsilon=0.5, delta=0.1))
+        assert (open_.verdict, open_.lower) == ("undecided", 0.0)
+        assert open_.upper >= known.upper
+    assert check(plan(step({**bare(1.0), "attained": 1}))).verdict == "not described"
+
+
+def test_mu_may_be_known_between_two_numbers():
+    loss = {"loss": "gaussian", "mu": 1.0, "least": 0.5, "adjacency": None}
+    found, low, high = (check(plan(step(one))) for one in (loss, {**loss, "mu": 0.5}, {**loss, "least": None}))
+    assert (found.lower, found.upper) == (low.lower, high.upper)
+    assert check(plan(step({**loss, "least": 1.1}))).verdict == "not described"
+
+
+def test_a_loss_carries_its_relation():
+    for loss in (bare(1.0), {"loss": "gaussian", "mu": 1.0}):
+        told = {**loss, "adjacency": "replace"}
+        assert check(plan(step(told), adjacency="replace")).verdict != "not described"
+        assert check(plan(step(told), adjacency=None)).verdict == "not described"
+        assert check(plan(step(told, rate=0.1), adjacency="replace")).verdict == "not described"
+        assert check(plan(step(told, rate=0.1), adjacency="add-remove")).verdict == "not described"
+        assert check(plan(step(told), step({**loss, "adjacency": "zero-out"}))).verdict == "not described"
+
+
+def test_premises_and_assumptions():
+    made = gaussian(subject__premises=["sensitivity"], assumptions=["The sensitivity is vouched for."], scope="rows")
+    answer = check(made)
+    assert answer.verdict == "certified"
+    assert sum("not checked" in note for note in answer.notes) == 2
+    for change in ({"assumptions": []}, {"assumptions": "none"}, {"scope": 3}):
+        assert check({**made, **change}).verdict == "not described"
 
 
 def test_relations_that_do_not_fit():

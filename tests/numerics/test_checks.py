@@ -128,7 +128,7 @@ def test_integers_float64_cannot_hold(value: int) -> None:
 def test_arrays_that_are_not_finite(bad: float, dtype: str) -> None:
     values = np.ones(5, dtype=dtype)
     values[3] = bad
-    with pytest.raises(ValueError, match=r"knob must be finite, got .* at flat index 3"):
+    with pytest.raises(ValueError, match=r"knob must be finite: it holds a NaN or an infinity$"):
         checks.finite("knob", values)
     with pytest.raises(ValueError, match="knob must be finite"):
         checks.finite("knob", np.array([math.inf, -math.inf], dtype=dtype))

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from shapedp.privacy import GaussianLoss, RefutedError
+from shapedp.privacy import GaussianLoss, RefutedError, UndecidedError
 from shapedp.privacy.losses import MixingLoss
 from shapedp.recipes.mixing import (
     gauss_mix,
@@ -53,6 +53,8 @@ def test_algorithm_1_is_refuted_for_a_large_row_bound():
     assert m.certificate.verdict == "refuted"
     assert "units" in m.certificate.explain()
     with pytest.raises(RefutedError):
+        m.release(np.tile(np.eye(3), (90, 1)))
+    with pytest.raises(UndecidedError):  # three rows are too few for the data that refute it
         m.release(np.eye(3))
     assert m.ideal.no_noise(69.35) == pytest.approx(0.977, abs=5e-4)
     assert MixingLoss(1000, 1 / 69.35).delta(1.0).lower == pytest.approx(2.5e-4, rel=0.02)

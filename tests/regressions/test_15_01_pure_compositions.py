@@ -97,3 +97,13 @@ def test_rare_losses_are_bracketed_closely() -> None:
     for sigma, rate, steps in ((0.6, 1e-4, 1000), (1.0, 1e-3, 100)):
         loss = compose([(subsample(GaussianLoss(1 / sigma), rate, adjacency="add-remove"), steps)])
         assert loss.epsilon(1e-6).relative_gap < 0.01
+
+
+def test_what_lies_beyond_the_window_counts() -> None:
+    """A narrow window leaves mass above it: the upper bound holds it all the same."""
+    problem = pld.Problem([(GaussianLoss(1.0), 50)], [GaussianLoss(1.0)], reverse=False)
+    upper = problem._masses(2.0**-6, [(-9.0, 9.0)])[1]
+    view = fourier.convolve(upper, 0.0, upper=True, tail=1e-2, node_limit=2**21)
+    assert view.above > 0
+    far = view.right + 1.0
+    assert view.delta(np.array([far]))[0] >= GaussianLoss(math.sqrt(50)).delta(far).lower

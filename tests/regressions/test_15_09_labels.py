@@ -189,7 +189,7 @@ def test_a_ledger_computes_a_certificate_again(tmp_path: Path, rule: str) -> Non
     for forged in (Bracket(0.0, 0.0), Bracket(0.0, 1e-9), Bracket(0.0, 1.0)):
         with pytest.raises(SpendRefusedError):
             ledger.spend("d", replace(false, bracket=forged))
-    with pytest.raises(SpendRefusedError, match="compute again"):
+    with pytest.raises(SpendRefusedError, match="computed again"):
         ledger.spend("d", replace(ball().certificate, subject=None))
     with pytest.raises(SpendRefusedError):
         ledger.spend("d", replace(ball("replace").certificate, adjacency="add-remove"))

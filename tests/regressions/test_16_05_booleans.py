@@ -43,6 +43,8 @@ def _call(one: Boolean, value: Any) -> None:
         made = one.function(**given)
         if hasattr(made, "get_params"):  # estimators check in fit, as scikit-learn asks
             made.fit(None, None)
+    elif isinstance(inspect.getattr_static(one.owner, one.function.__name__), classmethod):
+        getattr(one.owner, one.function.__name__)(**{name: value for name, value in given.items() if name != "cls"})
     else:
         maker = type("Bare", (one.owner,), {})  # an instance without any state
         maker.__abstractmethods__ = frozenset()

@@ -14,7 +14,7 @@ from shapedp.boundary.values import printable
 from shapedp.cli import main
 from shapedp.cli.files import Vector, read_vector, write_columns, write_vector
 
-NAMES = ("a,b", 'say "x"', "=1+1", "@SUM(A1)", "+x", "-x", " =x", "\tx", "\x1b[31mred", "line\nbreak", "\u202erev")
+NAMES = ("a,b", 'say "x"', "=A1+1", "@SUM(A1)", "+x", "-x", " =x", "\tx", "\x1b[31mred", "line\nbreak", "\u202erev")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -20,6 +20,7 @@ WRITES = re.compile(
 # A journal of single bytes, and the rows of a ledger's own database; a line of code printed in a report.
 ELSEWHERE = {"boundary/files.py", "boundary/documents.py", "torch/journal.py", "accounting/ledger/records.py"}
 ELSEWHERE |= {"audit/transcript.py", "report/pages.py", "torch/engine.py"}
+ELSEWHERE |= {"accounting/ledger/place.py", "accounting/ledger/schema.py"}
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, MemoryError])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from shapedp.boundary.values import booleans
 from shapedp.numerics.checks import nonnegative, probability
 from shapedp.privacy import Bracket
 from shapedp.privacy.conversions import pure_to_rdp
@@ -31,6 +32,7 @@ class BareLoss(Loss):
     attained: bool = True
 
     def __post_init__(self) -> None:
+        booleans(self)
         super().__post_init__()
         object.__setattr__(self, "pure_epsilon", nonnegative("epsilon", self.pure_epsilon))
         object.__setattr__(self, "failure", probability("delta", self.failure))

@@ -33,8 +33,9 @@ class ComposedLoss(Loss):
     """The loss of independent (or adaptively chosen, but fixed beforehand) parts, each with a count.
 
     Guarantee: lower <= delta <= upper; grid, truncation and rounding errors are all added outward. `accuracy` is the
-    relative gap of delta aimed at (finer for short compositions by default). Each answer is computed near the
-    epsilon or delta asked for and kept for its neighbourhood. `certain` is the mass of the composition at infinity,
+    relative gap of delta aimed at (finer for short compositions by default). An answer depends on the composition and
+    the question alone, never on what was asked before; an upper end that lies below what a simple test shows raises
+    SelfCheckError. `certain` is the mass of the composition at infinity,
     `spoilt` the probability that some part's failure was drawn, with or without that effect (`certain` by default).
     """
 
@@ -187,7 +188,8 @@ class ComposedLoss(Loss):
                 meeting = min(meeting, at)
             else:
                 failing = max(failing, at)
-            if self._place(root, reverse) == place and failing <= root <= meeting:
+            own = self._place(root, reverse) == place and self._at(view, root)[1] <= target
+            if own and failing <= root <= meeting:
                 meeting = root
                 break
             if math.isfinite(meeting) and meeting - failing <= 2.0**-40 * meeting * 4**turn:

@@ -86,7 +86,7 @@ class Floor:
         """The best of the bounds at each eps."""
         found = np.zeros(epsilon.shape)
         for loss, _ in self._parts:
-            found = np.maximum(found, self._profile(loss, epsilon)[0])
+            found = np.fmax(found, self._profile(loss, epsilon)[0])  # a NaN of a user's loss shows nothing
         logs, sums = self._all_above
         p, q = self._counts
         flat = found.reshape(-1)

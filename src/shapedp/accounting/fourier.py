@@ -146,7 +146,7 @@ class Convolution:
         node = np.clip(np.ceil(epsilon / self.step), self.first, last).astype(np.int64)
         index, x = node - self.first, node * self.step
         past = epsilon > x  # beyond the window: only what lies above it is left
-        early = x - epsilon > 1.5 * self.step  # before the window
+        early = x - epsilon > self.step  # before the window
         with np.errstate(under="ignore", over="ignore", divide="ignore"):
             raw = self.at_node[index] - np.expm1(np.minimum(epsilon - x, 0.0)) * self.tail[index]
             raw = np.where(past, 0.0, raw)
@@ -256,7 +256,8 @@ def convolve(parts: Parts, theta: float, *, upper: bool, tail: float, node_limit
     decay = np.exp(np.maximum(-theta * step * np.arange(size), -700.0))
     ramp = np.minimum(step * np.arange(1, size + 1), 1.0)
     responses = math.sqrt(float(np.sum((decay * ramp) ** 2))), math.sqrt(float(decay @ decay))
-    log_scale = math.fsum(n * cumulant(masses, theta)[0] for masses, n in parts)
+    shifts = [n * cumulant(masses, theta)[0] for masses, n in parts]
+    log_scale = math.fsum(shifts)
     infinity = -math.expm1(math.fsum(n * math.log1p(-masses.infinity) for masses, n in parts)) * (1 + 2.0**-40)
     return Convolution(
         theta,
@@ -266,7 +267,7 @@ def convolve(parts: Parts, theta: float, *, upper: bool, tail: float, node_limit
         first,
         right,
         log_scale,
-        2.0**-49 * (1 + abs(log_scale)),
+        2.0**-49 * (1 + math.fsum(map(abs, shifts))),
         at_node,
         tails,
         relative + math.expm1(tilt_error),

@@ -25,6 +25,11 @@ _SHARE = 3.0  # accuracy of delta over that of the scale: delta moves at least f
 _SLOPE = -10.0
 _STEP = 1.4  # the most a search moves the log of a scale at once
 
+_FIELDS = {
+    "gaussian": ("loss", "mu", "least", "adjacency"),
+    "bare": ("loss", "epsilon", "delta", "attained", "adjacency"),
+}
+
 
 class PlanningError(ValueError):
     """No noise in the searched range meets the claim, or the time ran out before one was found."""
@@ -72,7 +77,18 @@ def _subject_to_json(subject: Any) -> dict[str, Any]:
     )
 
 
-def _subject_from_json(data: dict[str, Any]) -> Any:
+def _only(data: Any, names: tuple[str, ...], what: str) -> None:
+    """Refuses a field that would be passed over: it may change what the file describes."""
+    if not isinstance(data, dict):
+        raise ValueError(f"{what} must be a JSON object")
+    other = sorted(map(str, set(data) - set(names)))
+    if other:
+        raise ValueError(f"{what} has fields that are not known: {', '.join(other)}")
+
+
+def _subject_from_json(data: Any) -> Any:
+    loss = str(data.get("loss")) if isinstance(data, dict) else ""
+    _only(data, _FIELDS.get(loss, ("mechanism",)), "a step's subject")
     if data.get("loss") == "gaussian":
         return GaussianLoss(data["mu"], data.get("least"), adjacency=data.get("adjacency"))
     if data.get("loss") == "bare":
@@ -128,8 +144,11 @@ class Plan:
         """A plan from `to_json`."""
         if not isinstance(data, dict) or not isinstance(data.get("steps"), list):
             raise ValueError("not a plan: a JSON object with the field steps is expected")
+        _only(data, ("schema", "kind", "steps"), "a plan")
         if data.get("schema") != SCHEMA:
             raise ValueError(f"plan schema {SCHEMA} is expected, got {data.get('schema')!r}")
+        for step in data["steps"]:
+            _only(step, ("subject", "sampling_rate", "count"), "a step of the plan")
         try:
             steps = [(step["subject"], step["sampling_rate"], step["count"]) for step in data["steps"]]
         except (KeyError, TypeError) as missing:

@@ -42,6 +42,7 @@ _SHARPENINGS = 4
 _HOPELESS = 0.5  # as long as the gap is larger, a finer grid is tried even if the last one did not help
 _FADED = 1e-300
 _MOST_RUNGS = 120
+_FINER_LATTICE = 16  # a lattice so many times finer than the step asked for is still used
 _STEEP = 20.0  # e^20 roundings are still few
 
 
@@ -105,7 +106,8 @@ def _last_atom(loss: Loss, relative: float) -> float | None:
 
 
 def _aligned(step: float, lattice: float | None) -> float:
-    if lattice is None:
+    """A step near the one asked for, on which the atoms of the lattice lie unless that takes many more nodes."""
+    if lattice is None or lattice * _FINER_LATTICE < step:
         return coarse_step(step)
     return lattice / math.ceil(lattice / step) if step < lattice else lattice
 
@@ -170,8 +172,13 @@ class Problem:
         smallest = min(spacings) if spacings else None
         whole = smallest is not None and all(abs(s / smallest - round(s / smallest)) < 1e-12 for s in spacings)
         self.lattice = smallest if whole else None
-        grids = {loss.lattice for loss, _ in parts if isinstance(loss, DiscreteLoss)}
-        self.grid = grids.pop() if len(grids) == 1 else None  # a part that already lies on a grid fixes it
+
+    @cached_property
+    def grid(self) -> float | None:
+        """The step of the grid on which a part already lies, where all parts fit on it."""
+        grids = {loss.upper.step for loss, _ in self.parts if isinstance(loss, DiscreteLoss)}
+        step = grids.pop() if len(grids) == 1 else None
+        return None if step is None or _width(self._ends(1e-300)) > step * NODE_LIMIT else step
 
     def _masses(self, step: float, ends: list[tuple[float, float]]) -> tuple[Weighted, Weighted]:
         """Lower and upper masses of every part on a grid, with the counts."""

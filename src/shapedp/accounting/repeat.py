@@ -149,7 +149,10 @@ class Repetition:
             raise ValueError(f"not a repetition of schema {SCHEMA}")
         try:
             plan = Plan.from_json({"schema": 1, "steps": [data["run"]]})
-            return cls(plan.steps[0].subject, data["gamma"], data.get("adjacency"))
+            run = plan.steps[0]
+            if (run.sampling_rate, run.count) != (1, 1):
+                raise ValueError("a repetition describes one run that is not sampled")
+            return cls(run.subject, data["gamma"], data.get("adjacency"))
         except KeyError as missing:
             raise ValueError(f"repetition lacks the field {missing}") from None
 

@@ -86,9 +86,9 @@ def bits(
     vectorized = boolean("vectorized", vectorized)
     if isinstance(mechanism, Sketching):
         raise TypeError("bits takes an additive mechanism or a function f(x, rng), such as one that releases a sketch")
-    if not hasattr(neighbours, "__len__") or len(neighbours) != 2:
+    if len(pair := list(neighbours)) != 2:
         raise TypeError("neighbours must be a pair of inputs")
-    inputs = tuple(np.ravel(np.asarray(side, dtype=np.float64)) for side in neighbours)
+    inputs = tuple(np.ravel(np.asarray(side, dtype=np.float64)) for side in pair)
     table = BitTable((inputs[0], inputs[1]))
     own: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
     function = mechanism

@@ -144,10 +144,15 @@ def arrow_numeric(kind: Any) -> bool:
 
 
 def arrow_floats(column: Any) -> Floats:
-    """An Arrow column of numbers as float64, NaN where it is null; large integers are rounded, each for itself."""
+    """An Arrow column as float64, NaN where it is null, and throughout where its type is not one of numbers.
+
+    Large integers are rounded, each for itself.
+    """
     library = arrow()
     if isinstance(column, library.ChunkedArray):
         return np.concatenate([np.empty(0), *(arrow_floats(chunk) for chunk in column.chunks)])
+    if not arrow_numeric(column.type):  # a cast would read text as numbers and fail on one cell
+        return np.full(len(column), np.nan)
     if library.types.is_dictionary(column.type):
         return _coded(*_codes(column), arrow_floats(column.dictionary), np.nan)
     return np.asarray(column.cast(library.float64(), safe=False).to_numpy(zero_copy_only=False))

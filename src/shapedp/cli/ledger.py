@@ -178,6 +178,7 @@ def _head(actions: Any) -> None:
     parser.add_argument("--dataset", help="one dataset (default: all)")
     parser.add_argument("-o", "--output", type=Path, help="where to (default: standard output)")
     _add_key(parser, "sign the heads (HMAC-SHA256) with this key")
+    writing(parser, "output")
 
 
 def _run_head(options: argparse.Namespace) -> int:
@@ -257,6 +258,8 @@ def _run_spend(options: argparse.Namespace) -> int:
         raise ValueError("--count belongs to a spend without an input: one input is one release")
     certificate = beside(options)
     suffix(options.output)
+    if not options.output.parent.is_dir():
+        raise FileNotFoundError(f"{options.output.parent}: no such folder")
     vector = read_vector(options.input, options.column, header=False if options.no_header else None)
     if checked_vector("input", vector.values).size != mechanism.law.dim:
         raise ValueError(f"the input must have {mechanism.law.dim} entries, got {vector.values.size}")

@@ -42,10 +42,10 @@ def run(options: argparse.Namespace) -> int:
     elif str(data.get("kind")).endswith("-regression"):
         raise ValueError(f"this is a model; verify {options.file.with_suffix('.certificate.json')}")
     else:
-        found = mechanism_from_json(data)
-        if not hasattr(found, "certificate"):
+        found = getattr(mechanism_from_json(data), "certificate", None)
+        if not isinstance(found, Certificate):
             raise ValueError(f"{options.file} makes no claim to verify: judge it by `shapedp account` with its options")
-        certificate = found.certificate
+        certificate = found
     if options.json:
         print_json(certificate.to_json())
     else:

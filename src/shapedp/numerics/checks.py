@@ -108,28 +108,53 @@ def numeric(name: str, values: ArrayLike) -> NDArray[Any]:
     Integers beyond 2^53 are refused too: rounding them could move neighbours further apart than they are. So are masked
     entries, which are missing.
     """
-    parts = values if isinstance(values, list | tuple) else (values,)
-    if any(isinstance(one, np.ma.MaskedArray) and np.ma.is_masked(one) for one in parts):
-        raise ValueError(f"{name} must have no masked entries: what is missing cannot be released")
     try:
+        masked = any(isinstance(one, np.ma.MaskedArray) and np.ma.is_masked(one) for one in _entries(values))
         array = np.asarray(values)
     except (ValueError, RuntimeError, OverflowError, RecursionError):
         raise TypeError(f"{name} must be a rectangular array of real numbers that numpy can read") from None
+    if masked:
+        raise ValueError(f"{name} must have no masked entries: what is missing cannot be released")
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must hold real numbers (integers or floats), got dtype {array.dtype}")
     if array.dtype.itemsize > 8:
         raise TypeError(f"{name} must be of float64 or a narrower type, got dtype {array.dtype}")
-    if array.dtype.str[1:] in ("i8", "u8") and array.size and max(int(array.max()), -int(array.min())) > 2**53:
+    if _holds_long_integers(values, array):
         raise ValueError(f"{name} must be at most 2^53 in magnitude where it holds integers")
     return array
+
+
+def _entries(values: Any) -> Iterable[Any]:
+    """What lists and tuples within each other hold; anything else is an entry itself."""
+    if not isinstance(values, list | tuple):
+        return (values,)
+    return (entry for one in values for entry in _entries(one))
+
+
+def _holds_long_integers(values: ArrayLike, array: NDArray[Any]) -> bool:
+    """Whether an integer beyond 2^53 is among the values, also one that numpy made a float beside other floats."""
+    if array.dtype.itemsize < 8 or not array.size:
+        return False
+    if array.dtype.kind != "f":
+        return max(int(array.max()), -int(array.min())) > 2**53
+    if not isinstance(values, list | tuple) or not (np.abs(array) >= 2.0**53).any():
+        return False
+    return any(_is_long(one) for one in _entries(values))
+
+
+def _is_long(entry: Any) -> bool:
+    """Whether an entry of a list, a number or an array of integers, holds one beyond 2^53."""
+    if isinstance(entry, int):
+        return abs(entry) > 2**53
+    kind = getattr(getattr(entry, "dtype", None), "kind", "")
+    return kind in ("i", "u") and any(abs(one) > 2**53 for one in np.asarray(entry).reshape(-1).tolist())
 
 
 def finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """A float64 array without NaN or infinity; not copied when it already is one."""
     array = np.asarray(numeric(name, values), dtype=np.float64)
     if array.size and not math.isfinite(float(array.min()) + float(array.max())) and not np.isfinite(array).all():
-        where = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise ValueError(f"{name} must be finite, got {array.flat[where]!r} at flat index {where}")
+        raise ValueError(f"{name} must be finite: it holds a NaN or an infinity")  # where and which is the data's own
     return array
 
 

@@ -20,9 +20,10 @@ SENTENCES: dict[str, str] = {
     "jumps": "When a record joins or leaves a batch, the gradients of the other records do not change at all: this "
     "clip may jump where a gradient changes in its last bits.",
     "records": "No record changes what another one adds: the loss is the mean (or the sum) of one loss per record, and "
-    "the model, the collate function and the loop mix no records beyond what the check on made-up records can show.",
+    "the model, the collate function and the loop mix no records, and the model keeps none, beyond what the check on "
+    "made-up records can show.",
     "unchecked": "No record changes what another one adds in the model, in the collate function, in the loss or in "
-    "the loop: the check was switched off.",
+    "the loop, and the model keeps nothing of a record in buffers or attributes: the check was switched off.",
     "draws": "Random numbers of the model and the loader (dropout, augmentation) come from the global generators of "
     "torch, NumPy and Python, which run on secret states there; neither a generator of the model's own nor the loop "
     "draws any by a record's place in the batch.",

@@ -119,7 +119,7 @@ class PublishedMixingLoss(Loss):
     (i) With probability p(l) no noise is added, and then the mixing loss is that of t = 1/l: delta >= p(l) delta_1.
     (ii) The noise level tells the released eigenvalue unless it is cut off: delta >= the Gaussian delta of mu = 1/eta
     less the probability of the cuts. `slip` is how far the computed eigenvalue may be off, `wider` by how much rounding
-    may raise t.
+    may raise t, `most` the largest l that the records allow.
     """
 
     rows: int
@@ -130,6 +130,7 @@ class PublishedMixingLoss(Loss):
     slip: float = 0.0
     wider: float = 1.0
     neighbours: Neighbours = "zero-out"
+    most: float = math.inf
 
     symmetric = False
 
@@ -167,14 +168,16 @@ class PublishedMixingLoss(Loss):
         middle = self.gamma / self.row_bound**2 + self.eta * self.tau
         found = []
         for least in (middle + self.eta * step for step in np.linspace(-6.0, 4.0, 41).tolist()):
-            if least > 1:
+            if 1 < least <= self.most:
                 shown = MixingLoss(self.rows, 1 / least).profile(np.array([epsilon]))[0][0]
                 found.append((self.no_noise(least) * float(shown) * (1 - 1e-12), least))
         best = max(found, default=(0.0, math.inf))
         return best[1], best[0]
 
     def eigenvalue_witness(self, epsilon: float) -> float:
-        """The delta that witness (ii) shows at least."""
+        """The delta that witness (ii) shows at least, with l in the middle of what is not cut off."""
+        if not self.gamma / (2 * self.row_bound**2) + self.eta * self.tau <= self.most:
+            return 0.0
         cut = 2 * float(special.ndtr(self.slip / self.eta - self.gamma / (2 * self.eta * self.row_bound**2)))
         return max(GaussianLoss(1 / self.eta * (1 - 2.0**-50)).delta(epsilon).lower - cut * (1 + 1e-12), 0.0)
 
@@ -188,7 +191,10 @@ def with_rounding(ideal: Any, gamma: float, rows: int, records: int | None, dim:
 
     `gamma` is the least eigenvalue of that covariance, the record included, in units of C^2.
     """
-    if records is None or dim is None or not gamma > 1:
+    if records is None or dim is None:
+        return cast("Loss", ideal)
+    ideal = replace(ideal, most=float(records // dim))  # X^T X = l C^2 I takes l rows of norm C per column
+    if not gamma > 1:
         return cast("Loss", ideal)
     real = replace(ideal, slip=eigenvalue_slip(records, dim), wider=float_share(gamma, records, dim) * gamma)
     return cast("Loss", real.with_failure(0.0, total_variation=rounding(rows, gamma, records, dim)))

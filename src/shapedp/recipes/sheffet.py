@@ -35,7 +35,8 @@ class ThresholdLoss(Loss):
     comparison is (1/scale)-DP. lambda_min of the other records is above least - 1, so that t bounds the shares of both
     records that are exchanged ("replace"). From below, with X^T X = l I and wide data, delta >= P(no noise at l)
     delta_1(1/l): a row exchanged for nothing, which is of both relations.
-    `slip` is how far the computed eigenvalue may be off, `wider` by how much rounding may raise t.
+    `slip` is how far the computed eigenvalue may be off, `wider` by how much rounding may raise t, `most` the largest l
+    that the records allow.
     """
 
     rows: int
@@ -46,6 +47,7 @@ class ThresholdLoss(Loss):
     slip: float = 0.0
     wider: float = 1.0
     neighbours: Neighbours = "zero-out"
+    most: float = math.inf
 
     symmetric = False
 
@@ -75,7 +77,7 @@ class ThresholdLoss(Loss):
         lower = np.zeros(epsilon.size)
         for step in np.linspace(-12.0, 4.0, 33).tolist():
             at = self.least + self.slack + self.scale * step
-            if at > 1:
+            if 1 < at <= self.most:
                 shown = MixingLoss(self.rows, 1 / at).profile(epsilon.ravel())[0]
                 lower = np.maximum(lower, self.no_noise(at) * shown * (1 - 1e-12))
         return np.minimum(lower.reshape(epsilon.shape), upper), upper

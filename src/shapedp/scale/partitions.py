@@ -37,6 +37,10 @@ def fit(estimator: Any, x: Any, y: Any = None) -> Any:
     return estimator.fit(Partitioned(x), y)
 
 
+class PieceError(ValueError):
+    """A partition has other types or sizes than it should."""
+
+
 class Partitioned:
     """A Dask array or data frame as estimators read it."""
 
@@ -80,8 +84,19 @@ class Distributed:
         sums = [add(x, y, self.names, self.columns, bounds, self.classes) for x, y in self.pieces]
         while len(sums) > 1:
             sums = [merge(sums[i : i + FAN_IN]) for i in range(0, len(sums), FAN_IN)]
-        with _shown(progress):
-            (total,) = compute(*sums)  # type: ignore[no-untyped-call]
+        failed = ""
+        try:
+            with _shown(progress):
+                (total,) = compute(*sums)  # type: ignore[no-untyped-call]
+        except PieceError:
+            raise
+        except Exception as error:  # of what makes the partitions: it may quote a cell
+            failed = type(error).__name__
+        if failed:  # raised here, so that it does not carry the other error along
+            raise ValueError(
+                f"a partition could not be computed ({failed}): compute x alone to see why; give read_csv and its kin "
+                "the types of the columns (dtype=), or pass the path of the file itself"
+            )
         found: Moments = total.moments()
         return found
 
@@ -91,9 +106,12 @@ def _sums(
 ) -> Partial:
     """The moments of one piece; runs on a worker."""
     part = Partial(columns, bounds)
-    with one_blas_thread():
-        for block in _piece(x, y, names, classes).blocks():
-            part.add(*block)
+    try:
+        with one_blas_thread():
+            for block in _piece(x, y, names, classes).blocks():
+                part.add(*block)
+    except (ValueError, TypeError) as error:  # of the reader, which quotes no cell
+        raise PieceError(str(error)) from None
     return part
 
 

@@ -41,7 +41,10 @@ class Rows:
         kind = getattr(rows, "dtype", None)
         if isinstance(kind, np.dtype) and kind.kind not in "iufO":
             raise TypeError(f"{name} must hold real numbers (integers or floats), got dtype {kind}")
-        found = numbers(rows)
+        try:
+            found = numbers(rows)
+        except (TypeError, ValueError) as refused:
+            raise type(refused)(f"{name} must be a 2-d array with {dim} columns of numbers: {refused}") from None
         data = np.asarray(found.data if sparse.issparse(rows) else found, dtype=np.float64)
         if data.size and not math.isfinite(float(data.min()) + float(data.max())) and not np.isfinite(data).all():
             raise ValueError(f"{name} must be finite: turn a record with a missing or infinite cell into zeros first")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from shapedp.accounting import Plan, Step
 from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms import certify
 from shapedp.privacy import Bracket, Certificate
+from shapedp.privacy.assumptions import known
 from shapedp.torch.journal import Journal
 
 SCHEMA = 2
@@ -45,7 +47,10 @@ class Account:
 
     def __post_init__(self) -> None:
         booleans(self)
-        self._journal = None if self.journal is None else Journal(self.journal, identity(self.step))
+        self._journal = None
+        if self.journal is not None:
+            self._journal = Journal(self.journal, identity(self.step), getattr(self.step.subject, "premises", ()))
+            self._rest_on(self._journal.premises)
         self.taken = max(self.taken, self._journalled())
 
     def charge(self) -> None:
@@ -67,6 +72,13 @@ class Account:
 
     def _journalled(self) -> int:
         return 0 if self._journal is None else self._journal.steps
+
+    def _rest_on(self, premises: Iterable[str]) -> None:
+        """Earlier steps of this identity count as this run's: what they rest on is assumed of all."""
+        subject: Any = self.step.subject
+        together = known((*getattr(subject, "premises", ()), *premises))
+        if together != getattr(subject, "premises", ()):
+            self.step = replace(self.step, subject=replace(subject, premises=together))
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -147,6 +159,9 @@ class Account:
             )
         own = identity(self.step)
         taken = sum(step.count for step in steps if identity(step) == own)
+        for step in steps:
+            if identity(step) == own:
+                self._rest_on(getattr(step.subject, "premises", ()))
         past = tuple(step for step in steps if identity(step) != own)
         if self.epsilon is not None and self.delta is not None and self.limit is not None and past:
             certify(Plan((*past, Step(self.step.subject, self.step.sampling_rate, self.limit))), epsilon=self.epsilon,

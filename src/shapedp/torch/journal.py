@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,27 +13,35 @@ _KIND = "shapedp-journal"
 
 
 class Journal:
-    """A file whose first line names the step it counts and itself, and which grows by one byte before each release.
+    """A file whose first line names the step it counts, itself and what was assumed; it grows by one byte before each
+    release.
 
-    A file of another step is refused: its bytes would be charged at this one's price.
+    A file of another step is refused: its bytes would be charged at this one's price. So is one that was begun on
+    fewer assumptions (`premises`) than the run at hand rests on; files of before have none written down.
     Guarantee: the file is locked from the count to the byte that follows it, so that runs in other processes and
     threads that share it are all counted.
     """
 
-    def __init__(self, path: Path, step: str) -> None:
+    def __init__(self, path: Path, step: str, premises: Sequence[str] = ()) -> None:
         self.path = path
         with _locked(path, os.O_RDWR | os.O_CREAT) as file:
             if not os.fstat(file).st_size:
-                _write(file, f"{_KIND} {step} {secrets.token_hex(8)}\n".encode())
+                _write(file, f"{_KIND} {step} {secrets.token_hex(8)} {','.join(premises) or '-'}\n".encode())
                 _sync_folder(path)
             line = os.pread(file, 1024, 0).partition(b"\n")
         words = line[0].decode("ascii", "replace").split()
-        if len(words) != 3 or words[0] != _KIND or not line[1]:
+        if len(words) not in (3, 4) or words[0] != _KIND or not line[1]:
             raise ValueError(f"{path} is not a journal of steps: name a file of its own for each training")
         if words[1] != step:
             raise ValueError(
                 f"the journal {path} counts steps with other noise, clip or sampling: name another file, and load the "
                 "earlier run's state_dict so that its steps stay in the account"
+            )
+        self.premises = tuple(premises) if len(words) == 3 else _listed(words[3])
+        if not set(premises) <= set(self.premises):
+            raise ValueError(
+                f"the journal {path} counts steps that rest on other assumptions than this training: name another "
+                "file, and load the earlier run's state_dict so that its steps stay in the account"
             )
         self.name, self._head = words[2], len(line[0]) + 1
 
@@ -70,6 +78,10 @@ def _locked(path: Path, flags: int) -> Iterator[int]:
     finally:
         fcntl.flock(file, fcntl.LOCK_UN)  # a child forked by another thread meanwhile holds the file open
         os.close(file)
+
+
+def _listed(word: str) -> tuple[str, ...]:
+    return () if word == "-" else tuple(word.split(","))
 
 
 def _write(file: int, data: bytes) -> None:

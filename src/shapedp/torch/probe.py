@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch import nn
 
 from shapedp.torch.detour import RecordError
 from shapedp.torch.madeup import Example, leaves, made_up, mapped, plans
+from shapedp.torch.rules import argument_names, is_shared
 
 Tensor = torch.Tensor
 _SAME = 1e-4  # between two batches of one size, whose arithmetic is the same
@@ -28,7 +29,7 @@ class Seen:
     """What a layer, or the caller, got for some records of a batch."""
 
     where: str
-    rows: int | None
+    rows: list[int]
     tensors: list[Tensor]
 
 
@@ -39,8 +40,9 @@ class Probe:
     They have the types and shapes of that batch and none of its values, so that nothing that is found, or not found,
     depends on a record. A record, the first or the last one, must be answered as before when all others are replaced
     by copies of it (in training mode, with the same random numbers), and when it is alone (in evaluation mode). What
-    each recorded layer receives is compared as well as the answer, and its first axis must follow the batch. A
-    batch of one record shows the axes only, so that the comparison waits for a larger one.
+    each recorded layer receives is compared as well as the answer, and its first axis must follow the batch. Buffers
+    and attributes that are tensors must be left alike whatever the records. A batch of one record shows the axes only,
+    so that the comparison waits for a larger one.
 
     A `collate` function of the user's own is run on made-up records of the shape of `example()`, and on longer ones:
     what the model answers for a record must not depend on what it was collated with (evaluation mode, padding cut
@@ -61,6 +63,7 @@ class Probe:
     _busy: bool = False
     _refused: bool = False
     _batch: Any = None
+    _kept: dict[str, Tensor] = field(default_factory=dict)
 
     def show(self, batch: Any) -> None:
         """What the loader hands out."""
@@ -152,16 +155,18 @@ class Probe:
             half = torch.is_autocast_enabled(next(self.model.parameters()).device.type)
             _compare(whole, alone, 10 * _NEAR if half else _NEAR)
             for row in (0, last):
-                _compare(run([*range(size)], row, True), run([row] * size, row, True), _SAME)
+                mixed, kept = run([*range(size)], row, True), self._kept
+                _compare(mixed, run([row] * size, row, True), _SAME)
+                _compare_kept(kept, self._kept)
 
     def _run(self, given: list[Any], n: int, row: int, train: bool) -> list[Seen]:
         """What layers and caller get for the given row of a batch of n records."""
         found: list[Seen] = []
 
         def see(name: str, module: nn.Module, args: Any, kwargs: Any) -> None:
-            values = leaves([args, kwargs])
-            size = next((len(value) for value in values if value.ndim), None)
-            found.append(Seen(name, size, _row(values, row, n)))
+            named = [*zip(argument_names(module, len(args)), args, strict=True), *kwargs.items()]
+            values = [leaf for key, value in named for leaf in leaves(value) if not is_shared(module, key, leaf)]
+            found.append(Seen(name, [len(value) for value in values if value.ndim], _row(values, row, n)))
 
         handles = [m.register_forward_pre_hook(partial(see, name), with_kwargs=True) for name, m in self.layers]
         try:
@@ -169,13 +174,15 @@ class Probe:
         finally:
             for handle in handles:
                 handle.remove()
-        return [*found, Seen("the caller", None, _row(leaves(answer), row, n))]
+        return [*found, Seen("the caller", [], _row(leaves(answer), row, n))]
 
     def _answer(self, given: list[Any], train: bool) -> Any:
         with torch.no_grad(), _undone(self.model):
             if not train:
                 self.model.eval()
-            return self.model(*given[0], **given[1])
+            answer = self.model(*given[0], **given[1])
+            self._kept = _held(self.model)
+            return answer
 
     def _check_collate(self, given: list[Any], n: int, collate: Callable[[list[Any]], Any], example: Example) -> None:
         """A record that is collated with others, longer ones too, must be answered as with copies of itself."""
@@ -253,9 +260,10 @@ def _cut(a: Tensor, b: Tensor, ends: bool) -> tuple[Tensor, Tensor]:
 
 def _compare_axes(whole: list[Seen], alone: list[Seen], n: int) -> None:
     for one, two in _pairs(whole, alone):
-        if one.rows is not None and (one.rows, two.rows) != (n, 1):
+        odd = next((sizes for sizes in zip(one.rows, two.rows, strict=False) if sizes != (n, 1)), None)
+        if odd is not None:
             raise RecordError(
-                f"{one.where} saw {one.rows} and {two.rows} rows for batches of {n} and 1 records: the first axis of "
+                f"{one.where} saw {odd[0]} and {odd[1]} rows for batches of {n} and 1 records: the first axis of "
                 "its input must be the record; expand shared inputs (such as positions) to the batch, and do not fold "
                 "other axes into the first"
             )
@@ -270,6 +278,24 @@ def _compare(first: list[Seen], second: list[Seen], tolerance: float) -> None:
                     f"what {one.where} gets for one record depends on the others of its batch: replace what mixes "
                     "records (statistics over the batch, attention across it)"
                 )
+
+
+def _held(model: nn.Module) -> dict[str, Tensor]:
+    """Copies of the tensors that leave with a model beside its parameters: buffers, and attributes of its modules."""
+    own = {f"{name}.{key}": v for name, m in model.named_modules() for key, v in vars(m).items() if key[0] != "_"}
+    held = {**dict(model.named_buffers()), **{name.lstrip("."): v for name, v in own.items()}}
+    return {name: v.detach().clone() for name, v in held.items() if isinstance(v, Tensor)}
+
+
+def _compare_kept(first: dict[str, Tensor], second: dict[str, Tensor]) -> None:
+    """Other records must leave the same behind, to the last bit: an average may move by little."""
+    for name, one in first.items():
+        other = second.get(name)
+        if other is None or one.shape != other.shape or not torch.equal(one.nan_to_num(), other.nan_to_num()):
+            raise RecordError(
+                f"the forward pass keeps something of its records in {name}, which leaves with the model without "
+                "noise: keep no statistics, outputs or attention maps in buffers or attributes while training"
+            )
 
 
 def _close(a: Tensor, b: Tensor, allowed: float) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from torch.nn import functional as F
 from torch.nn.utils.parametrize import is_parametrized
 
 from shapedp.torch import gpu
+from shapedp.torch.detour import RecordError
 from shapedp.torch.pieces import GRAMS, Dense, Outer, Piece, Products, Scattered
 
 Tensor = torch.Tensor
@@ -204,6 +206,19 @@ def _scale_and_shift(module: nn.Module, product: Tensor, grad: Tensor, summed: C
     return {name: summed(value) for name, value in values.items() if _wanted(module, name)}
 
 
+def argument_names(module: nn.Module, number: int) -> list[str | None]:
+    """The names of a module's first arguments, as far as its forward tells them."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    told = inspect.signature(type(module).forward).parameters.values()
+    names = [one.name for one in told if one.kind in kinds][1:]
+    return [*names, *[None] * number][:number]
+
+
+def is_shared(module: nn.Module, name: str | None, value: Tensor) -> bool:
+    """Whether an argument belongs to all records alike, whatever its length: torch's mask of places by places."""
+    return isinstance(module, nn.MultiheadAttention) and name == "attn_mask" and value.ndim == 2
+
+
 @contextmanager
 def bare(module: nn.Module) -> Iterator[None]:
     """The module with the methods of its class."""
@@ -229,10 +244,17 @@ def _unit(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], grad
     fixed = {name: p.detach() for name, p in module.named_parameters() if not p.requires_grad}
 
     def split(name: str | None, value: Any) -> int | None:
-        shared = name == "attn_mask" and isinstance(value, Tensor) and value.ndim == 2
-        return 0 if isinstance(value, Tensor) and value.ndim and len(value) == n and not shared else None
+        if not isinstance(value, Tensor) or not value.ndim or is_shared(module, name, value):
+            return None
+        if len(value) != n:
+            raise RecordError(
+                f"{type(module).__name__} was called with a tensor whose first axis is not the record: expand shared "
+                "inputs (such as positions) to the batch, or keep them in the module as a buffer"
+            )
+        return 0
 
-    places = tuple(split(None, value) for value in args), {name: split(name, value) for name, value in kwargs.items()}
+    named_args = zip(argument_names(module, len(args)), args, strict=True)
+    places = tuple(split(*pair) for pair in named_args), {name: split(name, value) for name, value in kwargs.items()}
 
     def one(args: tuple[Any, ...], kwargs: dict[str, Any], grad: Tensor) -> dict[str, Tensor]:
         alone = tuple(v[None] if place == 0 else v for v, place in zip(args, places[0], strict=True))

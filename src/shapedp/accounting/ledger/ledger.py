@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
-import numpy as np
 import sqlalchemy as sa
 
 from shapedp.accounting.ledger import schema
@@ -23,6 +22,7 @@ from shapedp.accounting.ledger.spend import Spend, accepted
 from shapedp.accounting.ledger.store import Store, adopt, check_is_ledger, set_up
 from shapedp.accounting.ledger.upgrade import marks_sum
 from shapedp.accounting.plan import Plan
+from shapedp.boundary.values import boolean
 from shapedp.mechanisms import Mechanism
 from shapedp.numerics.checks import count as checked_count
 from shapedp.numerics.checks import one_of
@@ -69,9 +69,9 @@ class Ledger:
         without such events do not need. With `vouching` certificates that cannot be computed again are spent too,
         where `spend` names a person who answers for them.
         """
+        vouching = boolean("vouching", vouching)
         built = make_filter(epsilon=epsilon, delta=delta, rule=rule, orders=orders, failure_share=failure_share)
         _name(dataset), one_of("adjacency", adjacency, ADJACENCIES)
-        vouching = _flag("vouching", vouching)
         ledger = cls(Store.at(where, timeout=timeout))
         set_up(ledger.store)
         ledger._insert(dataset, adjacency, built, vouching)
@@ -101,9 +101,10 @@ class Ledger:
         self, dataset: str, *, epsilon: float, delta: float, adjacency: str, vouching: bool = False, **options: Any
     ) -> None:
         """One more dataset in this database; options as for `create`."""
+        vouching = boolean("vouching", vouching)
         built = make_filter(epsilon=epsilon, delta=delta, **options)
         adjacency = one_of("adjacency", adjacency, ADJACENCIES)
-        self._insert(_name(dataset), adjacency, built, _flag("vouching", vouching))
+        self._insert(_name(dataset), adjacency, built, vouching)
 
     def spend(
         self,
@@ -293,9 +294,3 @@ def _count(count: object) -> int:
     if number > MAX_COUNT:
         raise ValueError(f"count must be at most {MAX_COUNT}, got {count!r}")
     return number
-
-
-def _flag(name: str, value: object) -> bool:
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
-    return bool(value)

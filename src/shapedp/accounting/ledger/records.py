@@ -9,6 +9,7 @@ from shapedp.accounting.ledger import schema
 from shapedp.accounting.ledger.errors import LedgerCorruptedError
 from shapedp.accounting.ledger.filters import Filter, filter_from_json
 from shapedp.accounting.ledger.fixed import Charge
+from shapedp.boundary.values import booleans
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,9 @@ class Status:
     entries: int
     states: dict[str, int]
     vouching: bool = False
+
+    def __post_init__(self) -> None:
+        booleans(self)
 
     @property
     def spent(self) -> float:
