@@ -1,5 +1,5 @@
 """A plan without a field, or with a word where an object belongs, ended `account` in KeyError and AttributeError;
-`verify` of a plan, which makes no claim, in AttributeError: each was exit code 1, a fault of the library."""
+`verify` and `certify` of a plan, which makes no claim, in AttributeError: each was exit code 1."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import shapedp as sdp
 from shapedp.accounting import Step
+from shapedp.boundary.files import read_array
 from shapedp.cli import main
 from shapedp.mechanisms import mechanism_from_json
 from shapedp.noise import law_from_json
@@ -38,7 +40,18 @@ def test_a_kind_that_is_no_word_is_refused(kind: Any) -> None:
         law_from_json({"law": kind})
 
 
-def test_verify_says_that_a_plan_makes_no_claim(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", ["verify", "certify"])
+def test_a_plan_makes_no_claim(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "plan.json").write_text(json.dumps(PLAN))
-    assert main(["verify", str(tmp_path / "plan.json")]) == 2
+    assert main([command, str(tmp_path / "plan.json")]) == 2
     assert "no claim" in capsys.readouterr().err
+
+
+def test_a_damaged_header_of_an_npy_file_is_refused(tmp_path: Path) -> None:
+    """An open bracket or quote in it ended `release` in TokenError: exit code 1."""
+    np.save(tmp_path / "x.npy", np.ones(3))
+    sound = (tmp_path / "x.npy").read_bytes()
+    for old, new in ((b"}", b"{"), (b"(3,)", b"((3,"), (b"'descr'", b"'descr "), (b"{", b"\0"), (b"3", b"\xff")):
+        (tmp_path / "x.npy").write_bytes(sound.replace(old, new))
+        with pytest.raises(ValueError, match="not a whole npy file"):
+            read_array(tmp_path / "x.npy")

@@ -203,7 +203,9 @@ def read_array(path: Where) -> NDArray[Any]:
     with Path(path).open("rb") as stream:
         try:
             return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
-        except (ValueError, EOFError, SyntaxError, KeyError, TypeError, OverflowError):
+        except OSError:
+            raise
+        except Exception:  # its header is read as Python text: damage shows as any error of a tokenizer or parser
             raise ValueError(f"{path}: not a whole npy file of plain numbers") from None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from shapedp.cli.files import read_json
 from shapedp.cli.options import add_claim, add_json, tensor_shape
-from shapedp.cli.output import exit_code, print_certificate, print_json
+from shapedp.cli.output import exit_code, own_claim, print_certificate, print_json
 from shapedp.mechanisms import certify, mechanism_from_json
 from shapedp.privacy import Certificate
 from shapedp.recipes import GRADIENT_RECIPES, RECIPES
@@ -67,8 +67,7 @@ def _certificate(options: argparse.Namespace) -> Certificate:
         return certify(mechanism, epsilon=options.epsilon, delta=options.delta)
     if options.epsilon is not None or options.delta is not None:
         raise ValueError("give both --epsilon and --delta, or neither to judge the mechanism's own claim")
-    own: Certificate = mechanism.certificate
-    return own
+    return own_claim(mechanism, path)
 
 
 def _gradient_recipe(options: argparse.Namespace, claimed: bool) -> Certificate:

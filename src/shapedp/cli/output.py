@@ -38,3 +38,11 @@ def print_certificate(certificate: Certificate) -> None:
 def exit_code(certificate: Certificate) -> int:
     """0 if certified, otherwise 3."""
     return DONE if certificate.verdict == "certified" else REFUSED
+
+
+def own_claim(subject: Any, name: object) -> Certificate:
+    """The certificate of what a file describes; a plan, which claims nothing of itself, is refused."""
+    found = getattr(subject, "certificate", None)
+    if not isinstance(found, Certificate):
+        raise ValueError(f"{name} makes no claim of its own: judge one by `certify` with --epsilon and --delta")
+    return found

@@ -8,7 +8,7 @@ from typing import Any
 
 from shapedp.cli.files import read_json
 from shapedp.cli.options import add_json
-from shapedp.cli.output import DONE, REFUSED, exit_code, print_certificate, print_json
+from shapedp.cli.output import DONE, REFUSED, exit_code, own_claim, print_certificate, print_json
 from shapedp.mechanisms import mechanism_from_json, verify
 from shapedp.privacy import Certificate
 
@@ -42,10 +42,7 @@ def run(options: argparse.Namespace) -> int:
     elif str(data.get("kind")).endswith("-regression"):
         raise ValueError(f"this is a model; verify {options.file.with_suffix('.certificate.json')}")
     else:
-        found = getattr(mechanism_from_json(data), "certificate", None)
-        if not isinstance(found, Certificate):
-            raise ValueError(f"{options.file} makes no claim to verify: judge it by `shapedp account` with its options")
-        certificate = found
+        certificate = own_claim(mechanism_from_json(data), options.file)
     if options.json:
         print_json(certificate.to_json())
     else:
