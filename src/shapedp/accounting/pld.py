@@ -175,10 +175,12 @@ class Problem:
 
     @cached_property
     def grid(self) -> float | None:
-        """The step of the grid on which a part already lies, where all parts fit on it."""
+        """The step of the grid on which a part already lies, where the other parts fit on it too."""
         grids = {loss.upper.step for loss, _ in self.parts if isinstance(loss, DiscreteLoss)}
         step = grids.pop() if len(grids) == 1 else None
-        return None if step is None or _width(self._ends(1e-300)) > step * NODE_LIMIT else step
+        on_grid = (isinstance(loss, DiscreteLoss) for loss, _ in self.parts)
+        others = [end for end, own in zip(self._ends(1e-300), on_grid, strict=True) if not own]
+        return None if step is None or (others and _width(others) > step * NODE_LIMIT) else step
 
     def _masses(self, step: float, ends: list[tuple[float, float]]) -> tuple[Weighted, Weighted]:
         """Lower and upper masses of every part on a grid, with the counts."""
