@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
 
 from shapedp.numerics.checks import nonnegative, positive, probability
 from shapedp.privacy.bracket import Bracket
@@ -92,11 +94,28 @@ def rdp_to_delta(alpha: float, renyi: float, epsilon: float) -> float:
 
     Reference: Canonne, Kamath and Steinke 2020, Proposition 12; Asoodeh et al. 2021.
     """
-    alpha, renyi, epsilon = renyi_order(alpha), nonnegative("renyi", renyi), nonnegative("epsilon", epsilon)
-    kept, log_alpha = (alpha - 1) * _log_kept(alpha), math.log(alpha)
-    log_delta = (alpha - 1) * (renyi - epsilon) + kept - log_alpha
-    log_delta += 2.0**-49 * (1 + abs(kept) + log_alpha + (alpha - 1) * (renyi + epsilon))
-    return min(math.exp(min(log_delta, 0.0)) + _TINY, 1.0)  # exp rounds to the nearest subnormal, which may be below
+    return rdp_curve_to_delta({alpha: renyi})(epsilon)
+
+
+def rdp_curve_to_delta(renyi: Mapping[float, float]) -> Callable[[float], float]:
+    """delta as a function of epsilon: the least over the orders, given as {alpha: R(alpha)}.
+
+    Reference: Canonne, Kamath and Steinke 2020, Proposition 12, at each order.
+    """
+    orders = [renyi_order(alpha) for alpha in renyi]
+    grown = np.array([nonnegative("renyi", value) for value in renyi.values()])
+    less, kept = np.array([alpha - 1 for alpha in orders]), np.array([(a - 1) * _log_kept(a) for a in orders])
+    log_alpha = np.array([math.log(alpha) for alpha in orders])
+    slack = 1 + np.abs(kept) + log_alpha
+
+    def delta(epsilon: float) -> float:
+        epsilon = nonnegative("epsilon", epsilon)
+        with np.errstate(over="ignore", invalid="ignore"):
+            log_delta = less * (grown - epsilon) + kept - log_alpha + 2.0**-49 * (slack + less * (grown + epsilon))
+        least = float(np.where(np.isnan(log_delta), 0.0, log_delta).min())  # an order that overflows says nothing
+        return min(math.exp(min(least, 0.0)) + _TINY, 1.0)  # exp rounds to the nearest subnormal, which may be below
+
+    return delta
 
 
 def rdp_curve_to_epsilon(curve: Callable[[float], float], delta: float, orders: Iterable[float] = ORDERS) -> float:

@@ -16,7 +16,7 @@ from shapedp.accounting.subsample import SubsampledLoss, subsample
 from shapedp.mechanisms.base import adjacency_of
 from shapedp.numerics.checks import nonnegative, one_of
 from shapedp.privacy import GaussianLoss, LaplaceLoss, Loss
-from shapedp.privacy.conversions import rdp_to_delta, zcdp_to_rdp
+from shapedp.privacy.conversions import rdp_curve_to_delta, zcdp_to_rdp
 from shapedp.privacy.losses.stated import StatedLoss
 
 Read = Literal["add-remove", "zero-out"]
@@ -138,10 +138,7 @@ def _ratio(event: Any) -> tuple[float, float]:
 def zcdp_loss(rho: float, xi: float = 0.0, adjacency: str | None = None) -> Loss:
     """(xi, rho)-zCDP, of whatever mechanism: the least delta over Renyi orders."""
     rho, xi = nonnegative("rho", rho), nonnegative("xi", xi)
-
-    def curve(epsilon: float) -> float:
-        return min(rdp_to_delta(a, (zcdp_to_rdp(rho, a) + xi) * _UP, epsilon) for a in _ORDERS)
-
+    curve = rdp_curve_to_delta({alpha: (zcdp_to_rdp(rho, alpha) + xi) * _UP for alpha in _ORDERS})
     return StatedLoss(curve, adjacency=adjacency)
 
 
