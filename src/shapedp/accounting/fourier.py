@@ -45,23 +45,16 @@ def _log_tilted(masses: Masses, theta: float) -> Floats:
 
 def cumulant(masses: Masses, theta: float) -> tuple[float, float, float]:
     """K = log E e^(theta L) over the finite masses, with its first two derivatives."""
-    peak, tilted = _scaled(masses, theta)
-    total = float(tilted.sum())
-    if not total > 0:
+    losses, logs = masses.held
+    if not losses.size:
         return -math.inf, 0.0, 0.0
-    losses = masses.losses
+    exponent = theta * losses + logs
+    peak = float(exponent.max())
+    with np.errstate(under="ignore"):
+        tilted = np.exp(exponent - peak)
+    total = float(tilted.sum())
     mean = float(tilted @ losses) / total
     return peak + math.log(total), mean, max(float(tilted @ np.square(losses - mean)) / total, 0.0)
-
-
-def _scaled(masses: Masses, theta: float) -> tuple[float, Floats]:
-    """Masses times e^(theta x - peak), the largest of them 1."""
-    exponent = _log_tilted(masses, theta)
-    peak = float(exponent.max())
-    if peak == -math.inf:
-        return peak, np.zeros(exponent.size)
-    with np.errstate(under="ignore"):
-        return peak, np.exp(exponent - peak)
 
 
 def _log_mgf(parts: Parts, theta: float) -> float:

@@ -40,7 +40,7 @@ class Masses:
     infinity: float = 0.0
     shift: float = 0.0
 
-    @property
+    @cached_property
     def losses(self) -> Floats:
         """The points of the grid, before the shift."""
         return self.step * (self.first + np.arange(self.masses.size, dtype=np.float64))
@@ -50,6 +50,12 @@ class Masses:
         """Logarithms of the masses, -inf where there is none."""
         with np.errstate(divide="ignore"):
             return np.log(self.masses)
+
+    @cached_property
+    def held(self) -> tuple[Floats, Floats]:
+        """The points that hold any mass, and the logarithms of their masses."""
+        where = np.flatnonzero(self.masses)
+        return self.losses[where], self.log_masses[where]
 
     @cached_property
     def span(self) -> tuple[int, int]:
@@ -134,24 +140,27 @@ def _convex(index: np.ndarray, w: Floats, step: float, *, keep_last: bool) -> tu
     """
     for turn in range(80):
         mass, error = _slope_changes(index, w, step)
-        unsure = mass <= error
-        concave = mass < -error
-        hidden = unsure & ~concave
-        if keep_last:
-            hidden[-1] = concave[-1] = False
-        fixed = index == 0
-        if (concave & fixed).any():
-            zero = int(np.flatnonzero(fixed)[0])
-            w = w.copy()
-            gain = 1 / math.expm1((index[zero + 1] - index[zero]) * step) if zero + 1 < index.size else 0.0
-            loss = 1 / -math.expm1(-(index[zero] - index[zero - 1]) * step) if zero else 1.0
-            w[zero] += (mass[zero] - 2 * error[zero]) / (gain + loss)
-        drop = (concave | (hidden & (np.arange(index.size) % 2 == turn % 2))) & ~fixed
-        if not drop.any():
-            if not (hidden & ~fixed).any() and not (concave & fixed).any():
-                break
-            continue
-        index, w = index[~drop], w[~drop]
+        suspect = np.flatnonzero(mass <= error)
+        if keep_last and suspect.size and suspect[-1] == index.size - 1:
+            suspect = suspect[:-1]
+        zero = int(np.searchsorted(index, 0))
+        concave = mass[suspect] < -error[suspect]
+        if zero < index.size and index[zero] == 0:
+            here = suspect == zero
+            lowered = bool((concave & here).any())
+            if lowered:
+                w = w.copy()
+                gain = 1 / math.expm1((index[zero + 1] - index[zero]) * step) if zero + 1 < index.size else 0.0
+                loss = 1 / -math.expm1(-(index[zero] - index[zero - 1]) * step) if zero else 1.0
+                w[zero] += (mass[zero] - 2 * error[zero]) / (gain + loss)
+            suspect, concave = suspect[~here], concave[~here]
+        else:
+            lowered = False
+        if not suspect.size and not lowered:
+            break
+        drop = suspect[concave | (suspect % 2 == turn % 2)]
+        if drop.size:
+            index, w = np.delete(index, drop), np.delete(w, drop)
     mass, error = _slope_changes(index, w, step)
     return index, w, mass, error
 
