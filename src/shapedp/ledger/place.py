@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from shapedp.accounting.ledger.errors import LedgerPlaceError
+from shapedp.ledger.errors import LedgerPlaceError
 
 _MOUNTS = Path("/proc/self/mountinfo")
 
