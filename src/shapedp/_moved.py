@@ -12,6 +12,10 @@ from types import ModuleType
 
 MOVED = {
     "shapedp.accounting.ledger": "shapedp.ledger",
+    "shapedp.boundary.texts": "shapedp.tables.csvfiles",
+    "shapedp.learn.csvfiles": "shapedp.tables.csvfiles",
+    "shapedp.learn.streams": "shapedp.tables.blocks",
+    "shapedp.learn.tables": "shapedp.tables.blocks",
     "shapedp.scale": "shapedp.learn.partitions",
 }
 

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import validate_data
 
 from shapedp.accounting import Plan
 from shapedp.accounting.plan import Step
-from shapedp.boundary.arrays import floats, numbers, values
+from shapedp.boundary.arrays import numbers
 from shapedp.boundary.values import boolean
 from shapedp.mechanisms import certify
 from shapedp.mechanisms.watch import is_watched
 from shapedp.numerics.checks import one_of, positive, probability
 from shapedp.privacy import ROWS, Certificate
 from shapedp.sensitivity import Adjacency
+from shapedp.tables.blocks import NO_TARGET, InMemory, Table, open_table, target_of
 
-Floats = NDArray[np.float64]
 NEIGHBOURS: tuple[Adjacency, ...] = ("zero-out", "replace")
 SCOPE = (
     f"{ROWS} This fit alone is covered: steps fitted to the same data before or around it (scalers, feature selection, "
@@ -107,21 +106,21 @@ def checked_rows(estimator: Any, x: Any, *, reset: bool = True) -> Any:
     return rows
 
 
-def checked_target(y: Any, records: int) -> Floats:
-    """A numeric target, one entry per record; NaN and infinity allowed."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    target = _flat(floats(y))
-    if len(target) != records:
-        raise ValueError(f"x and y must have as many rows as each other, got {records} and {len(target)}")
-    return target
+def read_table(estimator: Any, x: Any, y: Any = NO_TARGET, *, classes: Sequence[Any] | None = None) -> Table:
+    """What `fit(x, y)` was given, as a table; sets `n_features_in_` and `feature_names_in_` of the estimator.
 
+    x: an array, a scipy sparse matrix, or whatever `open_table` reads. y: an array or, where x has named columns, the
+    name of one; left out where there is none (targets are then 0). `classes` turns labels into -1 (the first) and +1.
 
-def entries(y: Any) -> NDArray[Any]:
-    """Labels, one entry per record; see `values`."""
-    return _flat(values(y))
-
-
-def _flat(y: NDArray[Any]) -> NDArray[Any]:
-    """A vector; a single column is one, with scikit-learn's warning."""
-    return y if y.ndim == 1 else np.asarray(column_or_1d(y, warn=True))
+    Guarantee: errors depend on types, names and sizes only. What is no number (a null, an unreadable cell, a label
+    that is not one of the classes) is NaN in the blocks, and `moments` turns such a record into zeros.
+    """
+    table = open_table(x, y, classes)
+    if table is None:
+        rows = checked_rows(estimator, x)
+        return InMemory(rows, target_of(y, rows.shape[0], classes))
+    estimator.n_features_in_ = table.columns
+    estimator.__dict__.pop("feature_names_in_", None)
+    if table.names is not None and all(isinstance(name, str) for name in table.names):
+        estimator.feature_names_in_ = np.array(table.names, dtype=object)
+    return table

@@ -6,19 +6,17 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from shapedp.learn.base import PrivateEstimator, checked_rows
+from shapedp.learn.base import PrivateEstimator, checked_rows, read_table
 from shapedp.learn.moments import Bounds, Reading, one_blas_thread
 from shapedp.learn.solvers.linear import SOLVERS, Draws, Problem
 from shapedp.learn.solvers.linear.auto import choose
-from shapedp.learn.tables import read_table
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, one_of, positive
 from shapedp.sensitivity import Adjacency
 
-Floats = NDArray[np.float64]
 UNITS = (1e-40, 1e40)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from shapedp.learn.base import read_table
 from shapedp.learn.losses import Logistic, MarginLoss
 from shapedp.learn.moments import Bounds, Reading
 from shapedp.learn.progress import bar
@@ -19,12 +20,10 @@ from shapedp.learn.solvers.erm.problem import Problem, Records
 from shapedp.learn.solvers.erm.surrogate import quadratic_surrogate
 from shapedp.learn.solvers.linear.mixing import MIXING
 from shapedp.learn.solvers.linear.problem import Problem as LeastSquares
-from shapedp.learn.tables import read_table
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count
 from shapedp.privacy import Certificate
 from shapedp.sensitivity import Adjacency
-
-Floats = NDArray[np.float64]
 
 
 class LogisticRegression(LinearClassifier):

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import positive
 
-Floats = NDArray[np.float64]
 UP = 1 + 2.0**-50
 
 

@@ -6,21 +6,22 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property, reduce
+from functools import cache, cached_property, partial, reduce
 from threading import Lock
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.learn.progress import bar
-from shapedp.learn.tables import CHUNK, Table
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count
 from shapedp.numerics.gram import BLOCK, GramSum, gram_error
 from shapedp.numerics.threads import cores, each
 from shapedp.sensitivity import L2
+from shapedp.tables.blocks import Table
+from shapedp.tables.partitions import Distributed
+from shapedp.tables.sources import CHUNK
 
-Floats = NDArray[np.float64]
 HUGE = 1e200  # squares up to here are sums without overflow
 
 
@@ -118,12 +119,10 @@ class Partial:
 def moments(table: Table, bounds: Bounds, *, progress: bool = False, threads: int | None = None) -> Moments:
     """One pass over the table, in `threads` threads (as many as there are cores), with one more block each in memory.
 
-    A table may bring its own `moments(bounds, progress)`: one whose records are elsewhere.
+    Where the records are on Dask workers, each piece is summed there.
     """
-    own = getattr(table, "moments", None)
-    if own is not None:
-        found: Moments = own(bounds, progress)
-        return found
+    if isinstance(table, Distributed):
+        return table.reduced(partial(_summed, table.columns, bounds), _merged, progress).moments()
     share = -(-table.records // CHUNK) if table.records else cores()
     workers = min(cores() if threads is None else count("threads", threads), share)
     parts: list[Partial] = []
@@ -141,6 +140,20 @@ def moments(table: Table, bounds: Bounds, *, progress: bool = False, threads: in
 
         each(table.blocks(), worker, workers)
     return reduce(Partial.merge, parts).moments()
+
+
+def _summed(columns: int, bounds: Bounds, table: Table) -> Partial:
+    """The moments of one piece; runs on a worker."""
+    part = Partial(columns, bounds)
+    with one_blas_thread():
+        for block in table.blocks():
+            part.add(*block)
+    return part
+
+
+def _merged(parts: list[Partial]) -> Partial:
+    """A new sum; those given are left as they are, for they may be asked for again."""
+    return reduce(Partial.merge, parts, Partial(parts[0].columns, parts[0].bounds))
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,24 +7,23 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from shapedp.learn.base import PrivateEstimator, checked_rows
+from shapedp.learn.base import PrivateEstimator, checked_rows, read_table
 from shapedp.learn.linear import UNITS, intercept_constant
 from shapedp.learn.moments import Bounds, Reading
 from shapedp.learn.solvers.cd import MOST_RECORDS
 from shapedp.learn.solvers.covariance import FAMILIES, RELEASES, SecondMoments, matrix, principal, triangle
 from shapedp.learn.solvers.erm.estimator import refuse
-from shapedp.learn.tables import Table, read_table, without_odd
 from shapedp.mechanisms import Additive, calibrate
 from shapedp.noise import Gaussian
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, one_of, positive, real
 from shapedp.numerics.gram import gram_error
 from shapedp.sensitivity import L2, Adjacency, Sensitivity
+from shapedp.tables.blocks import Table, finite_records
 
-Floats = NDArray[np.float64]
 _SPENT = 1 - 2.0**-40
 
 
@@ -188,5 +187,5 @@ def _rows(table: Table, bound: float) -> Iterator[Floats]:
     """Dense blocks of rows within the bound; rows that are not finite are zeros."""
     ball = L2(bound, dim=table.columns)
     for x, y in table.blocks():
-        inside: Any = ball.clip(without_odd(x, y)[0], adjacency="zero-out")[0]
+        inside: Any = ball.clip(finite_records(x, y)[0], adjacency="zero-out")[0]
         yield inside.toarray() if hasattr(inside, "toarray") else inside

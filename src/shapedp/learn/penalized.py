@@ -7,21 +7,20 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from shapedp.learn.base import PrivateEstimator, checked_rows, checked_target
+from shapedp.learn.base import PrivateEstimator, checked_rows
 from shapedp.learn.progress import bar
 from shapedp.learn.solvers.cd import UNITS, Columns, Descent, Penalty, Squared
 from shapedp.learn.solvers.erm.estimator import refuse
-from shapedp.learn.tables import without_odd
 from shapedp.mechanisms import Additive
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import nonnegative, positive, vector
 from shapedp.sensitivity import Adjacency
-
-Floats = NDArray[np.float64]
+from shapedp.tables.blocks import finite_records, target_of
 
 
 def feature_bounds(given: ArrayLike, columns: int) -> Floats:
@@ -102,9 +101,9 @@ class CoordinateDescentRegressor(RegressorMixin, PrivateEstimator, ABC):  # type
         )
         nonnegative("alpha", self.alpha)
         rows = checked_rows(self, X)
-        target = checked_target(y, rows.shape[0])
+        target = target_of(y, rows.shape[0])
         bounds = feature_bounds(self.feature_bounds, rows.shape[1])
-        finite, target, _ = without_odd(rows, target)
+        finite, target = finite_records(rows, target)
         columns = Columns.of(
             finite, np.clip(target, -target_bound, target_bound), bounds, intercept=bool(self.fit_intercept)
         )

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.metaestimators import available_if
@@ -16,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from shapedp.accounting.repeat import HATS, Repetition, draw_runs, gamma_for, gaussian_run
 from shapedp.boundary.arrays import equal
-from shapedp.learn.base import PrivateEstimator, checked_rows, checked_target, entries
+from shapedp.learn.base import PrivateEstimator, checked_rows
 from shapedp.learn.solvers.erm.estimator import refuse
 from shapedp.learn.solvers.erm.labels import class_list
 from shapedp.mechanisms import Additive, certify, mechanism_from_json
@@ -27,8 +26,8 @@ from shapedp.privacy import Certificate, GaussianLoss
 from shapedp.privacy.conversions import ORDERS
 from shapedp.sampling import Source, source
 from shapedp.sensitivity import Adjacency, Box
+from shapedp.tables.blocks import entries, same_length, target_of
 
-Floats = NDArray[np.float64]
 _UP = 1 + 2.0**-40
 
 
@@ -186,9 +185,8 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
             raise ValueError("requires y to be passed, but the target y is None")
         rows = checked_rows(self, x)
         records = rows.shape[0]
-        target = entries(y) if is_classifier(self.estimator) else checked_target(y, records)
-        if len(target) != records:
-            raise ValueError(f"x and y must have as many rows as each other, got {records} and {len(target)}")
+        target = entries(y) if is_classifier(self.estimator) else target_of(y, records)
+        same_length(records, len(target))
         if records < 2:
             raise ValueError("a search needs at least 2 records, one of them held out, got n_samples = 1")
         held = min(max(round(records * self.holdout), 1), records - 1)

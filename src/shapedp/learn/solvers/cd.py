@@ -9,18 +9,17 @@ from functools import cache, cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.accounting import Step, compose
 from shapedp.learn.losses import MarginLoss
 from shapedp.mechanisms import Additive
 from shapedp.mechanisms.families.base import optimal_scales
 from shapedp.noise import Gaussian
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, one_of, positive, vector
 from shapedp.privacy import GaussianLoss
 from shapedp.sensitivity import Adjacency, Box
 
-Floats = NDArray[np.float64]
 NOISES = ("objective", "parameter", "equal")
 UNITS = (1e-60, 1e60)
 MOST_RECORDS = 2**23

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import one_of
 from shapedp.sensitivity import L1, L2, Adjacency, Box, Sensitivity
 from shapedp.sensitivity.symmetric import symmetric, symmetric_matrix, upper_triangle
 
-Floats = NDArray[np.float64]
 RELEASES = ("isometric", "iid", "clipped")
 FAMILIES = ("gaussian", "laplace")
 UP = 1 + 2.0**-48

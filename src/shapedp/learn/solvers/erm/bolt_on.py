@@ -6,15 +6,14 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.learn.losses import lipschitz
 from shapedp.learn.solvers.erm.noise import additive
 from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
 from shapedp.learn.solvers.linear.problem import Draws
 from shapedp.mechanisms import Additive
+from shapedp.numerics.arrays import Floats
 
-Floats = NDArray[np.float64]
 UP = 1 + 2.0**-48
 
 

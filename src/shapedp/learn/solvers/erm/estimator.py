@@ -26,10 +26,9 @@ from shapedp.learn.solvers.erm.labels import class_list, sign_columns
 from shapedp.learn.solvers.erm.noise import NOISES
 from shapedp.learn.solvers.erm.problem import Problem, Records, read_records
 from shapedp.learn.solvers.linear.problem import Draws
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, one_of, positive
 from shapedp.privacy import Certificate
-
-Floats = NDArray[np.float64]
 
 
 class LinearClassifier(ClassifierMixin, PrivateEstimator, ABC):  # type: ignore[misc]

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.boundary.arrays import distinct, equal
-from shapedp.learn.base import PublicLabelsWarning, entries
-from shapedp.learn.tables import labels_of
-
-Floats = NDArray[np.float64]
+from shapedp.learn.base import PublicLabelsWarning
+from shapedp.numerics.arrays import Floats
+from shapedp.tables.blocks import entries, labels_of, same_length
 
 
 def class_list(name: str, x: Any, y: Any, given: Any) -> NDArray[Any]:
@@ -41,8 +40,7 @@ def class_list(name: str, x: Any, y: Any, given: Any) -> NDArray[Any]:
 def sign_columns(y: Any, classes: NDArray[Any], records: int) -> Floats:
     """+1 and -1: one column for two classes (+1 for the second), one per class for more; zeros for other labels."""
     labels = entries(y)
-    if len(labels) != records:
-        raise ValueError(f"X and y must have as many rows as each other, got {records} and {len(labels)}")
+    same_length(records, len(labels))
     hits = np.stack([equal(labels, label) for label in classes.tolist()], axis=1)
     known = hits.any(axis=1, keepdims=True)
     return np.where(known, np.where(hits[:, 1:] if classes.size == 2 else hits, 1.0, -1.0), 0.0)

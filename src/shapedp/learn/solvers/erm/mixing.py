@@ -8,16 +8,14 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.learn.moments import Bounds
 from shapedp.learn.solvers.erm.problem import Problem, Records
 from shapedp.learn.solvers.linear.mixing import MIXING, RICH
 from shapedp.learn.solvers.linear.problem import Draws
 from shapedp.mechanisms import AdaptiveMixing, Mixing
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.gram import BLOCK, gram_sum
-
-Floats = NDArray[np.float64]
 
 
 def unit(bounds: Bounds, problems: int) -> float:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.learn.losses import lipschitz
 from shapedp.learn.solvers.erm.noise import CERTIFIED, _shape
@@ -17,11 +16,11 @@ from shapedp.mechanisms.objective import ObjectivePerturbation, farthest, grid_e
 from shapedp.noise import Gaussian, Law
 from shapedp.noise.radial import Radial
 from shapedp.numerics import SearchError, first_true
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.convex import least_tolerance, minimum
 from shapedp.privacy import GaussianLoss
 from shapedp.privacy.losses.radial import RadialLoss
 
-Floats = NDArray[np.float64]
 FINE = 2.0**-28  # of the noise's effect on the weights: how exactly the minimum is found, rounding permitting
 UP = 1 + 2.0**-46
 FINEST = 2.0**-14

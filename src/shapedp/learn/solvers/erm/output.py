@@ -7,17 +7,16 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.learn.losses import lipschitz
 from shapedp.learn.solvers.erm.noise import additive
 from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
 from shapedp.learn.solvers.linear.problem import Draws
 from shapedp.mechanisms import Additive
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.convex import least_tolerance, minimum
 from shapedp.privacy import GaussianLoss
 
-Floats = NDArray[np.float64]
 SHARE = 2.0**-11  # of the sensitivity, left for the distance to the exact minimum on either side
 UP = 1 + 2.0**-48
 

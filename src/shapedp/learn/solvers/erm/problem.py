@@ -12,9 +12,9 @@ from scipy import linalg, sparse
 
 from shapedp.learn.losses import MarginLoss, lipschitz, smoothness
 from shapedp.learn.moments import Bounds, clipped
+from shapedp.numerics.arrays import Floats
 from shapedp.sensitivity import L2, Adjacency
 
-Floats = NDArray[np.float64]
 BLOCK = 1 << 16  # entries of one matrix product, about what a cache holds: what is summed in working precision
 CLIP = 1 << 12
 SINGLE = (1e-30, 1e30)  # bounds between which float32 rounds relatively and does not overflow

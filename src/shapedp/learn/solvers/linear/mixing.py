@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from shapedp.learn.moments import Moments
-from shapedp.learn.solvers.linear.problem import Draws, Floats, Problem, Solution, Solver, row_bound, solved, unit
+from shapedp.learn.solvers.linear.problem import Draws, Problem, Solution, Solver, row_bound, solved, unit
 from shapedp.learn.solvers.linear.shrink import NoisyMoments, Shrunk, shrunk
 from shapedp.learn.solvers.linear.suffstats import positive_part
 from shapedp.mechanisms import AdaptiveMixing, Mixing
+from shapedp.numerics.arrays import Floats
 from shapedp.privacy import GaussianLoss
 from shapedp.privacy.losses import MixingLoss
 

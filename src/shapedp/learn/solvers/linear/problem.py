@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
 from shapedp.boundary.values import booleans
 from shapedp.learn.moments import Bounds, Moments
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.gram import gram_error
 from shapedp.sensitivity import Adjacency
-
-Floats = NDArray[np.float64]
 
 
 def unit(bounds: Bounds) -> float:

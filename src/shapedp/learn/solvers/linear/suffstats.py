@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from shapedp.learn.moments import Moments
-from shapedp.learn.solvers.linear.problem import Draws, Floats, Problem, Solution, Solver
+from shapedp.learn.solvers.linear.problem import Draws, Problem, Solution, Solver
 from shapedp.learn.solvers.linear.shrink import NoisyMoments, Shrunk, shrunk
 from shapedp.mechanisms import calibrate
+from shapedp.numerics.arrays import Floats
 from shapedp.sensitivity import L2, Adjacency
 from shapedp.sensitivity.symmetric import symmetric, symmetric_matrix, upper_triangle
 
