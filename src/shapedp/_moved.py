@@ -14,6 +14,8 @@ MOVED = {
     "shapedp.accounting.ledger": "shapedp.ledger",
     "shapedp.boundary.texts": "shapedp.tables.csvfiles",
     "shapedp.learn.csvfiles": "shapedp.tables.csvfiles",
+    "shapedp.learn.solvers.erm.estimator": "shapedp.learn.classifier",
+    "shapedp.learn.solvers.erm.labels": "shapedp.learn.classifier",
     "shapedp.learn.streams": "shapedp.tables.blocks",
     "shapedp.learn.tables": "shapedp.tables.blocks",
     "shapedp.scale": "shapedp.learn.partitions",

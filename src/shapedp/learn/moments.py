@@ -14,7 +14,7 @@ import numpy as np
 
 from shapedp.learn.progress import bar
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import count
+from shapedp.numerics.checks import count, positive
 from shapedp.numerics.gram import BLOCK, GramSum, gram_error
 from shapedp.numerics.threads import cores, each
 from shapedp.sensitivity import L2
@@ -23,6 +23,20 @@ from shapedp.tables.partitions import Distributed
 from shapedp.tables.sources import CHUNK
 
 HUGE = 1e200  # squares up to here are sums without overflow
+UNITS = (1e-40, 1e40)
+
+
+def in_units(name: str, value: Any, units: tuple[float, float] = UNITS) -> float:
+    """A positive number of ordinary size, so that no square of it overflows or vanishes."""
+    found = positive(name, value)
+    if not units[0] < found < units[1]:
+        raise ValueError(f"{name} must lie between {units[0]:g} and {units[1]:g}, got {found!r}: use other units")
+    return found
+
+
+def intercept_constant(feature_bound: float) -> float:
+    """The constant put beside x: the power of two nearest half the feature bound, so that no record is rounded."""
+    return float(2.0 ** round(math.log2(feature_bound / 2)))
 
 
 @dataclass(frozen=True)
@@ -32,6 +46,13 @@ class Bounds:
     feature: float
     target: float
     constant: float = 0.0
+
+    @classmethod
+    def of(cls, feature_bound: Any, target_bound: Any, *, intercept: bool) -> Bounds:
+        """The bounds that a user gave, checked; with a constant for the intercept if there is one."""
+        feature = in_units("feature_bound", feature_bound)
+        target = in_units("target_bound", target_bound)
+        return cls(feature, target, intercept_constant(feature) if intercept else 0.0)
 
     @property
     def design(self) -> float:

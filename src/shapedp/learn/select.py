@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -15,9 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from shapedp.accounting.repeat import HATS, Repetition, draw_runs, gamma_for, gaussian_run
 from shapedp.boundary.arrays import equal
-from shapedp.learn.base import PrivateEstimator, checked_rows
-from shapedp.learn.solvers.erm.estimator import refuse
-from shapedp.learn.solvers.erm.labels import class_list
+from shapedp.learn.base import PrivateEstimator, checked_rows, refuse
+from shapedp.learn.classifier import class_list
 from shapedp.mechanisms import Additive, certify, mechanism_from_json
 from shapedp.noise import Gaussian
 from shapedp.numerics import SearchError
@@ -38,6 +38,7 @@ def _best_has(name: str) -> Any:
     return check
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
     """The best of a random number of private fits, in place of a grid search, under (epsilon, delta) in all.
 
@@ -57,30 +58,11 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
     Reference: Papernot and Steinke 2022, Theorem 2; Liu and Talwar 2019.
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        candidates: Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]],
-        *,
-        epsilon: float,
-        delta: float,
-        repeats: float = 10.0,
-        holdout: float = 0.2,
-        score_bound: float | None = None,
-        adjacency: Adjacency = "zero-out",
-        random_state: Any = None,
-        unsafe: bool = False,
-    ) -> None:
-        self.estimator = estimator
-        self.candidates = candidates
-        self.epsilon = epsilon
-        self.delta = delta
-        self.repeats = repeats
-        self.holdout = holdout
-        self.score_bound = score_bound
-        self.adjacency = adjacency
-        self.random_state = random_state
-        self.unsafe = unsafe
+    estimator: Any = field(kw_only=False)
+    candidates: Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]] = field(kw_only=False)
+    repeats: float = 10.0
+    holdout: float = 0.2
+    score_bound: float | None = None
 
     def fit(self, X: Any, y: Any, **unsupported: Any) -> PrivateSearch:
         """Fit to features X and a target y, both in memory."""

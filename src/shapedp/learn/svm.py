@@ -2,58 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
+from shapedp.learn.classifier import LinearClassifier
 from shapedp.learn.losses import HuberHinge, MarginLoss
-from shapedp.learn.solvers.erm.estimator import LinearClassifier
-from shapedp.sensitivity import Adjacency
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HuberSVC(LinearClassifier):
-    """A linear support vector machine with the Huber hinge loss of width `width`, released under (epsilon, delta).
+    """A linear support vector machine with the Huber hinge loss, released under (epsilon, delta).
 
-    Parameters and fitted attributes as those of `LogisticRegression`, with fewer solvers and without probabilities.
+    Parameters
+    ----------
+    width: the width of the bend of the Huber hinge.
+    Others, and fitted attributes, as those of `LogisticRegression`, with fewer solvers and without probabilities.
 
     Guarantee: see `PrivateEstimator`.
     Reference: Chaudhuri, Monteleoni and Sarwate 2011, section 3.
+
+    Example
+    -------
+    >>> import numpy as np
+    >>> x = np.linspace(-1, 1, 2_000)[:, None]
+    >>> model = HuberSVC(epsilon=1.0, delta=1e-6, feature_bound=1.0, classes=[0, 1], random_state=0)
+    >>> model.fit(x, x[:, 0] > 0).predict([[-0.9], [0.9]])
+    array([0, 1])
     """
 
     solvers: ClassVar[tuple[str, ...]] = ("output", "bolt-on", "objective")
-
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        feature_bound: float,
-        classes: Any = None,
-        solver: str = "auto",
-        regularization: float | None = None,
-        noise: str = "auto",
-        width: float = 0.1,
-        fit_intercept: bool = True,
-        adjacency: Adjacency = "zero-out",
-        passes: int = 10,
-        batch_size: int = 50,
-        random_state: Any = None,
-        unsafe: bool = False,
-        progress: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.feature_bound = feature_bound
-        self.classes = classes
-        self.solver = solver
-        self.regularization = regularization
-        self.noise = noise
-        self.width = width
-        self.fit_intercept = fit_intercept
-        self.adjacency = adjacency
-        self.passes = passes
-        self.batch_size = batch_size
-        self.random_state = random_state
-        self.unsafe = unsafe
-        self.progress = progress
+    width: float = 0.1
 
     def _loss(self) -> MarginLoss:
         return HuberHinge(self.width)

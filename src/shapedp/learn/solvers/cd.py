@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Protocol
 
@@ -12,6 +12,9 @@ import numpy as np
 
 from shapedp.accounting import Step, compose
 from shapedp.learn.losses import MarginLoss
+from shapedp.learn.moments import in_units
+from shapedp.learn.progress import bar
+from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.mechanisms import Additive
 from shapedp.mechanisms.families.base import optimal_scales
 from shapedp.noise import Gaussian
@@ -150,9 +153,7 @@ class Descent:
     def __post_init__(self) -> None:
         count("passes", self.passes)
         for name in ("step", "clip", "unit"):
-            value = positive(name, getattr(self, name))
-            if not UNITS[0] < value < UNITS[1]:
-                raise ValueError(f"{name} must lie between {UNITS[0]:g} and {UNITS[1]:g}, got {value!r}")
+            in_units(name, getattr(self, name), UNITS)
         one_of("noise", self.noise, NOISES)
         if self.delta == 0:
             raise ValueError("delta must be > 0: coordinate descent adds Gaussian noise, which cannot meet delta = 0")
@@ -277,6 +278,40 @@ class Schedule:
         """Whether the last pass moved no weight by more than its noise explains (six standard deviations)."""
         before = path[-2] if len(path) > 1 else np.zeros(path.shape[1])
         return bool((np.abs(path[-1] - before) <= 6 * self.steps * self.scales / self.records).all())
+
+
+@dataclass(frozen=True, eq=False)
+class Penalized:
+    """A descent with its records: what `CD` is given."""
+
+    descent: Descent
+    columns: Columns
+    response: Response
+    penalty: Penalty
+
+
+@dataclass(frozen=True, eq=False)
+class Descended(Solution):
+    """Also the weights after each pass, the mean squares, and whether the last pass moved no weight by much."""
+
+    path: Floats = field(kw_only=True)
+    means: Floats = field(kw_only=True)
+    settled: bool = field(kw_only=True)
+
+
+def solve(data: Penalized, mechanisms: tuple[Any, ...], draws: Draws) -> Descended:
+    """Release the mean squares, then run the passes they lead to."""
+    descent, columns = data.descent, data.columns
+    means, first = descent.means(columns, draws.release)
+    curvature = data.response.curvature_bound
+    schedule = descent.schedule(means, columns.records, curvature, intercept=columns.intercept)
+    with bar(descent.passes, " passes", draws.progress) as advance:
+        path = schedule.run(columns, data.response, data.penalty, draws.release, advance)
+    released = (*first, *schedule.plan())
+    return Descended(path[-1], released=released, path=path, means=means, settled=schedule.settled(path))
+
+
+CD: Solver[Descent, Penalized] = Solver(lambda descent: (), solve)
 
 
 @cache

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from shapedp.learn.losses import lipschitz
+from shapedp.learn.progress import bar
+from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.learn.solvers.erm.noise import additive
+from shapedp.learn.solvers.erm.output import default_regularization, noisy
 from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
-from shapedp.learn.solvers.linear.problem import Draws
 from shapedp.mechanisms import Additive
 from shapedp.numerics.arrays import Floats
 
@@ -76,17 +82,31 @@ def descend(
     return np.asarray(w)
 
 
-def solve(
-    problem: Problem,
-    records: Records,
-    mechanism: Additive,
-    draws: Draws,
-    passes: int,
-    batch: int,
-    advance: Callable[[int], object],
-) -> Floats:
+def mechanisms(problem: Problem) -> tuple[Any, ...]:
+    """The mechanism, with a warning where so few steps will not come near the minimum."""
+    if problem.regularization < reachable(problem, problem.passes, problem.batch):
+        warnings.warn(
+            "fewer steps than the ratio of smoothness to regularization: the weights will be far from the minimum. "
+            "Raise passes or regularization, or lower batch_size",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    return (mechanism(problem, problem.noise, problem.passes, problem.batch),)
+
+
+def solve(risk: Risk, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:
     """Noisy weights (order, problems)."""
+    problem = risk.problem
     rng = np.random.default_rng() if draws.rng is None else draws.rng
-    weights = descend(problem, records, passes, batch, rng, advance)
-    noisy = mechanism.release(weights.reshape(-1), rng=draws.rng, unsafe=draws.unsafe)
-    return np.asarray(noisy.value).reshape(weights.shape)
+    with bar(problem.passes, " passes", draws.progress) as advance:
+        weights = descend(problem, risk.data, problem.passes, problem.batch, rng, advance)
+    return noisy(weights, mechanisms, draws)
+
+
+def completed(problem: Problem) -> Problem:
+    """The regularization of output perturbation, or as much as it takes to come near the minimum."""
+    strength = max(default_regularization(problem), reachable(problem, problem.passes, problem.batch))
+    return replace(problem, regularization=strength)
+
+
+BOLT_ON = Solver(mechanisms, solve, completed=completed)

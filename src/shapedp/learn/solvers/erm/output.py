@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from shapedp.learn.losses import lipschitz
+from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.learn.solvers.erm.noise import additive
 from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
-from shapedp.learn.solvers.linear.problem import Draws
 from shapedp.mechanisms import Additive
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.convex import least_tolerance, minimum
@@ -55,11 +54,14 @@ def optimum(problem: Problem, records: Records) -> Floats:
     return minimum(Risk(problem, records), tolerance(problem))
 
 
-def solve(problem: Problem, records: Records, mechanism: Any, draws: Draws) -> Floats:
+def solve(risk: Risk, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:
     """Noisy weights (order, problems)."""
-    weights = optimum(problem, records)
-    noisy = mechanism.release(weights.reshape(-1), rng=draws.rng, unsafe=draws.unsafe)
-    return np.asarray(noisy.value).reshape(weights.shape)
+    return noisy(optimum(risk.problem, risk.data), mechanisms, draws)
+
+
+def noisy(weights: Floats, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:
+    """Weights (order, problems), released through the one mechanism."""
+    return Solution(draws.release(mechanisms[0], weights.reshape(-1)).reshape(weights.shape))
 
 
 @lru_cache(maxsize=256)
@@ -78,3 +80,10 @@ def default_regularization(problem: Problem, margin: float = 6.0) -> float:
 def excess_risk(problem: Problem, mechanism: Additive) -> float:
     """L E|n|, a bound on the mean excess risk over the minimum of the regularised risk (Corollary 4)."""
     return lipschitz(problem.loss, problem.row_bound) * math.sqrt(mechanism.expected_squared_error)
+
+
+OUTPUT: Solver[Problem, Risk] = Solver(
+    lambda problem: (mechanism(problem, problem.noise),),
+    solve,
+    completed=lambda problem: replace(problem, regularization=default_regularization(problem)),
+)

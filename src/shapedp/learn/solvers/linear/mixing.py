@@ -38,17 +38,17 @@ def mechanisms(problem: Problem) -> tuple[Any, ...]:
     """`AdaptiveMixing` if releasing the least eigenvalue would pay at RICH n C^2/(d + 1), else `Mixing`."""
     options: dict[str, Any] = {
         "rows": problem.sketch_rows or default_rows(problem),
-        "row_bound": row_bound(problem.bounds),
+        "row_bound": row_bound(problem.bounds, problem.targets),
         "epsilon": problem.epsilon,
         "delta": problem.delta,
         "adjacency": problem.adjacency,
         "records": problem.records,
-        "dim": problem.order + 1,
+        "dim": problem.order + problem.targets,
     }
     about = MixingLoss.calibrate(
         options["rows"], problem.epsilon, problem.delta, neighbours=options["adjacency"], tolerance=1e-4
     ).gamma
-    least = RICH * problem.records / (problem.order + 1)
+    least = RICH * problem.records / options["dim"]
     if least > about / 4:  # otherwise the eigenvalue alone costs more
         adaptive = AdaptiveMixing.calibrate(**options, plain=about)
         if least > adaptive.reach - about + 1:

@@ -57,7 +57,7 @@ def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Soluti
     order = len(moments.cross)
     triangle = order * (order + 1) // 2
     query = np.concatenate([upper_triangle(moments.design), moments.cross, [moments.gram[-1, -1]]])
-    value = mechanism.release(query, rng=draws.rng, unsafe=draws.unsafe).value
+    value = draws.release(mechanism, query)
     scales = mechanism.law.marginal_scales()
     noisy = NoisyMoments(
         symmetric_matrix(value[:triangle]), value[triangle:-1], float(scales[0]), float(scales[triangle])
