@@ -14,8 +14,6 @@ from shapedp.learn.moments import Bounds, Reading, in_units, intercept_constant
 from shapedp.learn.solvers.cd import MOST_RECORDS
 from shapedp.learn.solvers.covariance import (
     COVARIANCE,
-    FAMILIES,
-    RELEASES,
     Covariance,
     Problem,
     Rows,
@@ -23,7 +21,7 @@ from shapedp.learn.solvers.covariance import (
     principal,
 )
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import count, one_of, positive, real
+from shapedp.numerics.checks import count, positive, real
 from shapedp.numerics.gram import gram_error
 
 
@@ -105,8 +103,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateModel):  # t
     def _checked(self) -> None:
         self._claim()
         in_units("feature_bound", self.feature_bound)
-        one_of("release", self.release, RELEASES)
-        one_of("noise", self.noise, FAMILIES)
+        SecondMoments(1, self.feature_bound, self.adjacency, self.release, self.noise)  # checks the two names
         if not 0 < positive("share", self.share) < 1:
             raise ValueError(f"share must lie in (0, 1), got {self.share!r}")
         if self.noise == "gaussian" and self.delta == 0:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from shapedp.accounting.repeat import HATS, Repetition, draw_runs, gamma_for, gaussian_run
 from shapedp.boundary.arrays import equal
 from shapedp.learn.base import PrivateEstimator, checked_rows, refuse
-from shapedp.learn.classifier import class_list
+from shapedp.learn.classifiers import class_list
 from shapedp.mechanisms import Additive, certify, mechanism_from_json
 from shapedp.noise import Gaussian
 from shapedp.numerics import SearchError

@@ -94,7 +94,7 @@ class Streamed:
     def _batches(self) -> Iterator[Part]:
         """Batches of the features and the target."""
         if isinstance(self.target, str) and self.classes is None:
-            yield from self.source.parts((*self.names, self.target))
+            yield from self.source.parts((*self.names, self.target), None)
         elif isinstance(self.target, str):
             for size, columns in self.source.parts(self.names, self.target):
                 yield size, [*columns[:-1], signs(columns[-1], self.classes or ())]
@@ -104,7 +104,7 @@ class Streamed:
     def _beside(self) -> Iterator[Part]:
         """Batches of the features beside a target held in memory."""
         done = 0
-        for size, columns in self.source.parts(self.names):
+        for size, columns in self.source.parts(self.names, None):
             target = np.zeros(size) if self.target is None else self.target[done : done + size]
             done += size
             if len(target) != size:
@@ -176,7 +176,7 @@ def _table(source: Source, y: Any, classes: Sequence[Any] | None, features: tupl
     chosen = tuple(name for name in source.names if not (named and name == y)) if features is None else features
     for name in (*chosen, *([y] if named else [])):
         if name not in source.names:
-            listed = f"; it has {', '.join(map(str, source.names))}" if source.listed else " in its first row"
+            listed = f"; it has {', '.join(map(str, source.names))}" if source.declared else " in its first row"
             raise ValueError(f"x has no column {name!r}{listed}")
     if len(set(chosen)) < len(chosen) or (named and y in chosen):
         raise ValueError("a column is either the target or a feature, once")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +23,7 @@ _RAGGED = "{}: a row has more or fewer cells than the header or the first row ({
 _PLAIN = r"\A *[-+]?[0-9]{1,99}(?:\.[0-9]{1,99})?(?:[eE][-+]?[0-9]{1,2})? *\z"  # Arrow reads it as Python does
 
 
-@dataclass(frozen=True, eq=False)
-class CsvFiles(Source):
+def csv_source(paths: list[Path], header: bool = True) -> Source:
     """Csv files with the same header, or none (`header=False`: columns are then named 0, 1, ...).
 
     Each line is a record, an empty one too. Files are read by Arrow in blocks, so they may be larger than memory.
@@ -35,76 +32,55 @@ class CsvFiles(Source):
     repeats the header or a row. Whether a column holds numbers would depend on records, so every column asked for as
     a feature counts as one of numbers, and a cell that is none is NaN.
     """
+    names = _names(paths[0], header)
+    for path in paths[1:]:
+        if _names(path, header) != names:
+            raise ValueError(f"{path} has other columns than {paths[0]}")
 
-    paths: tuple[Path, ...]
-    columns: tuple[str, ...]
-    header: bool = True
-    listed = False
+    def batches(wanted: list[str]) -> Iterator[Any]:
+        for path in paths:
+            yield from _batches(path, names, header, wanted)
 
-    @classmethod
-    def of(cls, paths: list[Path], header: bool = True) -> CsvFiles:
-        """The files, after a check that their headers are equal."""
-        names = _names(paths[0], header)
-        for path in paths[1:]:
-            if _names(path, header) != names:
-                raise ValueError(f"{path} has other columns than {paths[0]}")
-        return cls(tuple(paths), names, header)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.columns
-
-    @cached_property
-    def records(self) -> int:
-        return sum(batch.num_rows for batch in self._batches([self.names[0]]))
-
-    def not_numeric(self, names: tuple[str, ...]) -> dict[Any, str]:
-        return {}
-
-    def label(self, given: Any) -> Any:
-        return text_label(given.encode()) if isinstance(given, str) else given
-
-    def parts(self, names: tuple[str, ...], label: Any = None) -> Iterator[Part]:
-        wanted = list(dict.fromkeys(names if label is None else (*names, label)))
-        for batch in self._batches(wanted):
-            columns: list[NDArray[Any]] = [_arrow_numbers(batch.column(name)) for name in names]
+    def parts(features: tuple[str, ...], label: Any) -> Iterator[Part]:
+        for batch in batches(list(dict.fromkeys(features if label is None else (*features, label)))):
+            columns: list[NDArray[Any]] = [_arrow_numbers(batch.column(name)) for name in features]
             if label is not None:
                 columns.append(_arrow_labels(batch.column(label)))
             yield batch.num_rows, columns
 
-    def _batches(self, wanted: list[str]) -> Iterator[Any]:
-        """Arrow batches of bytes. A file with a row longer than a block is read on in larger blocks."""
-        for path in self.paths:
-            done, block = 0, BLOCK
-            while block:
-                try:
-                    for batch in self._read(path, wanted, block, done):
-                        done += batch.num_rows
-                        yield batch
-                    break
-                except ValueError:
-                    block = 0 if block > path.stat().st_size or block == LONGEST else min(16 * block, LONGEST)
-            else:
-                raise ValueError(_RAGGED.format(path, len(self.names)))
+    def count() -> int:
+        return sum(batch.num_rows for batch in batches([names[0]]))
 
-    def _read(self, path: Path, wanted: list[str], block: int, done: int) -> Iterator[Any]:
-        """The batches of one file, from record number `done` on."""
-        import pyarrow
-        from pyarrow import csv as arrow_csv
+    return Source(names, parts, lambda features: {}, count, declared=False, label=_label)
 
-        names = list(self.names)
-        for batch in arrow_csv.open_csv(
-            path,
-            arrow_csv.ReadOptions(column_names=names, skip_rows_after_names=int(self.header), block_size=block),
-            arrow_csv.ParseOptions(ignore_empty_lines=False, newlines_in_values=True),
-            arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pyarrow.binary()), include_columns=wanted, strings_can_be_null=False
-            ),
-        ):
-            left = batch.slice(min(done, batch.num_rows))
-            done -= batch.num_rows - left.num_rows
-            if left.num_rows:
-                yield left
+
+def _label(given: Any) -> Any:
+    return text_label(given.encode()) if isinstance(given, str) else given
+
+
+def _batches(path: Path, names: tuple[str, ...], header: bool, wanted: list[str]) -> Iterator[Any]:
+    """Arrow batches of bytes. A file with a row longer than a block is read on in larger blocks."""
+    import pyarrow
+    from pyarrow import csv as arrow_csv
+
+    parse = arrow_csv.ParseOptions(ignore_empty_lines=False, newlines_in_values=True)
+    kinds = dict.fromkeys(names, pyarrow.binary())
+    convert = arrow_csv.ConvertOptions(column_types=kinds, include_columns=wanted, strings_can_be_null=False)
+    done, block = 0, BLOCK
+    while block:
+        read = arrow_csv.ReadOptions(column_names=list(names), skip_rows_after_names=int(header), block_size=block)
+        skip = done
+        try:
+            for batch in arrow_csv.open_csv(path, read, parse, convert):
+                left = batch.slice(min(skip, batch.num_rows))
+                skip -= batch.num_rows - left.num_rows
+                done += left.num_rows
+                if left.num_rows:
+                    yield left
+            return
+        except ValueError:
+            block = 0 if block > path.stat().st_size or block == LONGEST else min(16 * block, LONGEST)
+    raise ValueError(_RAGGED.format(path, len(names)))
 
 
 def csv_rows(path: Path) -> list[list[str]]:

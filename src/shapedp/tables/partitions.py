@@ -14,7 +14,7 @@ from shapedp.boundary.arrays import numbers
 from shapedp.boundary.columns import refuse_columns
 from shapedp.numerics.arrays import Floats
 from shapedp.tables.blocks import NO_TARGET, InMemory, Streamed, Table, entries, same_length, target_of
-from shapedp.tables.sources import PandasFrame
+from shapedp.tables.sources import pandas_source
 
 T = TypeVar("T")
 FAN_IN = 8
@@ -72,6 +72,7 @@ class Distributed:
         """`work` done on every piece where it is, the results merged in a tree."""
         from dask.base import compute
         from dask.delayed import delayed
+        from dask.diagnostics.progress import ProgressBar
 
         each, together = delayed(_worked, pure=False), delayed(merge, pure=False)
         found = [each(work, x, y, self.names, self.classes) for x, y in self.pieces]
@@ -79,7 +80,7 @@ class Distributed:
             found = [together(found[i : i + FAN_IN]) for i in range(0, len(found), FAN_IN)]
         failed = ""
         try:
-            with _shown(progress):
+            with ProgressBar() if progress else contextlib.nullcontext():  # type: ignore[no-untyped-call]
                 total: T = compute(*found)[0]  # type: ignore[no-untyped-call]
                 return total
         except PieceError:
@@ -100,7 +101,7 @@ def _worked(
     try:
         if hasattr(x, "iloc"):
             found = y if isinstance(y, str) else target_of(target, len(x), classes)
-            return work(Streamed(PandasFrame(x), names or (), found, classes))
+            return work(Streamed(pandas_source(x), names or (), found, classes))
         rows = numbers(x)
         return work(InMemory(rows, target_of(target, rows.shape[0], classes)))
     except (ValueError, TypeError) as error:  # of the reader, which quotes no cell
@@ -128,7 +129,7 @@ def _of_frame(x: Any, y: Any, classes: tuple[Any, ...] | None) -> Distributed:
     names = tuple(name for name in x.columns if not (named and name == y))
     if not names:
         raise ValueError("x must have at least one feature")
-    refuse_columns(PandasFrame(x._meta).not_numeric((*names, y) if named and classes is None else names))
+    refuse_columns(pandas_source(x._meta).not_numeric((*names, y) if named and classes is None else names))
     pieces = x.to_delayed()
     targets = [y] * len(pieces) if named else _targets(y, len(pieces), None)
     return Distributed(tuple(zip(pieces, targets, strict=True)), len(names), names, None, classes)
@@ -157,12 +158,3 @@ def _targets(y: Any, pieces: int, sizes: tuple[Any, ...] | None) -> list[Any]:
     if len(found) != pieces:
         raise ValueError(f"x has {pieces} partitions, y has {len(found)}: repartition one like the other")
     return found
-
-
-def _shown(progress: bool) -> contextlib.AbstractContextManager[Any]:
-    if not progress:
-        return contextlib.nullcontext()
-    from dask.diagnostics.progress import ProgressBar
-
-    shown: contextlib.AbstractContextManager[Any] = ProgressBar()  # type: ignore[no-untyped-call]
-    return shown

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,94 +32,65 @@ FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".feather": "
 _NO_HEADER = "header=False is for csv files"
 
 
-class Source(ABC):
-    """Named columns.
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Named columns that are read in batches.
 
-    `once`: the columns can be read only once. `listed`: an error may list their names, which is not so where the
-    names are the first row of a file.
+    `parts(names, label)` gives batches: the number of rows, then the columns of these names as float64 and, if `label`
+    is not None, the column of that name as objects. `not_numeric(names)` gives those of the columns whose type holds
+    no numbers, with their types. `count()` is the number of records; None where only reading them tells. `once`: the
+    columns can be read only once. `declared`: names and types are declared; those of a csv file are not, and its
+    first row may be a record, so errors do not list it. `label(given)` is a class in the form in which labels are
+    read.
     """
 
+    names: tuple[Any, ...]
+    parts: Callable[[tuple[Any, ...], Any], Iterator[Part]]
+    not_numeric: Callable[[tuple[Any, ...]], dict[Any, str]]
+    count: Callable[[], int] | None
     once: bool = False
-    listed: bool = True
+    declared: bool = True
+    label: Callable[[Any], Any] = lambda given: given
 
-    @property
-    @abstractmethod
-    def names(self) -> tuple[Any, ...]:
-        """The names of all columns."""
-
-    @property
-    @abstractmethod
+    @cached_property
     def records(self) -> int | None:
-        """The number of records; None where only reading them tells."""
-
-    @abstractmethod
-    def not_numeric(self, names: tuple[Any, ...]) -> dict[Any, str]:
-        """Those of the columns whose type holds no numbers, with their types."""
-
-    def label(self, given: Any) -> Any:
-        """A class in the form in which labels of this source are read."""
-        return given
-
-    @abstractmethod
-    def parts(self, names: tuple[Any, ...], label: Any = None) -> Iterator[Part]:
-        """Batches: the number of rows, then the columns as float64, and the label column, if any, as objects."""
+        """The number of records, where it is known before they are read."""
+        return None if self.count is None else self.count()
 
 
-@dataclass(frozen=True, eq=False)
-class PandasFrame(Source):
-    """A pandas frame."""
+def pandas_source(frame: Any) -> Source:
+    """The columns of a pandas frame."""
 
-    frame: Any
-
-    @property
-    def names(self) -> tuple[Any, ...]:
-        return tuple(self.frame.columns)
-
-    @property
-    def records(self) -> int:
-        return len(self.frame)
-
-    def not_numeric(self, names: tuple[Any, ...]) -> dict[Any, str]:
-        return pandas_odd(self.frame[list(names)])
-
-    def parts(self, names: tuple[Any, ...], label: Any = None) -> Iterator[Part]:
-        features = self.frame[list(names)]
-        for start in range(0, self.records, CHUNK):
+    def parts(names: tuple[Any, ...], label: Any) -> Iterator[Part]:
+        features = frame[list(names)]
+        for start in range(0, len(frame), CHUNK):
             piece = slice(start, start + CHUNK)
             values = pandas_rows(features.iloc[piece])
             columns: list[NDArray[Any]] = list(values.T)
             if label is not None:
-                columns.append(pandas_cells(self.frame[label].iloc[piece]).astype(object))
+                columns.append(pandas_cells(frame[label].iloc[piece]).astype(object))
             yield len(values), columns
 
+    return Source(tuple(frame.columns), parts, lambda names: pandas_odd(frame[list(names)]), lambda: len(frame))
 
-@dataclass(frozen=True, eq=False)
-class Arrow(Source):
-    """Anything Arrow: a schema, and record batches of the columns asked for."""
 
-    schema: Any
-    batches: Callable[[list[str]], Iterator[Any]]
-    length: Callable[[], int] | None = None
-    once: bool = False
+def _arrow(
+    schema: Any, batches: Callable[[list[str]], Iterator[Any]], count: Callable[[], int] | None, *, once: bool = False
+) -> Source:
+    """The columns of an Arrow schema, from record batches of those asked for."""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self.schema.names)
-
-    @cached_property
-    def records(self) -> int | None:
-        return None if self.length is None else self.length()
-
-    def not_numeric(self, names: tuple[str, ...]) -> dict[Any, str]:
-        return {name: str(kind) for name in names if not arrow_numeric(kind := self.schema.field(name).type)}
-
-    def parts(self, names: tuple[str, ...], label: Any = None) -> Iterator[Part]:
+    def parts(names: tuple[str, ...], label: Any) -> Iterator[Part]:
         wanted = list(names) if label is None or label in names else [*names, label]
-        for batch in _quiet(self.batches(wanted)):
+        for batch in _quiet(batches(wanted)):
             columns = [arrow_floats(batch.column(name)) for name in names]
             if label is not None:
                 columns.append(arrow_cells(batch.column(label)))
             yield batch.num_rows, columns
+
+    def not_numeric(names: tuple[str, ...]) -> dict[Any, str]:
+        return {name: str(kind) for name in names if not arrow_numeric(kind := schema.field(name).type)}
+
+    return Source(tuple(schema.names), parts, not_numeric, count, once)
 
 
 def source_of(x: Any, *, header: bool = True) -> Source | None:
@@ -132,7 +102,7 @@ def source_of(x: Any, *, header: bool = True) -> Source | None:
     elif not header:
         raise ValueError(_NO_HEADER)
     elif is_frame(x):
-        source = PandasFrame(x)
+        source = pandas_source(x)
     elif of_package(x, "pyarrow") and hasattr(x, "scanner"):
         source = _dataset(x)
     elif of_package(x, "pyarrow") and hasattr(x, "read_next_batch"):
@@ -141,7 +111,7 @@ def source_of(x: Any, *, header: bool = True) -> Source | None:
         source = _in_memory(x)
     if source is not None and len(set(source.names)) < len(source.names):
         repeated = sorted({str(name) for name in source.names if source.names.count(name) > 1})
-        listed = f" {', '.join(repeated)}" if source.listed else ""
+        listed = f" {', '.join(repeated)}" if source.declared else ""
         raise ValueError(f"x has several columns of the name{listed}: rename them")
     return source
 
@@ -157,9 +127,9 @@ def _files(paths: list[Path], header: bool) -> Source:
         raise ValueError(f"files must share one format, with an ending among {', '.join(FORMATS)}")
     kind = kinds.pop()
     if kind == "csv":
-        from shapedp.tables.csvfiles import CsvFiles
+        from shapedp.tables.csvfiles import csv_source
 
-        return CsvFiles.of(paths, header)
+        return csv_source(paths, header)
     if not header:
         raise ValueError(_NO_HEADER)
     names = [str(path) for path in paths]
@@ -168,7 +138,7 @@ def _files(paths: list[Path], header: bool) -> Source:
     )
 
 
-def _dataset(dataset: Any, *, paged: bool = False) -> Arrow:
+def _dataset(dataset: Any, *, paged: bool = False) -> Source:
     """A pyarrow dataset. `paged` reads parquet files page by page, so that no row group is held whole."""
     from pyarrow import parquet
 
@@ -183,10 +153,10 @@ def _dataset(dataset: Any, *, paged: bool = False) -> Arrow:
         scan = dataset.scanner(columns=names, batch_size=BATCH, batch_readahead=4, fragment_readahead=1)
         yield from scan.to_batches()
 
-    return Arrow(dataset.schema, pages if paged else batches, dataset.count_rows)
+    return _arrow(dataset.schema, pages if paged else batches, dataset.count_rows)
 
 
-def _reader(reader: Any) -> Arrow:
+def _reader(reader: Any) -> Source:
     """A record batch reader, which can be read only once."""
     spent = [False]
 
@@ -197,17 +167,17 @@ def _reader(reader: Any) -> Arrow:
         for batch in reader:
             yield batch.select(names)
 
-    return Arrow(reader.schema, batches, None, once=True)
+    return _arrow(reader.schema, batches, None, once=True)
 
 
-def _in_memory(x: Any) -> Arrow:
+def _in_memory(x: Any) -> Source:
     """A table in memory that exports an Arrow stream: of pyarrow, polars and others."""
     table = arrow_table(x)
 
     def batches(names: list[str]) -> Iterator[Any]:
         yield from table.select(names).to_batches(max_chunksize=BATCH)
 
-    return Arrow(table.schema, batches, lambda: int(table.num_rows))
+    return _arrow(table.schema, batches, lambda: int(table.num_rows))
 
 
 def _same_types(dataset: Any) -> None:

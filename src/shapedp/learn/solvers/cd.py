@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -30,41 +30,20 @@ _UP = 1 + 2.0**-44
 _SPENT = 1 - 2.0**-40  # of mu, so that the rounding of scales and sums stays within the claim
 
 
-class Response(Protocol):
-    """A loss of the prediction x.w and the target."""
-
-    @property
-    def curvature_bound(self) -> float:
-        """The most its second derivative in the prediction can be."""
-
-    def derivative(self, prediction: Floats, target: Floats) -> Floats:
-        """Its derivative in the prediction."""
-
-
 @dataclass(frozen=True)
-class Squared:
-    """(prediction - target)^2/2."""
+class Response:
+    """A loss of the prediction x.w and the target, by its derivative in the prediction and a bound on the second."""
 
-    @property
-    def curvature_bound(self) -> float:
-        return 1.0
-
-    def derivative(self, prediction: Floats, target: Floats) -> Floats:
-        return prediction - target
+    curvature_bound: float
+    derivative: Callable[[Floats, Floats], Floats]
 
 
-@dataclass(frozen=True)
-class OfMargin:
+SQUARED = Response(1.0, lambda prediction, target: prediction - target)  # of (prediction - target)^2/2
+
+
+def of_margin(loss: MarginLoss) -> Response:
     """A loss of the margin target * prediction, targets +1 and -1 (0: a record without influence)."""
-
-    loss: MarginLoss
-
-    @property
-    def curvature_bound(self) -> float:
-        return self.loss.curvature_bound
-
-    def derivative(self, prediction: Floats, target: Floats) -> Floats:
-        return target * self.loss.slope(target * prediction)
+    return Response(loss.curvature_bound, lambda prediction, target: target * loss.slope(target * prediction))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from shapedp.learn.solvers.base import Draws, Solution, Solver
-from shapedp.learn.solvers.cd import CD, Columns, Descent, OfMargin, Penalized, Penalty
+from shapedp.learn.solvers.cd import CD, Columns, Descent, Penalized, Penalty, of_margin
 from shapedp.learn.solvers.erm.problem import Problem, Risk, two_classes
 
 
@@ -26,7 +26,9 @@ def solve(risk: Risk, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:
     if bounds.constant:
         each[-1] = bounds.constant
     columns = Columns.of(risk.data.x, risk.data.signs[:, 0], each, intercept=False)
-    found = CD.solve(Penalized(descent, columns, OfMargin(problem.loss), Penalty(l2=problem.regularization)), (), draws)
+    found = CD.solve(
+        Penalized(descent, columns, of_margin(problem.loss), Penalty(l2=problem.regularization)), (), draws
+    )
     return replace(found, weights=found.weights[:, None])
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from shapedp.learn.losses import lipschitz
 from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.learn.solvers.erm.noise import additive
 from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
@@ -75,11 +74,6 @@ def default_regularization(problem: Problem, margin: float = 6.0) -> float:
     change = problem.gradient_change / problem.row_bound
     noise = problem.problems * (change / (margin * problem.records * mu)) ** 2 / 2
     return float(problem.row_bound**2 * max(noise ** (1 / 3), 1e-6))
-
-
-def excess_risk(problem: Problem, mechanism: Additive) -> float:
-    """L E|n|, a bound on the mean excess risk over the minimum of the regularised risk (Corollary 4)."""
-    return lipschitz(problem.loss, problem.row_bound) * math.sqrt(mechanism.expected_squared_error)
 
 
 OUTPUT: Solver[Problem, Risk] = Solver(
