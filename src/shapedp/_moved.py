@@ -19,6 +19,7 @@ MOVED = {
     "shapedp.learn.penalized": "shapedp.learn.regressors",
     "shapedp.learn.solvers.erm.estimator": "shapedp.learn.classifiers",
     "shapedp.learn.solvers.erm.labels": "shapedp.learn.classifiers",
+    "shapedp.learn.solvers.erm.surrogate": "shapedp.learn.solvers.erm.mixing",
     "shapedp.learn.streams": "shapedp.tables.blocks",
     "shapedp.learn.svm": "shapedp.learn.classifiers",
     "shapedp.learn.tables": "shapedp.tables.blocks",

@@ -19,9 +19,9 @@ from shapedp.learn.base import PrivateModel, PublicLabelsWarning, checked_rows, 
 from shapedp.learn.losses import HuberHinge, Logistic, MarginLoss
 from shapedp.learn.moments import Bounds, Reading
 from shapedp.learn.solvers.erm import SOLVERS
+from shapedp.learn.solvers.erm.mixing import quadratic_surrogate
 from shapedp.learn.solvers.erm.noise import NOISES
 from shapedp.learn.solvers.erm.problem import Problem, Risk, read_records
-from shapedp.learn.solvers.erm.surrogate import quadratic_surrogate
 from shapedp.learn.solvers.linear import Problem as LeastSquares
 from shapedp.learn.solvers.linear.mixing import MIXING
 from shapedp.numerics.arrays import Floats

@@ -42,20 +42,41 @@ def _best_has(name: str) -> Any:
 class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
     """The best of a random number of private fits, in place of a grid search, under (epsilon, delta) in all.
 
-    Each run draws one of the `candidates` (a list of parameter dicts, or a dict of lists: their grid), fits a clone of
-    `estimator` to all but a `holdout` share of the records, and scores it there with noise; the run of the best score
-    is kept, nothing else is shown: no warning or bar of any run. The number of runs is random with mean `repeats`
-    (logarithmic law): a fixed number would have to be paid for run by run. The score of a record is 1 or 0 (right or
-    wrong class) or, for a regression, 1 - min(error/score_bound, 1)^2.
+    Each run draws one candidate, fits a clone of the estimator to most of the records, and scores it with noise on
+    the others. The run with the best score is kept, and nothing else is shown: no warning and no bar of any run. The
+    number of runs is random (logarithmic law): a fixed number would have to be paid for run by run. The score of a
+    record is 1 or 0 (right or wrong class) or, for a regression, 1 - min(error/score_bound, 1)^2.
+
+    Parameters
+    ----------
+    estimator: an estimator of `shapedp.learn`.
+    candidates: a list of parameter dicts, or a dict of lists, which stands for their grid.
+    epsilon, delta: the claim of the whole search.
+    repeats: the mean number of runs.
+    holdout: the share of the records that is held out for the scores.
+    score_bound: for a regression, the error at which a prediction is worth nothing.
+    adjacency: what a neighbour is, "zero-out" or "replace".
+    random_state: a seed, for simulations only; None: secure randomness.
+    unsafe: release even if the claim is not certified.
 
     Fitted: `best_estimator_`, `best_params_`, `best_score_` (noisy, a mean over the records held out), `privacy_`
-    (of the whole search, which is also that of `best_estimator_`), `run_epsilon_` and `run_delta_` (the claim of each
-    fit). The time a search takes shows the number of runs. Where a classifier is not told its `classes`, those
-    that occur in y are treated as public, with a warning.
+    (the certificate of the whole search, which is also that of `best_estimator_`), `run_epsilon_` and `run_delta_`
+    (the claim of each fit). The time a search takes shows the number of runs. Where a classifier is not told its
+    `classes`, those that occur in y are treated as public, with a warning.
 
     Guarantee: one run spends at most the mu of `run_epsilon_`, `run_delta_`: a record is either fitted or held
     out, so the fit and the score do not add up. The estimator must certify that; otherwise an error.
     Reference: Papernot and Steinke 2022, Theorem 2; Liu and Talwar 2019.
+
+    Example
+    -------
+    >>> import numpy as np
+    >>> from shapedp.learn import LogisticRegression
+    >>> x = np.linspace(-1, 1, 2_000)[:, None]
+    >>> model = LogisticRegression(epsilon=1.0, delta=1e-6, feature_bound=1.0, classes=[0, 1], solver="cd")
+    >>> search = PrivateSearch(model, {"passes": [2, 5]}, epsilon=4.0, delta=1e-6, repeats=2.0, random_state=0)
+    >>> search.fit(x, x[:, 0] > 0).predict([[-0.9], [0.9]])
+    array([0, 1])
     """
 
     estimator: Any = field(kw_only=False)

@@ -26,6 +26,11 @@ class Draws:
     rng: the source of randomness; None: secure.
     unsafe: release even if the claim is refuted.
     progress: show a progress bar where its length is public.
+
+    Example
+    -------
+    >>> Draws(np.random.default_rng(0)).unsafe
+    False
     """
 
     rng: np.random.Generator | None = None
@@ -47,6 +52,11 @@ class Solution:
     `weights` are those of the columns [x, c]; of several problems at once, one column each. `covariance` is that of
     the weights where it follows from what was released: privacy noise and sampling together, at first order, without
     the bias of shrinking. `released` lists the releases of a solver that chooses them on its way.
+
+    Example
+    -------
+    >>> Solution(np.zeros(2)).covariance is None
+    True
     """
 
     weights: Floats
@@ -61,6 +71,14 @@ class Solver(Generic[Problem, Data]):
     `mechanisms(problem)` says what will be released, from public quantities alone; it is empty where a solver chooses
     its releases on its way and lists them in `Solution.released`. `solve(data, mechanisms, draws)` releases through
     them and computes the rest from what was released. `completed(problem)` fills in what the user left open.
+
+    Example
+    -------
+    >>> from shapedp.learn.moments import Bounds
+    >>> from shapedp.learn.solvers.linear import SOLVERS, Problem
+    >>> (mechanism,) = SOLVERS["suffstats"].mechanisms(Problem(1000, 2, Bounds(1.0, 1.0), epsilon=1.0, delta=1e-6))
+    >>> mechanism.certificate.verdict
+    'certified'
     """
 
     mechanisms: Callable[[Problem], tuple[Any, ...]]

@@ -10,7 +10,6 @@ from typing import Any
 from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.learn.solvers.erm.noise import additive
 from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
-from shapedp.mechanisms import Additive
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.convex import least_tolerance, minimum
 from shapedp.privacy import GaussianLoss
@@ -43,9 +42,9 @@ def sensitivity(problem: Problem) -> float:
     return math.sqrt(problem.problems) * (exact + 2 * tolerance(problem)) * UP
 
 
-def mechanism(problem: Problem, noise: str) -> Additive:
-    """What `release` adds, from public quantities."""
-    return additive(noise, sensitivity(problem), problem.dim, problem.epsilon, problem.delta, problem.adjacency)
+def perturbation(problem: Problem, radius: float) -> tuple[Any, ...]:
+    """The mechanism that adds the problem's kind of noise to weights that one record moves by at most `radius`."""
+    return (additive(problem.noise, radius, problem.dim, problem.epsilon, problem.delta, problem.adjacency),)
 
 
 def optimum(problem: Problem, records: Records) -> Floats:
@@ -77,7 +76,7 @@ def default_regularization(problem: Problem, margin: float = 6.0) -> float:
 
 
 OUTPUT: Solver[Problem, Risk] = Solver(
-    lambda problem: (mechanism(problem, problem.noise),),
+    lambda problem: perturbation(problem, sensitivity(problem)),
     solve,
     completed=lambda problem: replace(problem, regularization=default_regularization(problem)),
 )

@@ -33,7 +33,19 @@ def row_bound(bounds: Bounds, targets: int = 1) -> float:
 class Problem:
     """The public side of a regression: sizes, bounds and the claim.
 
-    `order` counts the columns of [x, c], `targets` those of y. `sketch_rows`: None leaves the choice to the solver.
+    Parameters
+    ----------
+    records: the number of records.
+    order: the number of columns of [x, c].
+    bounds: the bounds on the records.
+    epsilon, delta, adjacency: the claim.
+    sketch_rows: the rows of a sketch; None leaves the choice to the solver.
+    targets: the number of columns of y.
+
+    Example
+    -------
+    >>> Problem(1000, 2, Bounds(1.0, 1.0), epsilon=1.0, delta=1e-6).adjacency
+    'zero-out'
     """
 
     records: int
