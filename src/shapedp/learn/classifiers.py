@@ -265,10 +265,10 @@ class HuberSVC(LinearClassifier):
     Example
     -------
     >>> import numpy as np
+    >>> claim = {"epsilon": 1.0, "delta": 1e-6}
     >>> x = np.linspace(-1, 1, 2_000)[:, None]
-    >>> model = HuberSVC(epsilon=1.0, delta=1e-6, feature_bound=1.0, classes=[0, 1], random_state=0)
-    >>> model.fit(x, x[:, 0] > 0).predict([[-0.9], [0.9]])
-    array([0, 1])
+    >>> HuberSVC(**claim, feature_bound=1.0, classes=[0, 1], random_state=0).fit(x, x[:, 0] > 0).privacy_.verdict
+    'certified'
     """
 
     solvers: ClassVar[tuple[str, ...]] = ("output", "bolt-on", "objective")

@@ -215,19 +215,17 @@ class Lasso(CoordinateDescentRegressor):
 class Ridge(CoordinateDescentRegressor):
     """Least |y - Xw|^2 + alpha |w|_2^2 by private proximal coordinate descent, alpha as scikit-learn counts it.
 
-    Parameters and fitted attributes are those of `Lasso`. Where second moments are small enough to be released at
-    once, `LinearRegression` needs less noise; this one clips derivatives instead of rows, so it suits features of
-    very different sizes.
-
-    Guarantee: see `PrivateEstimator`; errors depend on parameters and sizes, never on a record.
-    Reference: Mangold, Bellet, Salmon and Tommasi 2022; i.n.i.d. noise paper, section VI.A and appendix C.
+    Parameters, fitted attributes, guarantee and reference are those of `Lasso`. Where second moments are small
+    enough to be released at once, `LinearRegression` needs less noise; this one clips derivatives instead of rows, so
+    it suits features of very different sizes.
 
     Example
     -------
     >>> import numpy as np
+    >>> claim = {"epsilon": 2.0, "delta": 1e-6}
     >>> x = np.linspace(-1, 1, 10_000)[:, None]
-    >>> model = Ridge(1.0, epsilon=2.0, delta=1e-6, feature_bounds=1.0, target_bound=1.0, random_state=0)
-    >>> model.fit(x, 0.5 * x[:, 0]).coef_.round(1)
+    >>> model = Ridge(**claim, feature_bounds=1.0, target_bound=1.0, random_state=0).fit(x, 0.5 * x[:, 0])
+    >>> model.predict([[1.0]]).round(1)
     array([0.5])
     """
 

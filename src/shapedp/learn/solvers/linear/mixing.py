@@ -35,7 +35,10 @@ def default_rows(problem: Problem) -> int:
 
 @lru_cache(maxsize=64)  # no data enter: the next fit of the same sizes finds it
 def mechanisms(problem: Problem) -> tuple[Any, ...]:
-    """`AdaptiveMixing` if releasing the least eigenvalue would pay at RICH n C^2/(d + 1), else `Mixing`."""
+    """`AdaptiveMixing` where releasing the least eigenvalue is expected to pay, else `Mixing`.
+
+    The eigenvalue is guessed, from public sizes, to be RICH n C^2 over the number of columns.
+    """
     options: dict[str, Any] = {
         "rows": problem.sketch_rows or default_rows(problem),
         "row_bound": row_bound(problem.bounds, problem.targets),

@@ -59,7 +59,7 @@ class Problem:
 
     @property
     def slip(self) -> float:
-        """By what share of its bound rounding of the Gram matrix may move a block between neighbours.
+        """How far rounding of the Gram matrix may move a block between neighbours, as a share of the block's bound.
 
         With y in units that make its bound that of [x, c], up to sqrt 2, the error of two matrices is 2 `gram_error`
         row_bound^2, and every block's bound at least half the design's squared.
