@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from shapedp.accounting.floor import Floor
-from shapedp.accounting.pld import Place, Direction, View, default_accuracy
+from shapedp.accounting.pld import Direction, Place, View, default_accuracy
 from shapedp.boundary.values import boolean
 from shapedp.mechanisms.base import adjacency_of
 from shapedp.noise.radial import DEVIATIONS
