@@ -12,6 +12,7 @@ from types import ModuleType
 
 MOVED = {
     "shapedp.accounting.ledger": "shapedp.ledger",
+    "shapedp.audit.same": "shapedp.audit.equality",
     "shapedp.boundary.texts": "shapedp.tables.csvfiles",
     "shapedp.learn.csvfiles": "shapedp.tables.csvfiles",
     "shapedp.learn.linear": "shapedp.learn.regressors",
