@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -16,7 +16,8 @@ from shapedp.accounting import Plan
 from shapedp.accounting.plan import Step
 from shapedp.boundary.arrays import numbers
 from shapedp.boundary.values import boolean
-from shapedp.learn.solvers.base import Draws, Solution, Solver
+from shapedp.learn.solvers import SOLVERS
+from shapedp.learn.solvers.base import Draws, Solution
 from shapedp.mechanisms import certify
 from shapedp.mechanisms.watch import is_watched
 from shapedp.numerics.arrays import Floats
@@ -25,8 +26,6 @@ from shapedp.privacy import ROWS, Certificate
 from shapedp.sensitivity import Adjacency
 from shapedp.tables.blocks import NO_TARGET, InMemory, Table, open_table, target_of
 
-P = TypeVar("P")
-D = TypeVar("D")
 NEIGHBOURS: tuple[Adjacency, ...] = ("zero-out", "replace")
 SCOPE = (
     f"{ROWS} This fit alone is covered: steps fitted to the same data before or around it (scalers, feature selection, "
@@ -98,8 +97,9 @@ class PrivateModel(PrivateEstimator):
 
     progress: bool = False
 
-    def _solved(self, name: str, solver: Solver[P, D], problem: P, data: Callable[[], D]) -> Solution:
+    def _solved(self, task: str, name: str, problem: Any, data: Callable[[], Any]) -> Solution:
         """Certify, then read the data, release and solve; leaves the certificate in `privacy_`."""
+        solver = SOLVERS[task][name]
         if self.adjacency not in solver.adjacencies:
             raise ValueError(
                 f"solver {name!r} is for adjacency {', '.join(solver.adjacencies)}, got {self.adjacency!r}"

@@ -23,7 +23,6 @@ from shapedp.learn.solvers.erm.mixing import quadratic_surrogate
 from shapedp.learn.solvers.erm.noise import NOISES
 from shapedp.learn.solvers.erm.problem import Problem, Risk, read_records
 from shapedp.learn.solvers.linear import Problem as LeastSquares
-from shapedp.learn.solvers.linear.mixing import MIXING
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, one_of, positive
 from shapedp.tables.blocks import entries, labels_of, same_length
@@ -84,10 +83,10 @@ class LinearClassifier(ClassifierMixin, PrivateModel, ABC):  # type: ignore[misc
         rows = checked_rows(self, x)
         signs = sign_columns(y, classes, rows.shape[0])
         name = self._chosen(signs.shape[1])
-        solver, problem = SOLVERS[name], self._problem(signs, bounds, is_sparse=sparse.issparse(rows))
+        problem = self._problem(signs, bounds, is_sparse=sparse.issparse(rows))
         if self.regularization is None:
-            problem = solver.completed(problem)
-        found = self._solved(name, solver, problem, lambda: Risk(problem, read_records(rows, signs, bounds)))
+            problem = SOLVERS[name].completed(problem)
+        found = self._solved("classification", name, problem, lambda: Risk(problem, read_records(rows, signs, bounds)))
         return found.weights, name
 
     def _problem(self, signs: Floats, bounds: Bounds, *, is_sparse: bool) -> Problem:
@@ -244,7 +243,7 @@ class LogisticRegression(LinearClassifier):
         data = Reading(read_table(self, x, y, classes=classes.tolist()), bounds, self.progress)
         order = self.n_features_in_ + (bounds.constant > 0)
         problem = LeastSquares(data.records, order, bounds, *self._claim(), self.sketch_rows)
-        return self._solved("mixing", MIXING, problem, lambda: data.moments).weights[:, None]
+        return self._solved("least squares", "mixing", problem, lambda: data.moments).weights[:, None]
 
     def _problem(self, signs: Floats, bounds: Bounds, *, is_sparse: bool) -> Problem:
         return replace(super()._problem(signs, bounds, is_sparse=is_sparse), sketch_rows=self.sketch_rows)

@@ -13,7 +13,6 @@ from shapedp.learn.base import PrivateModel, checked_rows, read_table, refuse
 from shapedp.learn.moments import Bounds, Reading, in_units, intercept_constant
 from shapedp.learn.solvers.cd import MOST_RECORDS
 from shapedp.learn.solvers.covariance import (
-    COVARIANCE,
     Covariance,
     Problem,
     Rows,
@@ -83,7 +82,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateModel):  # t
         moments = SecondMoments(columns, self.feature_bound, self.adjacency, self.release, self.noise, rounding)
         share = self.share if self.center else 0.0
         problem = Problem(moments, bounds, data.records, self.epsilon, self.delta, share)
-        found = self._solved("covariance", COVARIANCE, problem, lambda: Rows(problem, data))
+        found = self._solved("covariance", "moments", problem, lambda: Rows(problem, data))
         assert isinstance(found, Covariance)
         self.mean_ = found.mean
         self._publish(found.weights, data.records, wanted)

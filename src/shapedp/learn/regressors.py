@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from shapedp.learn.base import PrivateRegressor, checked_rows, read_table, refuse
 from shapedp.learn.moments import Bounds, Reading, one_blas_thread
-from shapedp.learn.solvers.cd import CD, SQUARED, UNITS, Columns, Descended, Descent, Penalized, Penalty
+from shapedp.learn.solvers.cd import SQUARED, UNITS, Columns, Descended, Descent, Penalized, Penalty
 from shapedp.learn.solvers.linear import SOLVERS, Problem, Solution
 from shapedp.learn.solvers.linear.auto import choose
 from shapedp.numerics.arrays import Floats
@@ -76,7 +76,7 @@ class LinearRegression(PrivateRegressor):
         problem = Problem(data.records, order, bounds, *claim, rows)
         name = choose(problem) if self.solver == "auto" else self.solver
         with one_blas_thread(order < 500):
-            found = self._solved(name, SOLVERS[name], problem, lambda: data.moments)
+            found = self._solved("least squares", name, problem, lambda: data.moments)
         self.solver_ = name
         self._publish(found, bounds.constant)
         return self
@@ -149,7 +149,7 @@ class CoordinateDescentRegressor(PrivateRegressor, ABC):
             columns = Columns.of(finite, target, bounds, intercept=bool(self.fit_intercept))
             return Penalized(descent, columns, SQUARED, self._penalty(columns.records))
 
-        found = self._solved("cd", CD, descent, data)
+        found = self._solved("penalized regression", "cd", descent, data)
         assert isinstance(found, Descended)
         self._publish(found, bounds.size)
         return self

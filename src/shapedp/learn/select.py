@@ -31,11 +31,16 @@ from shapedp.tables.blocks import entries, same_length, target_of
 _UP = 1 + 2.0**-40
 
 
-def _best_has(name: str) -> Any:
-    def check(search: Any) -> bool:
-        return hasattr(getattr(search, "best_estimator_", search.estimator), name)
+def _delegated(name: str, doc: str) -> Any:
+    """A method that the best estimator has too, if it has it; the columns of X are checked first."""
 
-    return check
+    def method(self: Any, X: Any, *others: Any) -> Any:
+        check_is_fitted(self)
+        checked_rows(self, X, reset=False)
+        return getattr(self.best_estimator_, name)(X, *others)  # X itself, with the names of its columns
+
+    method.__name__, method.__doc__ = name, doc
+    return available_if(lambda search: hasattr(getattr(search, "best_estimator_", search.estimator), name))(method)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -127,33 +132,10 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
             self.classes_ = self.best_estimator_.classes_
         return self
 
-    @available_if(_best_has("predict"))  # type: ignore[untyped-decorator]
-    def predict(self, X: Any) -> Any:
-        """Predictions of the best estimator."""
-        return self._best().predict(self._rows(X))
-
-    @available_if(_best_has("predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Any:
-        """Probabilities of the best estimator."""
-        return self._best().predict_proba(self._rows(X))
-
-    @available_if(_best_has("decision_function"))  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Any:
-        """Decision values of the best estimator."""
-        return self._best().decision_function(self._rows(X))
-
-    @available_if(_best_has("score"))  # type: ignore[untyped-decorator]
-    def score(self, X: Any, y: Any) -> float:
-        """The score of the best estimator on given records; nothing about it is private."""
-        return float(self._best().score(self._rows(X), y))
-
-    def _best(self) -> Any:
-        check_is_fitted(self)
-        return self.best_estimator_
-
-    def _rows(self, x: Any) -> Any:
-        checked_rows(self, x, reset=False)
-        return x  # the names of its columns with it
+    predict = _delegated("predict", "Predictions of the best estimator.")
+    predict_proba = _delegated("predict_proba", "Probabilities of the best estimator.")
+    decision_function = _delegated("decision_function", "Decision values of the best estimator.")
+    score = _delegated("score", "The score of the best estimator on records X and targets y, which is not private.")
 
     def _candidates(self) -> list[dict[str, Any]]:
         takes = self.estimator.get_params() if isinstance(self.estimator, BaseEstimator) else {}

@@ -15,6 +15,7 @@ from shapedp.learn.losses import MarginLoss, lipschitz, smoothness
 from shapedp.learn.moments import Bounds, clipped
 from shapedp.numerics.arrays import Floats
 from shapedp.sensitivity import L2, Adjacency
+from shapedp.tables.blocks import finite_records
 
 BLOCK = 1 << 16  # entries of one matrix product, about what a cache holds: what is summed in working precision
 CLIP = 1 << 12
@@ -112,7 +113,7 @@ def read_records(x: Any, signs: Floats, bounds: Bounds) -> Records:
     """
     kept = signs[:, 0] != 0
     if not isinstance(x, np.ndarray):
-        return _sparse_records(x.tocsr(copy=True), signs, kept, bounds)
+        return _sparse_records(x.tocsr(), signs, kept, bounds)
     n, d = x.shape
     wide = d + (bounds.constant > 0)
     kind = x.dtype if SINGLE[0] < bounds.feature < SINGLE[1] else np.dtype(np.float64)
@@ -129,12 +130,10 @@ def read_records(x: Any, signs: Floats, bounds: Bounds) -> Records:
 
 
 def _sparse_records(x: Any, signs: Floats, kept: NDArray[np.bool_], bounds: Bounds) -> Records:
-    """As `read_records`, from a CSR matrix that may be overwritten."""
-    owner = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
-    odd = ~np.isfinite(x.data)
-    kept &= np.bincount(owner[odd], minlength=len(kept)) == 0
-    x.data[odd | ~kept[owner]] = 0.0
-    inside = L2(bounds.feature, dim=x.shape[1]).clip(x, adjacency="zero-out")[0]
+    """As `read_records`, from a CSR matrix."""
+    finite, mark = finite_records(x, np.where(kept, 1.0, np.nan))
+    kept = mark != 0
+    inside = L2(bounds.feature, dim=x.shape[1]).clip(finite, adjacency="zero-out")[0]
     if bounds.constant > 0:
         column = sparse.csr_array(np.where(kept, bounds.constant, 0.0)[:, None])
         inside = sparse.hstack([inside, column])
