@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -13,14 +15,15 @@ from numpy.typing import NDArray
 from shapedp.boundary.arrays import numbers
 from shapedp.boundary.cells import text_number
 from shapedp.boundary.columns import arrow_floats, arrow_numeric, refuse_columns
+from shapedp.boundary.documents import dumps
 from shapedp.boundary.documents import read as read_json
 from shapedp.boundary.documents import write as write_json
-from shapedp.boundary.files import atomic, csv_bytes, read_array
+from shapedp.boundary.files import atomic, check_input, csv_bytes, read_array
 from shapedp.boundary.texts import column_of, rows_of
 from shapedp.numerics.checks import column_names
 
 __all__ = ["SUFFIXES", "Vector", "read_json", "read_records", "read_vector", "suffix", "write_columns", "write_json"]
-__all__ += ["write_vector"]
+__all__ += ["beside_certificate", "write_vector"]
 
 SUFFIXES = (".npy", ".csv", ".parquet")
 
@@ -31,6 +34,14 @@ class Vector:
 
     values: NDArray[Any]
     name: str | None = None
+
+
+@contextmanager
+def beside_certificate(path: Path, record: dict[str, Any]) -> Iterator[None]:
+    """A block that writes what the certificate is of: where it fails, no certificate appears or changes."""
+    with atomic(path) as stream:
+        stream.write((dumps(record) + "\n").encode())
+        yield
 
 
 def suffix(path: Path) -> str:
@@ -48,8 +59,7 @@ def read_vector(path: Path, column: str | None = None, *, header: bool | None = 
     `column`, or by a parquet file.
     """
     kind = suffix(path)
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file")
+    check_input(path)
     if kind == ".npy":
         if column is not None:
             raise ValueError("--column does not apply to npy files")
@@ -72,8 +82,7 @@ def read_records(
     csv file holds names where `header` is true, and `columns` says which.
     """
     kind = suffix(path)
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file")
+    check_input(path)
     if kind != ".csv" and not header:
         raise ValueError("--no-header is for csv files")
     if kind == ".npy":

@@ -9,6 +9,10 @@ from pathlib import Path
 from shapedp.accounting.ledger.errors import LedgerPlaceError
 
 _MOUNTS = Path("/proc/self/mountinfo")
+_OURS = {  # the first bytes of what SQLite itself keeps beside a database: zeros in a journal that has ended
+    "-journal": (bytes.fromhex("d9d505f920a163d7"), bytes(8)),
+    "-wal": (bytes.fromhex("377f0682"), bytes.fromhex("377f0683")),
+}
 
 
 def check_one_name(path: str) -> None:
@@ -26,6 +30,22 @@ def check_one_name(path: str) -> None:
         raise LedgerPlaceError(
             f"the ledger {path} is mounted as a single file, so that it has another name elsewhere: mount its folder"
         )
+
+
+def check_beside(path: str) -> None:
+    """Refuses a new database beside a file of somebody that SQLite would take for its own, and overwrite or remove."""
+    if os.path.isfile(path) and os.path.getsize(path):
+        return
+    for ending, beginnings in _OURS.items():
+        other = Path(path + ending)
+        if not os.path.lexists(other):
+            continue
+        if other.is_file():
+            with other.open("rb") as stream:
+                first = stream.read(8)
+            if not first or first.startswith(beginnings):
+                continue
+        raise LedgerPlaceError(f"a ledger at {path} would overwrite {other}, which is not its own: choose another name")
 
 
 def place_of(path: str) -> str:

@@ -24,7 +24,7 @@ from shapedp.accounting.ledger.errors import (
     LedgerUnavailableError,
 )
 from shapedp.accounting.ledger.forks import gate
-from shapedp.accounting.ledger.place import check_one_name, check_place, place_of
+from shapedp.accounting.ledger.place import check_beside, check_one_name, check_place, place_of
 from shapedp.accounting.ledger.upgrade import upgrade
 from shapedp.numerics.checks import positive
 
@@ -140,6 +140,7 @@ class Store:
     def _transaction(self, *, write: bool, create: bool = False) -> Iterator[sa.Connection]:
         if self.is_sqlite:
             check_one_name(self.name)
+            check_beside(self.name)
         try:
             with gate.transaction(), _engine(self, create).connect() as plain:
                 connection = plain.execution_options(ledger_write=write)

@@ -1,0 +1,93 @@
+"""What a new ledger, a failed write and an endless input did to files; found by a second security review.
+
+`ledger init lab` overwrote the user's own `lab-journal`: SQLite takes a file of that name for its own. A release whose
+output could not be written left, or replaced, the certificate beside it. A pipe as input was waited for without end.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from shapedp.accounting.ledger import Ledger, LedgerError
+from shapedp.cli.main import main
+from shapedp.learn.streams import source_of
+
+CAP = ["--dataset", "d", "--epsilon", "5", "--delta", "1e-5", "--adjacency", "add-remove"]
+
+
+@pytest.mark.parametrize("ending", ["-journal", "-wal"])
+@pytest.mark.parametrize("begun", [False, True], ids=["no file", "empty file"])
+def test_a_new_ledger_leaves_the_files_beside_it_alone(tmp_path: Path, ending: str, begun: bool) -> None:
+    mine, where = tmp_path / f"lab{ending}", tmp_path / "lab"
+    mine.write_text("a year of notes")
+    if begun:
+        where.touch()
+    assert main(["ledger", "init", str(where), *CAP]) == 2
+    assert mine.read_text() == "a year of notes"
+    assert where.exists() == begun
+    with pytest.raises(LedgerError):
+        Ledger.open(where)
+    assert mine.read_text() == "a year of notes"
+
+
+def test_a_link_or_folder_beside_a_new_ledger_is_refused(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("a year of notes")
+    (tmp_path / "a-journal").symlink_to(notes)
+    (tmp_path / "b-journal").mkdir()
+    for name in "ab":
+        assert main(["ledger", "init", str(tmp_path / name), *CAP]) == 2
+    assert notes.read_text() == "a year of notes"
+
+
+def test_what_sqlite_left_itself_is_no_obstacle(tmp_path: Path) -> None:
+    where = tmp_path / "lab"
+    assert main(["ledger", "init", str(where), *CAP]) == 0
+    assert (tmp_path / "lab-journal").is_file()
+    where.unlink()
+    assert main(["ledger", "init", str(where), *CAP]) == 0
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.csv").write_text("1\n2\n3\n")
+    made = ["calibrate", "gaussian", "--l2", "1", "--dim", "3", "--adjacency", "add-remove"]
+    assert main([*made, "--epsilon", "1", "--delta", "1e-6", "-o", "m.json"]) == 0
+    assert main(["ledger", "init", "b.db", *CAP]) == 0
+    return tmp_path
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("command", [["release"], ["ledger", "spend", "b.db", "--dataset", "d"]], ids=lambda c: c[0])
+def test_no_certificate_without_its_output(folder: Path, command: list[str]) -> None:
+    os.mkfifo(folder / "out.csv")  # nobody reads it
+    certificate = folder / "out.certificate.json"
+    for before in (None, "of an earlier release"):
+        if before is not None:
+            certificate.write_text(before)
+        assert main([*command, "m.json", "in.csv", "-o", "out.csv"]) == 2
+        assert certificate.exists() == (before is not None)
+        assert before is None or certificate.read_text() == before
+    assert not list(folder.glob(".shapedp-*"))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_an_endless_input_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.alarm(60)
+    os.mkfifo(folder / "pipe.csv")
+    (folder / "zero.csv").symlink_to("/dev/zero")
+    for name in ("pipe.csv", "zero.csv"):
+        assert main(["release", "m.json", name, "-o", "out.csv"]) == 2
+        assert main(["release", "m.json", name, "--records", "--columns", "a,b,c", "-o", "out.csv"]) == 2
+        assert main(["fit", "linear", name, "--target", "a", "--features", "b", "--feature-bound", "1",
+                     "--target-bound", "1", "--epsilon", "1", "--delta", "1e-6", "-o", "model.json"]) == 2  # fmt: skip
+        assert capsys.readouterr().err.count("not a plain file") == 3
+        with pytest.raises(FileNotFoundError, match="not a plain file"):
+            source_of(folder / name)
+    signal.alarm(0)
