@@ -6,8 +6,11 @@ output could not be written left, or replaced, the certificate beside it. A pipe
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,6 +55,13 @@ def test_what_sqlite_left_itself_is_no_obstacle(tmp_path: Path) -> None:
     assert main(["ledger", "init", str(where), *CAP]) == 0
 
 
+def test_a_ledger_is_a_plain_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name in (tmp_path, tmp_path / "pipe", Path("/dev/null")):
+        with pytest.raises(LedgerError, match="name a plain file"):
+            Ledger.create(name, dataset="d", epsilon=1.0, delta=1e-6, adjacency="replace")
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -91,3 +101,21 @@ def test_an_endless_input_is_refused(folder: Path, capsys: pytest.CaptureFixture
         with pytest.raises(FileNotFoundError, match="not a plain file"):
             source_of(folder / name)
     signal.alarm(0)
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+def test_closed_standard_streams_change_no_exit_code(folder: Path, closed: tuple[int, ...]) -> None:
+    """A release that was made and recorded said it had failed, as there was no stream to print to."""
+
+    def close() -> None:
+        for handle in closed:
+            os.close(handle)
+
+    def run(*words: str) -> int:
+        return subprocess.run([sys.executable, "-m", "shapedp", *words], preexec_fn=close, check=False).returncode
+
+    assert run("ledger", "spend", "b.db", "m.json", "in.csv", "--dataset", "d", "-o", "out.csv") == 0
+    assert len((folder / "out.csv").read_text().splitlines()) == 3
+    assert json.loads((folder / "out.certificate.json").read_text())["kind"] == "certificate"
+    assert run("release", "m.json", "missing.csv", "-o", "out.csv") == 2
+    assert run("certify", "classic-gaussian", "--dim", "3", "--epsilon", "10", "--delta", "1e-5") == 3

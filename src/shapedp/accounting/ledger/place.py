@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from pathlib import Path
 
 from shapedp.accounting.ledger.errors import LedgerPlaceError
@@ -21,6 +22,8 @@ def check_one_name(path: str) -> None:
         found = os.stat(path)
     except OSError:
         return  # the database says why it cannot be opened
+    if not stat.S_ISREG(found.st_mode):
+        raise LedgerPlaceError(f"the ledger {path} is a folder, a pipe or a device: name a plain file")
     if found.st_nlink > 1:
         raise LedgerPlaceError(
             f"the ledger {path} has {found.st_nlink} names (hard links): a crash under one of them undoes spends made "
