@@ -62,7 +62,7 @@ def test_bytes_behind_an_array_are_refused() -> None:
 
 
 DEEP = documents.DEPTH + 1
-TEXTS = {
+TEXTS: dict[str, str | bytes] = {
     "deep list": "[" * DEEP + "]" * DEEP,
     "deep object": '{"a":' * DEEP + "1" + "}" * DEEP,
     "very deep": "[" * 10**6,

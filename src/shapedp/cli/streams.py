@@ -59,7 +59,7 @@ def _or_nowhere(stream: TextIO | None) -> TextIO:
 
     The null device then takes the free handle too, so that no file of a command is ever open as standard output.
     """
-    return open(os.devnull, "w", encoding="utf-8") if stream is None else stream  # noqa: SIM115 (as long as the process)
+    return open(os.devnull, "w", encoding="utf-8") if stream is None else stream
 
 
 @contextlib.contextmanager
