@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from _harness import Result
-from shapedp.accounting.ledger import Ledger
+from shapedp.ledger import Ledger
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.ledger.helpers import CAP, fill, gaussian, race

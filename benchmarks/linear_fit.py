@@ -126,7 +126,7 @@ from distributed import Client, LocalCluster, get_task_stream, wait
 from sklearn.base import BaseEstimator
 from shapedp.learn.moments import Bounds, moments
 from shapedp.learn.tables import read_table
-from shapedp.scale import Partitioned
+from shapedp.learn.partitions import Partitioned
 
 def seconds(workers, records):
     options = dict(n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50)

@@ -24,8 +24,8 @@ import numpy as np
 import shapedp as sdp
 from fuzz.properties import SECONDS, Outcome
 from shapedp.accounting import Step
-from shapedp.accounting.ledger import Ledger
 from shapedp.cli.main import main, parser
+from shapedp.ledger import Ledger
 
 SECRET = "HIV+7731"  # in cells; must never be quoted
 _NUMBERS = ("1", "0.5", "1e-6", "0", "-1", "nan", "inf", "1e300", "1e-320", "3", "2", "10", "", "one", "0x10", "1_0")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import shapedp as sdp
 from fuzz.properties import Outcome
-from shapedp.accounting.ledger import BudgetExceededError, Ledger, LedgerError
+from shapedp.ledger import BudgetExceededError, Ledger, LedgerError
 
 _X = [0.25]
 

@@ -35,7 +35,7 @@ import numpy as np
 
 import shapedp as sdp
 from shapedp.accounting import PlanningError
-from shapedp.accounting.ledger import LedgerError
+from shapedp.ledger import LedgerError
 from shapedp.numerics import SearchError, SelfCheckError
 
 SECONDS = 20.0  # of processor time, for one case

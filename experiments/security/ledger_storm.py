@@ -45,7 +45,7 @@ from pathlib import Path
 from typing import Any
 
 import shapedp as sdp
-from shapedp.accounting.ledger import BudgetExceededError, Ledger, LedgerPlaceError, Spend, SpendRefusedError
+from shapedp.ledger import BudgetExceededError, Ledger, LedgerPlaceError, Spend, SpendRefusedError
 
 WAYS = ("fork", "inherit", "thread", "spawn", "units", "names", "mixed")
 EPSILON, DELTA, X = 1.0, 1e-6, [0.25]

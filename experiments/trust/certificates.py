@@ -116,6 +116,12 @@ def _subject(kind: str, rng: np.random.Generator, epsilon: float, delta: float) 
         return Mixing(rows, 1.0, gamma, epsilon, delta, str(rng.choice(["zero-out", "replace"])), *sizes)
     names: dict[str, tuple[str, ...]] = {"radial": ("l2",), "staircase": ("box",), "mixed": ("box",)}
     region = _set(rng, relation, names.get(kind, ("l1", "l2", "box", "blocks", "slices")))
+    if kind == "discrete" and isinstance(region, L1 | Box) and rng.spawn(1)[0].random() < 0.4:
+        region = (
+            L1(max(region.radius, 1.0), dim=region.dim, adjacency=relation)
+            if isinstance(region, L1)
+            else Box(np.maximum(region.profile, 1.0), adjacency=relation)
+        ).of_integers()
     if kind == "tensor":
         region = L2(float(rng.uniform(0.1, 3)), shape=(3, 4), adjacency=relation)
         factors = [rng.normal(size=(3, 3)) if rng.random() < 0.5 else rng.uniform(0.5, 1, 3), rng.uniform(0.5, 1, 4)]

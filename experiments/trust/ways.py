@@ -155,7 +155,7 @@ def through_opendp(asked: Asked) -> Iterator[Answer]:
 
 def through_ledger(asked: Asked) -> Iterator[Answer]:
     """Whatever a ledger with this cap lets through, one spend after the other or as a plan, is within the cap."""
-    from shapedp.accounting.ledger import Ledger, LedgerError
+    from shapedp.ledger import Ledger, LedgerError
 
     with tempfile.TemporaryDirectory() as folder:
         for rule in _CAPS:

@@ -4,7 +4,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from shapedp import recipes
+from shapedp import _moved, recipes
 from shapedp._version import __version__
 from shapedp.accounting import ComposedLoss, Plan, compose, plan, subsample
 from shapedp.mechanisms import (
@@ -74,7 +74,9 @@ __all__ = [
 ]
 
 # Subpackages that `import shapedp` does not load.
-_LATER = ("audit", "claims", "datasets", "learn", "report", "scale", "torch")
+_LATER = ("audit", "claims", "datasets", "learn", "ledger", "report", "scale", "torch")
+
+_moved.install()
 
 if TYPE_CHECKING:
     from shapedp import audit

@@ -8,7 +8,7 @@ blocks and slices are products of L2 balls, so that their worst differences are 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
@@ -38,6 +38,7 @@ class Set:
     parts: tuple[Part, ...] = ()
     profile: Scales | None = None
     l1: float | None = None
+    whole: bool = False  # answers are whole numbers, so only integer differences occur
 
     def l2_reach(self, scales: Scales) -> Ball:
         """max |v/s|_2: corner of the box, best vertex of the L1 ball, best axis of every ball."""
@@ -117,6 +118,16 @@ def _length(part: Part, scales: Scales, dim: int) -> Ball:
 
 def read_set(data: Any) -> Set:
     """The set that a file describes."""
+    found, stated = _read_set(data), data.get("whole", False)
+    if not isinstance(stated, bool):
+        raise NotDescribed("whole must be true or false")
+    bounds = [found.l1] if found.profile is None else found.profile
+    if stated and any(bound is None or bound != int(bound) for bound in bounds):
+        raise NotDescribed("a set of whole numbers must be a box or an L1 ball with whole bounds")
+    return replace(found, whole=stated)
+
+
+def _read_set(data: Any) -> Set:
     kind, relation = entry(data, "set"), adjacency(data)
     if kind == "box":
         profile = numbers(entry(data, "profile"), "profile", least=0.0)

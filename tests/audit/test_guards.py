@@ -61,8 +61,8 @@ def test_the_last_incomplete_multiple_is_rejected():
 
 def test_failures_count_against_the_cap_of_a_ledger():
     pytest.importorskip("sqlalchemy")
-    from shapedp.accounting.ledger.filters import make_filter
-    from shapedp.accounting.ledger.fixed import Charge
+    from shapedp.ledger.filters import make_filter
+    from shapedp.ledger.fixed import Charge
 
     kept = make_filter(epsilon=1.0, delta=1e-5, failure_share=0.1)
     assert kept.admits(Charge((0,), kept.failure_capacity))

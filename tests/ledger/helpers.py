@@ -14,8 +14,8 @@ from typing import Any
 import sqlalchemy as sa
 
 import shapedp as sdp
-from shapedp.accounting.ledger import BudgetExceededError, Ledger, schema
-from shapedp.accounting.ledger.records import totals_of
+from shapedp.ledger import BudgetExceededError, Ledger, schema
+from shapedp.ledger.records import totals_of
 
 EPSILON, DELTA, ADJACENCY = 1.0, 1e-6, "replace"
 CAP = {"epsilon": EPSILON, "delta": DELTA, "adjacency": ADJACENCY}

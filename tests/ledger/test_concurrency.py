@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.ledger.helpers import CAP, X, fork, gaussian, kill_during_spends, race, spend_until_done
 
-from shapedp.accounting.ledger import BudgetExceededError, Ledger
+from shapedp.ledger import BudgetExceededError, Ledger
 
 QUICK, FULL = 40, 1000
 

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from tests.ledger.helpers import CAP, X, gaussian, outcome
 
 import shapedp as sdp
-from shapedp.accounting.ledger import (
+from shapedp.ledger import (
     Ledger,
     LedgerCorruptedError,
     LedgerError,
@@ -26,7 +26,7 @@ from shapedp.accounting.ledger import (
     LedgerReadOnlyError,
     LedgerUnavailableError,
 )
-from shapedp.accounting.ledger.records import totals_of
+from shapedp.ledger.records import totals_of
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ import pytest
 from scipy import optimize
 
 import shapedp as sdp
-from shapedp.accounting.ledger import Charge, SpendRefusedError, make_filter
-from shapedp.accounting.ledger.charges import gaussian_mu, pure_epsilon, split
-from shapedp.accounting.ledger.filters import FILTERS, filter_from_json
-from shapedp.accounting.ledger.fixed import BITS, NEVER, units_down, units_up
+from shapedp.ledger import Charge, SpendRefusedError, make_filter
+from shapedp.ledger.charges import gaussian_mu, pure_epsilon, split
+from shapedp.ledger.filters import FILTERS, filter_from_json
+from shapedp.ledger.fixed import BITS, NEVER, units_down, units_up
 from shapedp.privacy.losses import GaussianLoss, LaplaceLoss, Loss
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import shapedp as sdp
 from shapedp.accounting import Plan, Step
-from shapedp.accounting.ledger import BudgetExceededError, Ledger, SpendRefusedError
 from shapedp.learn import LogisticRegression
+from shapedp.ledger import BudgetExceededError, Ledger, SpendRefusedError
 
 STEP = sdp.Additive(sdp.Gaussian(4.0, 1), sdp.L2(1.0, 1, adjacency="add-remove"), 2.0, 1e-6)
 SAMPLED = Plan((Step(STEP, 0.1, 50),))

@@ -13,7 +13,7 @@ import pytest
 from tests.ledger.helpers import ADJACENCY, CAP, X, fill, gaussian
 
 import shapedp as sdp
-from shapedp.accounting.ledger import BudgetExceededError, Ledger, LedgerError, SpendRefusedError
+from shapedp.ledger import BudgetExceededError, Ledger, LedgerError, SpendRefusedError
 
 
 def test_a_spend_is_counted_before_and_marked_after(where: str) -> None:

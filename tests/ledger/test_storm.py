@@ -46,7 +46,7 @@ def test_fresh_interpreters(where: str, tmp_path: Path, storms: ModuleType, way:
 
 def test_a_storm_sees_an_overspend(tmp_path: Path, storms: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing is taken in the database, what is returned is not what is recorded."""
-    from shapedp.accounting.ledger import book
+    from shapedp.ledger import book
 
     monkeypatch.setattr(book, "take", lambda *_: None)
     case = storms.Case(0, "fork", "sqlite", workers=2, spends=5, kills=1)

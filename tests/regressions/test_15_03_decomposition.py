@@ -13,8 +13,8 @@ import pytest
 
 import shapedp as sdp
 from shapedp.accounting import BareLoss, Plan, Step, compose
-from shapedp.accounting.ledger.charges import pure_epsilon, renyi_curve, split
-from shapedp.accounting.ledger.filters import make_filter
+from shapedp.ledger.charges import pure_epsilon, renyi_curve, split
+from shapedp.ledger.filters import make_filter
 from shapedp.noise.radial import Radial
 from shapedp.privacy import AdjustedLoss, GaussianLoss, LaplaceLoss
 from shapedp.privacy.losses.radial import ReleasedRadialLoss

@@ -17,10 +17,10 @@ import pytest
 
 import shapedp as sdp
 from shapedp.accounting import BareLoss, Plan, Step, compose, from_event, subsample, to_event
-from shapedp.accounting.ledger import Ledger, SpendRefusedError
 from shapedp.accounting.repeat import Repetition
 from shapedp.cli.main import main
 from shapedp.learn import LogisticRegression
+from shapedp.ledger import Ledger, SpendRefusedError
 from shapedp.mechanisms import AdaptiveMixing, Mixing
 from shapedp.mechanisms.angles import MeanAngles
 from shapedp.privacy import Bracket, GaussianLoss, LaplaceLoss

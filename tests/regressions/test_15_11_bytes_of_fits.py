@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from shapedp import learn
-from shapedp.accounting.ledger import Ledger
 from shapedp.boundary.documents import decode, encode
 from shapedp.cli.main import main
+from shapedp.ledger import Ledger
 from shapedp.privacy import Certificate
 
 RECORDS, WIDTH = 60, 3

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import shapedp as sdp
-from shapedp.accounting.ledger import BudgetExceededError, Ledger
+from shapedp.ledger import BudgetExceededError, Ledger
 
 PURE = sdp.calibrate("laplace", sdp.L1(1.0, 1, adjacency="replace"), epsilon=0.5, delta=0.0)
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.ledger.helpers import CAP, X, gaussian, outcome
 
-from shapedp.accounting.ledger import Ledger, LedgerError, SpendRefusedError
+from shapedp.ledger import Ledger, LedgerError, SpendRefusedError
 
 OPEN: list[Any] = []
 

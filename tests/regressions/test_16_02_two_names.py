@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.ledger.helpers import CAP, X, gaussian
 
-from shapedp.accounting.ledger import Ledger, LedgerPlaceError, place
+from shapedp.ledger import Ledger, LedgerPlaceError, place
 
 
 @pytest.fixture

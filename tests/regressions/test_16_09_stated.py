@@ -11,7 +11,7 @@ from tests.ledger.helpers import CAP, gaussian
 
 import shapedp as sdp
 from shapedp.accounting import BareLoss, Plan, Step
-from shapedp.accounting.ledger import Ledger, SpendRefusedError
+from shapedp.ledger import Ledger, SpendRefusedError
 from shapedp.privacy import Bracket
 
 RULES = ("gaussian", "renyi", "basic")

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from tests.ledger import conftest
 from tests.ledger.helpers import CAP, X, gaussian, race
 
-from shapedp.accounting.ledger import Ledger, LedgerConflictError, LedgerCorruptedError, LedgerLockedError
+from shapedp.ledger import Ledger, LedgerConflictError, LedgerCorruptedError, LedgerLockedError
 
 server, postgres = conftest.server, conftest.postgres
 

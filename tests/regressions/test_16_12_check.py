@@ -15,7 +15,7 @@ import pytest
 from tests.ledger.helpers import CAP, X, gaussian
 from tests.ledger.test_cli import run
 
-from shapedp.accounting.ledger import Head, Ledger, LedgerCorruptedError, LedgerError
+from shapedp.ledger import Head, Ledger, LedgerCorruptedError, LedgerError
 
 KEY = b"0123456789abcdef"
 

@@ -17,7 +17,7 @@ def test_a_plan_without_records() -> None:
 @pytest.mark.parametrize("epsilon", [1e300, 1e17, 5e-324])
 def test_a_renyi_cap_beyond_its_orders(epsilon: float) -> None:
     pytest.importorskip("sqlalchemy")
-    from shapedp.accounting.ledger.filters import make_filter
+    from shapedp.ledger.filters import make_filter
 
     with pytest.raises(ValueError, match="epsilon"):
         make_filter(epsilon=epsilon, delta=1e-5, rule="renyi")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.ledger.helpers import CAP, X, gaussian
 
-from shapedp.accounting.ledger import Ledger, LedgerError, schema
+from shapedp.ledger import Ledger, LedgerError, schema
 from shapedp.report import of
 
 VALUES = ["x'fffe00'", "CAST(x'c3286162ff' AS TEXT)", "7", "1.5", "'a'", "printf('%.*c', 100000, '[')"]

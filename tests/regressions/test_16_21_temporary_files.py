@@ -18,9 +18,9 @@ WRITES = re.compile(
     r"|json\.load|json\.dump\(|torch\.save\(states, beside"
 )
 # A journal of single bytes, and the rows of a ledger's own database; a line of code printed in a report.
-ELSEWHERE = {"boundary/files.py", "boundary/documents.py", "torch/journal.py", "accounting/ledger/records.py"}
+ELSEWHERE = {"boundary/files.py", "boundary/documents.py", "torch/journal.py", "ledger/records.py"}
 ELSEWHERE |= {"audit/transcript.py", "report/pages.py", "torch/engine.py"}
-ELSEWHERE |= {"accounting/ledger/place.py", "accounting/ledger/schema.py"}
+ELSEWHERE |= {"ledger/place.py", "ledger/schema.py"}
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, MemoryError])

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from shapedp.accounting.ledger import Ledger, LedgerError
 from shapedp.cli.main import main
 from shapedp.learn.streams import source_of
+from shapedp.ledger import Ledger, LedgerError
 
 CAP = ["--dataset", "d", "--epsilon", "5", "--delta", "1e-5", "--adjacency", "add-remove"]
 

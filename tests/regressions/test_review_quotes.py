@@ -14,7 +14,7 @@ import pytest
 import shapedp as sdp
 from shapedp.boundary.columns import arrow_floats, pandas_floats
 from shapedp.learn import LinearRegression
-from shapedp.scale import fit
+from shapedp.learn.partitions import fit
 
 frames = pytest.importorskip("dask.dataframe")
 SECRET = "HIV+"

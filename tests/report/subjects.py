@@ -10,7 +10,7 @@ import numpy as np
 
 import shapedp as sdp
 from shapedp.accounting import Plan, Step
-from shapedp.accounting.ledger import Ledger
+from shapedp.ledger import Ledger
 from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
 from shapedp.mechanisms.angles import AngleWindows
 from shapedp.privacy import GaussianLoss

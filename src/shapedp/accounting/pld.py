@@ -24,13 +24,14 @@ from shapedp.accounting.fourier import (
 )
 from shapedp.numerics import SelfCheckError
 from shapedp.privacy.losses.base import Floats, Loss
-from shapedp.privacy.losses.discrete import DiscreteLoss, Masses, bound_masses, coarse_step, support
+from shapedp.privacy.losses.discrete import DiscreteLoss, Masses, bound_masses, coarse_step, support, upper_masses
 
 Counted = Sequence[tuple[Loss, int]]
 Weighted = list[tuple[Masses, int]]
 Place = tuple[float, float]  # an epsilon, and how far from it answers are asked for
 NODE_LIMIT = 2**21
 _FIRST_NODES = 3000
+_LADDER_NODES = 800
 _ROUGH_NODES = 2**16  # at most, where only a place to look at is sought
 _ROUGH = 1.5e-2  # an accuracy that only says where to look
 _SLOW_LIMIT = 2**18
@@ -185,12 +186,18 @@ class Problem:
     def _masses(self, step: float, ends: list[tuple[float, float]]) -> tuple[Weighted, Weighted]:
         """Lower and upper masses of every part on a grid, with the counts."""
         lower, upper = [], []
-        for (loss, n), (low, high) in zip(self.parts, ends, strict=True):
-            first, last = min(math.floor(low / step), -1), max(math.ceil(high / step), 1) + 2
-            bottom, top = bound_masses(loss, step, first, last, reverse=self.reverse)
+        for (loss, n), end in zip(self.parts, ends, strict=True):
+            bottom, top = bound_masses(loss, step, *_nodes(step, end), reverse=self.reverse)
             lower.append((bottom, n))
             upper.append((top, n))
         return lower, upper
+
+    def _upper(self, step: float, ends: list[tuple[float, float]]) -> Weighted:
+        """The upper masses alone."""
+        return [
+            (upper_masses(loss, step, *_nodes(step, end), reverse=self.reverse), n)
+            for (loss, n), end in zip(self.parts, ends, strict=True)
+        ]
 
     def _trim(self, masses: Masses, theta: float, delta: float, accuracy: float) -> tuple[float, float]:
         """The range of losses that matters to delta: by the tilted masses on both sides, by u itself at the top."""
@@ -208,10 +215,10 @@ class Problem:
     def _ladder(self) -> _Ladder:
         """From a grid that is refined until the variance has settled."""
         ends = self._ends(1e-300)
-        step = self.grid or _aligned(_width(ends) / _FIRST_NODES, self.lattice)
+        step = self.grid or _aligned(_width(ends) / _LADDER_NODES, self.lattice)
         variance = math.inf
         while True:
-            upper = self._masses(step, ends)[1]
+            upper = self._upper(step, ends)
             before, variance = variance, total_cumulant(upper, 0.0)[2]
             if variance > 0.9 * before or self.grid is not None or 8 * _width(ends) / step > _ROUGH_NODES:
                 return _Ladder.of(upper)
@@ -369,6 +376,11 @@ class _Aim:
         share = math.exp(-max(short, 0.0))
         tail_mass = max(min(accuracy * 1e-5, 1e-9) * share, 1e-15)
         return cls(theta, best, focus, delta, tail_mass, max(min(accuracy, 0.1) * share, 1e-12))
+
+
+def _nodes(step: float, end: tuple[float, float]) -> tuple[int, int]:
+    """The first and the last node of a grid over an interval of losses."""
+    return min(math.floor(end[0] / step), -1), max(math.ceil(end[1] / step), 1) + 2
 
 
 def _width(ends: list[tuple[float, float]]) -> float:

@@ -18,7 +18,7 @@ from shapedp.numerics.checks import vector as checked_vector
 from shapedp.sensitivity import ADJACENCIES
 
 if TYPE_CHECKING:
-    from shapedp.accounting.ledger import Entry, Head, Ledger, Spend, Status
+    from shapedp.ledger import Entry, Head, Ledger, Spend, Status
 
 _WHERE = "the ledger: a SQLite file, or a URL such as postgresql://user@host/name"
 
@@ -52,7 +52,7 @@ def _action(actions: Any, name: str, work: Callable[[argparse.Namespace], int], 
 
 def _guarded(work: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
     """A ledger's errors as one line and an exit code."""
-    from shapedp.accounting.ledger import BudgetExceededError, LedgerError, SpendRefusedError
+    from shapedp.ledger import BudgetExceededError, LedgerError, SpendRefusedError
 
     try:
         return work(options)
@@ -67,8 +67,8 @@ def _guarded(work: Callable[[argparse.Namespace], int], options: argparse.Namesp
 
 
 def _open(options: argparse.Namespace) -> Ledger:
-    from shapedp.accounting.ledger import Ledger, LedgerUnavailableError
-    from shapedp.accounting.ledger.store import Store
+    from shapedp.ledger import Ledger, LedgerUnavailableError
+    from shapedp.ledger.store import Store
 
     try:
         return Ledger.open(options.ledger, timeout=options.timeout)
@@ -101,7 +101,7 @@ def _init(actions: Any) -> None:
 
 
 def _run_init(options: argparse.Namespace) -> int:
-    from shapedp.accounting.ledger import Ledger
+    from shapedp.ledger import Ledger
 
     ledger = Ledger.create(
         options.ledger,
@@ -138,7 +138,7 @@ def _status(actions: Any) -> None:
 
 
 def _run_status(options: argparse.Namespace) -> int:
-    from shapedp.accounting.ledger import LedgerCorruptedError
+    from shapedp.ledger import LedgerCorruptedError
 
     if (options.head is not None and not options.check) or (options.key is not None and options.head is None):
         raise ValueError("--key belongs to --head, and --head to --check")
@@ -162,7 +162,7 @@ def _key(path: Path | None) -> bytes | None:
 
 
 def _kept_heads(path: Path | None) -> dict[str, Head]:
-    from shapedp.accounting.ledger import Head
+    from shapedp.ledger import Head
 
     if path is None:
         return {}
@@ -199,7 +199,7 @@ def _adopt(actions: Any) -> None:
 
 
 def _run_adopt(options: argparse.Namespace) -> int:
-    from shapedp.accounting.ledger import Ledger
+    from shapedp.ledger import Ledger
 
     _open(options)
     ledger = Ledger.adopt(options.ledger, timeout=options.timeout)

@@ -123,7 +123,7 @@ def _of_file(options: argparse.Namespace) -> Page | None:
 
 def _of_ledger(options: argparse.Namespace) -> Page | None:
     from shapedp import report
-    from shapedp.accounting.ledger import Ledger, LedgerError
+    from shapedp.ledger import Ledger, LedgerError
 
     if options.audit or options.certificate or options.epsilon is not None or options.delta is not None:
         raise ValueError("--audit, --certificate, --epsilon and --delta do not apply to a ledger")

@@ -109,6 +109,8 @@ class Additive:
         expected = self.shape if batch is None else (count("batch", batch), *self.shape)
         if array.shape != expected:
             raise ValueError(f"x must have shape {expected}, got {array.shape}")
+        if self.sensitivity.whole and array.dtype.kind not in "iu":
+            raise TypeError("the query was declared to give whole numbers: x must be an array of integers")
         checked = finite("x", array)
         return array if array.dtype == np.float32 else checked
 

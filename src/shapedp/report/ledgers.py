@@ -15,7 +15,7 @@ from shapedp.report.page import Page, charts, commands, facts, figure, meter, mo
 from shapedp.report.svg import Axis, Chart, exact, linear, places
 
 if TYPE_CHECKING:
-    from shapedp.accounting.ledger import Entry, Ledger, Status
+    from shapedp.ledger import Entry, Ledger, Status
 
 _DRAWN = 400
 _LISTED = 300
@@ -122,7 +122,7 @@ def _totals(described: dict[str, Any]) -> str:
 
 def _shares(status: Status, entries: Sequence[Entry]) -> list[float]:
     """The share of the cap that is used after each entry."""
-    from shapedp.accounting.ledger import Charge
+    from shapedp.ledger import Charge
 
     totals = Charge((0,) * len(status.totals.amounts))
     found = []

@@ -125,7 +125,7 @@ class L2(Sensitivity):
     def fixed(self) -> NDArray[np.bool_]:
         return np.zeros(laid_out(self.dim), dtype=np.bool_)
 
-    def to_json(self) -> dict[str, Any]:
+    def _json(self) -> dict[str, Any]:
         scales = None if self.scales is None else encode(self.scales)
         return {
             "set": self.kind,
@@ -160,6 +160,11 @@ class L1(Sensitivity):
         object.__setattr__(self, "shape", layout(dim, shape))
         object.__setattr__(self, "adjacency", one_of("adjacency", adjacency, (*ADJACENCIES, None)))
 
+    def of_integers(self) -> L1:
+        if not self.radius >= 1:
+            raise ValueError("radius must be at least 1 for whole numbers: nobody could change such a query")
+        return L1(math.floor(self.radius), shape=self.shape, adjacency=self.adjacency)._declared_whole()
+
     def l2_reach(self, scales: Floats) -> tuple[float, float]:
         return self.l1_reach(scales)
 
@@ -178,7 +183,7 @@ class L1(Sensitivity):
     def fixed(self) -> NDArray[np.bool_]:
         return np.zeros(laid_out(self.dim), dtype=np.bool_)
 
-    def to_json(self) -> dict[str, Any]:
+    def _json(self) -> dict[str, Any]:
         return {"set": self.kind, "radius": self.radius, **self._extent(), "adjacency": self.adjacency}
 
     def _clip(self, rows: Rows) -> Rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,11 +43,13 @@ class Sensitivity(ABC):
 
     `shape` is that of the query's answer; differences are its entries in C order, `dim` of them.
     `adjacency` is the neighbour relation under which it was derived, or None where the user vouches for it.
+    `whole` says that the answers are whole numbers; see `of_integers`.
     """
 
     kind: ClassVar[str]
     shape: tuple[int, ...]
     adjacency: Adjacency | None
+    whole: bool = False
 
     @property
     def dim(self) -> int:
@@ -79,9 +81,29 @@ class Sensitivity(ABC):
         """Whether there are any, told without laying the coordinates out."""
         return False
 
-    @abstractmethod
+    def of_integers(self) -> Sensitivity:
+        """The same set for a query whose answers are whole numbers, such as counts; its bounds become whole, too.
+
+        Noise on a grid then pays nothing for rounding its input: `L1(1.0, dim=8).of_integers()`. `release` takes
+        arrays of integers only.
+        """
+        raise ValueError(f"whole numbers are known to L1 balls and boxes, not to the set {self.kind!r}")
+
+    def _declared_whole(self) -> Self:
+        object.__setattr__(self, "whole", True)
+        return self
+
+    def unrounded(self, grid: Floats) -> bool:
+        """Whether every answer lies on the grid (powers of two) already."""
+        return self.whole and bool((grid <= 1).all())
+
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `from_json` restores an equal set."""
+        return {**self._json(), "whole": True} if self.whole else self._json()
+
+    @abstractmethod
+    def _json(self) -> dict[str, Any]:
+        """The same without `whole`."""
 
     def _extent(self) -> dict[str, Any]:
         """`dim`, and `shape` where the query is a tensor, for `to_json`."""

@@ -46,6 +46,11 @@ class Box(Sensitivity):
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "adjacency", one_of("adjacency", adjacency, (*ADJACENCIES, None)))
 
+    def of_integers(self) -> Box:
+        if not self.profile.max() >= 1:
+            raise ValueError("profile must have an entry of at least 1 for whole numbers")
+        return Box(np.floor(self.profile).reshape(self.shape), adjacency=self.adjacency)._declared_whole()
+
     def l2_reach(self, scales: Floats) -> tuple[float, float]:
         return norm_of_quotient(self.profile, scales)
 
@@ -65,7 +70,7 @@ class Box(Sensitivity):
     def has_fixed(self) -> bool:
         return bool((self.profile == 0).any())
 
-    def to_json(self) -> dict[str, Any]:
+    def _json(self) -> dict[str, Any]:
         return {"set": self.kind, "profile": encode(self.profile), **self._extent(), "adjacency": self.adjacency}
 
     def _clip(self, rows: Rows) -> Rows:
@@ -132,7 +137,7 @@ class Blocks(Sensitivity):
     def has_fixed(self) -> bool:
         return bool((self.radii == 0).any())
 
-    def to_json(self) -> dict[str, Any]:
+    def _json(self) -> dict[str, Any]:
         return {
             "set": self.kind,
             "radii": encode(self.radii),

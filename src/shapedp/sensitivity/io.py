@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from shapedp.boundary.documents import decode, described
+from shapedp.boundary.values import boolean
 from shapedp.sensitivity.balls import L1, L2
 from shapedp.sensitivity.base import Sensitivity
 from shapedp.sensitivity.boxes import Blocks, Box
@@ -36,6 +37,13 @@ _READERS: dict[str, Callable[[dict[str, Any]], Sensitivity]] = {
 }
 
 
+def _whole(stated: Sensitivity) -> Sensitivity:
+    whole = stated.of_integers()
+    if {**whole.to_json(), "whole": None} != {**stated.to_json(), "whole": None}:
+        raise ValueError("the bounds of a set of whole numbers must be whole")
+    return whole
+
+
 @described
 def sensitivity_from_json(data: Any) -> Sensitivity:
     """The set that `to_json` wrote."""
@@ -43,6 +51,7 @@ def sensitivity_from_json(data: Any) -> Sensitivity:
     if kind not in _READERS:
         raise ValueError(f"sensitivity must name one of the sets {', '.join(_READERS)}, got {kind!r}")
     try:
-        return _READERS[kind](data)
+        found = _READERS[kind](data)
+        return _whole(found) if boolean("whole", data.get("whole", False)) else found
     except KeyError as missing:
         raise ValueError(f"sensitivity of set {kind!r} lacks the field {missing}") from None

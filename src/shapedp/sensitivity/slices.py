@@ -83,7 +83,7 @@ class Slices(Sensitivity):
     def has_fixed(self) -> bool:
         return bool((self.radii == 0).any())
 
-    def to_json(self) -> dict[str, Any]:
+    def _json(self) -> dict[str, Any]:
         return {
             "set": self.kind,
             "radii": encode(self.radii),

@@ -138,7 +138,10 @@ def _on_grid(scales: Floats, request: Request) -> DiscreteLaplace:
     if int(exponent.min()) - bits < -1000:
         raise DoesNotApplyError("the noise scale is too small for a grid of floats: measure x in smaller units")
     grid = np.ldexp(1.0, exponent - bits)
+    if request.sensitivity.whole:
+        grid = np.minimum(grid, 1.0)
     cost = float(np.where(scales > 0, grid / np.where(scales > 0, scales, 1.0), 0.0).sum())
+    cost = 0.0 if request.sensitivity.unrounded(grid) else cost
     margin = 2.0**-40 + cost * (dim if scales.size == 1 else 1) / epsilon
     while margin < 0.5:
         law = DiscreteLaplace(np.ceil(scales * (1 + margin) / grid), grid, dim)

@@ -311,8 +311,7 @@ def bound_masses(loss: Loss, step: float, first: int, last: int, *, reverse: boo
         return own
     fine = step / _SUB
     at = np.asarray(np.arange(first * _SUB - 1, last * _SUB + 2) * fine, dtype=np.float64)
-    exact = math.frexp(step)[0] * 2.0**26 % 1 == 0
-    move, shift = (0.0, 0.0) if exact else (2.0**-51, _SHIFT)  # an atom on a node, up to rounding, counts there
+    move, shift = _displaced(step)
     with np.errstate(under="ignore", over="ignore"):
         lower, upper = excess(loss, at, reverse=reverse, move=move)
         top = _upper(step, first, last, upper[1:-1:_SUB])
@@ -320,6 +319,22 @@ def bound_masses(loss: Loss, step: float, first: int, last: int, *, reverse: boo
             lower, upper = excess(loss, at, reverse=reverse, shift=shift, move=move)
         bottom = _lower(step, first, *_sagitta(lower, upper, first, step), shift=shift)
     return bottom, top
+
+
+def upper_masses(loss: Loss, step: float, first: int, last: int, *, reverse: bool) -> Masses:
+    """The upper masses of `bound_masses` alone."""
+    own = loss.masses_on(step, reverse=reverse) if isinstance(loss, DiscreteLoss) else None
+    if own is not None:
+        return own[1]
+    nodes = np.asarray(np.arange(first, last + 1) * step, dtype=np.float64)
+    with np.errstate(under="ignore", over="ignore"):
+        upper = excess(loss, nodes, reverse=reverse, move=_displaced(step)[0])[1]
+        return _upper(step, first, last, upper)
+
+
+def _displaced(step: float) -> tuple[float, float]:
+    """How far nodes may be rounded, relatively, and how far lower masses move: an atom near a node counts there."""
+    return (0.0, 0.0) if math.frexp(step)[0] * 2.0**26 % 1 == 0 else (2.0**-51, _SHIFT)
 
 
 def support(loss: Loss, tail: float, *, reverse: bool, left_tail: float | None = None) -> tuple[float, float]:

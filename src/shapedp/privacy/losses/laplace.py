@@ -153,6 +153,8 @@ def _laplace(law: Laplace, sensitivity: Sensitivity) -> LaplaceLoss:
 def _discrete(law: DiscreteLaplace, sensitivity: Sensitivity) -> LaplaceLoss:
     """Rounding the input moves each coordinate by at most one more grid step: sum 1/steps on top.
 
+    Whole numbers on a grid of 1 or less are not rounded.
+
     With q = e^(-1/steps) a shift by s steps has delta(eps) = 1 - min over x of (q^x + e^eps q^(s - x))/(q^-1/2 + q^1/2)
     <= 1 - e^((eps - s/steps)/2)/cosh(1/(2 steps)): that of continuous noise of ratio s/steps + 2 log cosh(1/(2 steps)),
     the latter at most 1/(4 steps^2).
@@ -164,7 +166,7 @@ def _discrete(law: DiscreteLaplace, sensitivity: Sensitivity) -> LaplaceLoss:
     whole = np.floor(sensitivity.extreme() / law.grid) * law.grid
     reach = sensitivity.l1_reach(law.scales)[1]
     shown = _over(whole, law.scales) * (1 - 2.0**-50)
-    pure = (reach + extra) * (1 + 2.0**-50)
+    pure = (reach + (0.0 if sensitivity.unrounded(law.grid) else extra)) * (1 + 2.0**-50)
     return LaplaceLoss(pure, shown, continuous=False, wider=(pure + finer) * (1 + 2.0**-40))
 
 

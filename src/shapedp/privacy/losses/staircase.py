@@ -17,12 +17,14 @@ from shapedp.sensitivity import Box, Sensitivity
 
 @loss_of.register(Staircase)
 def _staircase(law: Staircase, sensitivity: Sensitivity) -> LaplaceLoss:
-    """A coordinate that moves by s grid steps (one more for rounding the input) crosses ceil(s/width) levels at most.
+    """A coordinate that moves by s grid steps (one more if the input is rounded) crosses ceil(s/width) levels at most.
 
     Each coordinate is bounded on its own: exact for a box, generous for other sets.
     """
-    bounds = _bounds(sensitivity)
-    steps = np.ceil(bounds / law.grid * (1 + 2.0**-50)) + 1
+    if sensitivity.unrounded(law.grid):
+        steps = np.floor(_bounds(sensitivity) * (1 + 2.0**-50)) / law.grid
+    else:
+        steps = np.ceil(_bounds(sensitivity) / law.grid * (1 + 2.0**-50)) + 1
     levels = np.where(sensitivity.fixed(), 0.0, np.ceil(steps / law.width))
     return LaplaceLoss(sum_bounds(levels * law.epsilons, 2.0**-50)[1], continuous=False)
 

@@ -1,6 +1,6 @@
 """A privacy budget kept in a database: reserve, release, never overspend."""
 
-from shapedp.accounting.ledger.errors import (
+from shapedp.ledger.errors import (
     BudgetExceededError,
     LedgerConflictError,
     LedgerCorruptedError,
@@ -12,12 +12,12 @@ from shapedp.accounting.ledger.errors import (
     LedgerUnavailableError,
     SpendRefusedError,
 )
-from shapedp.accounting.ledger.filters import BasicFilter, Filter, GaussianFilter, RenyiFilter, make_filter
-from shapedp.accounting.ledger.fixed import Charge
-from shapedp.accounting.ledger.heads import Head
-from shapedp.accounting.ledger.ledger import Ledger
-from shapedp.accounting.ledger.records import Entry, Status
-from shapedp.accounting.ledger.spend import Spend
+from shapedp.ledger.filters import BasicFilter, Filter, GaussianFilter, RenyiFilter, make_filter
+from shapedp.ledger.fixed import Charge
+from shapedp.ledger.heads import Head
+from shapedp.ledger.ledger import Ledger
+from shapedp.ledger.records import Entry, Status
+from shapedp.ledger.spend import Spend
 
 __all__ = [
     "BasicFilter",

@@ -6,8 +6,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from shapedp.accounting.ledger import schema
-from shapedp.accounting.ledger.errors import LedgerCorruptedError
+from shapedp.ledger import schema
+from shapedp.ledger.errors import LedgerCorruptedError
 
 _STATEMENTS = (
     "ALTER TABLE shapedp_ledger ADD COLUMN place TEXT",

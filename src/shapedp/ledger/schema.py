@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any
 
-from shapedp.accounting.ledger.errors import LedgerCorruptedError, LedgerError
+from shapedp.ledger.errors import LedgerCorruptedError, LedgerError
 
 try:
     from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, MetaData, RowMapping, Table, Text

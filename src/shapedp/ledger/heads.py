@@ -7,8 +7,8 @@ import hmac
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from shapedp.accounting.ledger import schema
-from shapedp.accounting.ledger.errors import LedgerCorruptedError
+from shapedp.ledger import schema
+from shapedp.ledger.errors import LedgerCorruptedError
 
 KEY_BYTES = 16
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from shapedp.accounting.ledger.charges import gaussian_mu, pure_epsilon, renyi_curve, split
-from shapedp.accounting.ledger.errors import SpendRefusedError
-from shapedp.accounting.ledger.fixed import Charge, as_float, units_down, units_up
+from shapedp.ledger.charges import gaussian_mu, pure_epsilon, renyi_curve, split
+from shapedp.ledger.errors import SpendRefusedError
+from shapedp.ledger.fixed import Charge, as_float, units_down, units_up
 from shapedp.mechanisms import Mechanism
 from shapedp.numerics.checks import one_of, positive, probability
 from shapedp.privacy.losses import GaussianLoss

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from shapedp.accounting.ledger import schema
-from shapedp.accounting.ledger.errors import (
+from shapedp.ledger import schema
+from shapedp.ledger.errors import (
     BudgetExceededError,
     LedgerCorruptedError,
     LedgerError,
     SpendRefusedError,
 )
-from shapedp.accounting.ledger.records import totals_of
-from shapedp.accounting.ledger.store import Store
+from shapedp.ledger.records import totals_of
+from shapedp.ledger.store import Store
 
 if TYPE_CHECKING:
-    from shapedp.accounting.ledger.spend import Spend
+    from shapedp.ledger.spend import Spend
 
 
 def reserve(store: Store, spend: Spend, mechanism: dict[str, Any]) -> int:

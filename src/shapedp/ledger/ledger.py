@@ -10,19 +10,19 @@ from typing import Any, TypeGuard
 
 import sqlalchemy as sa
 
-from shapedp.accounting.ledger import schema
-from shapedp.accounting.ledger.book import dataset_row, now
-from shapedp.accounting.ledger.errors import LedgerCorruptedError, LedgerError
-from shapedp.accounting.ledger.filters import Filter, make_filter
-from shapedp.accounting.ledger.fixed import Charge
-from shapedp.accounting.ledger.heads import Head, check_continues
-from shapedp.accounting.ledger.jobs import price, spendable, voucher
-from shapedp.accounting.ledger.records import Entry, Status, Terms, entry_of, filter_of, totals_of
-from shapedp.accounting.ledger.spend import Spend, accepted
-from shapedp.accounting.ledger.store import Store, adopt, check_is_ledger, set_up
-from shapedp.accounting.ledger.upgrade import marks_sum
 from shapedp.accounting.plan import Plan
 from shapedp.boundary.values import boolean
+from shapedp.ledger import schema
+from shapedp.ledger.book import dataset_row, now
+from shapedp.ledger.errors import LedgerCorruptedError, LedgerError
+from shapedp.ledger.filters import Filter, make_filter
+from shapedp.ledger.fixed import Charge
+from shapedp.ledger.heads import Head, check_continues
+from shapedp.ledger.jobs import price, spendable, voucher
+from shapedp.ledger.records import Entry, Status, Terms, entry_of, filter_of, totals_of
+from shapedp.ledger.spend import Spend, accepted
+from shapedp.ledger.store import Store, adopt, check_is_ledger, set_up
+from shapedp.ledger.upgrade import marks_sum
 from shapedp.mechanisms import Mechanism
 from shapedp.numerics.checks import count as checked_count
 from shapedp.numerics.checks import one_of

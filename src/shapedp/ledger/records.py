@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from shapedp.accounting.ledger import schema
-from shapedp.accounting.ledger.errors import LedgerCorruptedError
-from shapedp.accounting.ledger.filters import Filter, filter_from_json
-from shapedp.accounting.ledger.fixed import Charge
 from shapedp.boundary.values import booleans
+from shapedp.ledger import schema
+from shapedp.ledger.errors import LedgerCorruptedError
+from shapedp.ledger.filters import Filter, filter_from_json
+from shapedp.ledger.fixed import Charge
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,18 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from shapedp.accounting.ledger import book, schema
-from shapedp.accounting.ledger.errors import LedgerError, SpendRefusedError
-from shapedp.accounting.ledger.fixed import Charge
-from shapedp.accounting.ledger.jobs import Job
-from shapedp.accounting.ledger.records import Terms
+from shapedp.ledger import book, schema
+from shapedp.ledger.errors import LedgerError, SpendRefusedError
+from shapedp.ledger.fixed import Charge
+from shapedp.ledger.jobs import Job
+from shapedp.ledger.records import Terms
 from shapedp.mechanisms import Mechanism
 from shapedp.mechanisms.certify import KINDS
 from shapedp.numerics.checks import count as checked_count
 from shapedp.privacy.certificate import Certificate, certificate_of
 
 if TYPE_CHECKING:
-    from shapedp.accounting.ledger.ledger import Ledger
+    from shapedp.ledger.ledger import Ledger
 
 _DESCRIPTION_LIMIT = 4000
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shapedp.accounting.bare import BareLoss
-from shapedp.accounting.ledger.charges import pure_epsilon
-from shapedp.accounting.ledger.errors import SpendRefusedError
-from shapedp.accounting.ledger.filters import BasicFilter, Filter
-from shapedp.accounting.ledger.fixed import Charge
 from shapedp.accounting.plan import Plan
 from shapedp.accounting.repeat import Repetition
+from shapedp.ledger.charges import pure_epsilon
+from shapedp.ledger.errors import SpendRefusedError
+from shapedp.ledger.filters import BasicFilter, Filter
+from shapedp.ledger.fixed import Charge
 from shapedp.mechanisms import Mechanism, certify, verify
 from shapedp.mechanisms.certify import KINDS, mechanism_from_json
 from shapedp.privacy import Certificate, Loss

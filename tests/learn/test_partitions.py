@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator
 
 from shapedp.learn import PCA, LinearRegression, LogisticRegression
 from shapedp.learn.moments import Bounds, Reading, moments
+from shapedp.learn.partitions import Partitioned, fit
 from shapedp.learn.tables import CHUNK, InMemory, read_table
-from shapedp.scale import Partitioned, fit
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from shapedp.accounting.ledger import schema
-from shapedp.accounting.ledger.errors import (
+from shapedp.ledger import schema
+from shapedp.ledger.errors import (
     LedgerConflictError,
     LedgerCorruptedError,
     LedgerError,
@@ -23,9 +23,9 @@ from shapedp.accounting.ledger.errors import (
     LedgerReadOnlyError,
     LedgerUnavailableError,
 )
-from shapedp.accounting.ledger.forks import gate
-from shapedp.accounting.ledger.place import check_beside, check_one_name, check_place, place_of
-from shapedp.accounting.ledger.upgrade import upgrade
+from shapedp.ledger.forks import gate
+from shapedp.ledger.place import check_beside, check_one_name, check_place, place_of
+from shapedp.ledger.upgrade import upgrade
 from shapedp.numerics.checks import positive
 
 import sqlalchemy as sa  # isort: skip

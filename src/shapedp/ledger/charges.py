@@ -10,7 +10,7 @@ from functools import singledispatch
 from scipy import special
 
 from shapedp.accounting.compose import root_sum_squares
-from shapedp.accounting.ledger.errors import SpendRefusedError
+from shapedp.ledger.errors import SpendRefusedError
 from shapedp.privacy.conversions import pure_to_rdp
 from shapedp.privacy.losses import GaussianLoss, Loss
 from shapedp.privacy.losses.base import Pieces

@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-from shapedp.accounting.ledger.errors import LedgerPlaceError
+from shapedp.ledger.errors import LedgerPlaceError
 
 _MOUNTS = Path("/proc/self/mountinfo")
 _OURS = {  # the first bytes of what SQLite itself keeps beside a database: zeros in a journal that has ended
