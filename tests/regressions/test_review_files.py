@@ -18,6 +18,7 @@ import pytest
 from shapedp.cli.main import main
 from shapedp.learn.streams import source_of
 from shapedp.ledger import Ledger, LedgerError
+from shapedp.ledger.place import check_place, place_of
 
 CAP = ["--dataset", "d", "--epsilon", "5", "--delta", "1e-5", "--adjacency", "add-remove"]
 
@@ -60,6 +61,24 @@ def test_a_ledger_is_a_plain_file(tmp_path: Path) -> None:
     for name in (tmp_path, tmp_path / "pipe", Path("/dev/null")):
         with pytest.raises(LedgerError, match="name a plain file"):
             Ledger.create(name, dataset="d", epsilon=1.0, delta=1e-6, adjacency="replace")
+
+
+@pytest.mark.skipif(not hasattr(os, "statvfs"), reason="volumes have no number here")
+def test_a_copy_with_the_same_inode_on_another_volume_is_refused(tmp_path: Path) -> None:
+    """On a fresh file system the first file has the same inode number as on another fresh one."""
+    where = tmp_path / "b.db"
+    Ledger.create(where, dataset="d", epsilon=1.0, delta=0.0, adjacency="replace")
+    kept = json.loads(place_of(str(where)))
+    check_place(str(where), json.dumps(kept))
+    check_place(str(where), json.dumps(kept | {"device": -1}))  # numbered anew by a restart
+    check_place(str(where), json.dumps(kept | {"volume": -1}))
+    check_place(str(where), json.dumps({name: kept[name] for name in ("name", "device", "inode")}))  # written before
+    for other in ({"device": -1, "volume": -1}, {"inode": -1}, {"name": "c.db"}):
+        with pytest.raises(LedgerError, match="copy or was renamed"):
+            check_place(str(where), json.dumps(kept | other))
+    for odd in ("[]", "1", "null", "x", "{}", '{"volume": 1}'):
+        with pytest.raises(LedgerError, match="copy or was renamed"):
+            check_place(str(where), odd)
 
 
 @pytest.fixture

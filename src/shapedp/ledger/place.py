@@ -52,19 +52,27 @@ def check_beside(path: str) -> None:
 
 
 def place_of(path: str) -> str:
-    """What is kept in the file about itself: its own name, device and inode."""
+    """What is kept in the file about itself: its own name, device, volume (the file system's own number) and inode."""
     real = os.path.realpath(path)
     found = os.stat(real)
-    return json.dumps({"name": os.path.basename(real), "device": found.st_dev, "inode": found.st_ino})
+    volume = os.statvfs(real).f_fsid if hasattr(os, "statvfs") else 0
+    return json.dumps(
+        {"name": os.path.basename(real), "device": found.st_dev, "volume": volume, "inode": found.st_ino}
+    )
 
 
 def check_place(path: str, kept: object) -> None:
-    """Refuses a file that says it is another one. A device may be numbered anew by a restart, an inode may not."""
+    """Refuses a file that says it is another one.
+
+    A device may be numbered anew by a restart, and some file systems number their volumes by the device; an inode is
+    not, but each file system counts its own. So name and inode must agree, and the device or the volume.
+    """
     here = json.loads(place_of(path))
     try:
         said = json.loads(str(kept))
-        same = (said["name"], said["inode"]) == (here["name"], here["inode"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+        alike = {what for what in here if said.get(what, here[what] if what == "volume" else None) == here[what]}
+        same = {"name", "inode"} <= alike and bool(alike & {"device", "volume"})
+    except (ValueError, AttributeError, TypeError, RecursionError):
         same = False
     if not same:
         raise LedgerPlaceError(
