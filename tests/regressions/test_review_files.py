@@ -19,6 +19,7 @@ from shapedp.cli.main import main
 from shapedp.learn.streams import source_of
 from shapedp.ledger import Ledger, LedgerError
 from shapedp.ledger.place import check_place, place_of
+from shapedp.ledger.store import Store
 
 CAP = ["--dataset", "d", "--epsilon", "5", "--delta", "1e-5", "--adjacency", "add-remove"]
 
@@ -79,6 +80,30 @@ def test_a_copy_with_the_same_inode_on_another_volume_is_refused(tmp_path: Path)
     for odd in ("[]", "1", "null", "x", "{}", '{"volume": 1}'):
         with pytest.raises(LedgerError, match="copy or was renamed"):
             check_place(str(where), odd)
+
+
+def test_an_address_that_is_none_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    """A piece of a password may stand where a port is read, which was quoted as a wrong one."""
+    address = "postgresql://me@host:sesame/db"
+    with pytest.raises(ValueError, match="not a database URL"):
+        Ledger.open(address)
+    assert main(["ledger", "status", address]) == 2
+    assert "sesame" not in capsys.readouterr().err
+
+
+def test_a_password_among_the_options_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every message, repr and report named it."""
+    pytest.importorskip("psycopg")
+    address = "postgresql://127.0.0.1:1/db?user=me&password=sesame"
+    store = Store.at(address, timeout=2)
+    assert store.url.password == "sesame"
+    assert "sesame" not in store.name + repr(store)
+    assert "user=me" in store.name
+    assert main(["ledger", "status", address, "--timeout", "2"]) == 2
+    assert "sesame" not in capsys.readouterr().err
+    for other in ("sslpassword=sesame", "password=a&password=b"):
+        with pytest.raises(ValueError, match="must not hold"):
+            Store.at(f"postgresql://host/db?{other}", timeout=2)
 
 
 @pytest.fixture

@@ -56,9 +56,7 @@ def place_of(path: str) -> str:
     real = os.path.realpath(path)
     found = os.stat(real)
     volume = os.statvfs(real).f_fsid if hasattr(os, "statvfs") else 0
-    return json.dumps(
-        {"name": os.path.basename(real), "device": found.st_dev, "volume": volume, "inode": found.st_ino}
-    )
+    return json.dumps({"name": os.path.basename(real), "device": found.st_dev, "volume": volume, "inode": found.st_ino})
 
 
 def check_place(path: str, kept: object) -> None:
