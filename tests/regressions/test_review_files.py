@@ -13,8 +13,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow  # type: ignore[import-untyped]
 import pytest
+from pyarrow import parquet
 
+from shapedp.cli.files import read_records, read_vector
 from shapedp.cli.main import main
 from shapedp.learn.streams import source_of
 from shapedp.ledger import Ledger, LedgerError
@@ -163,3 +167,40 @@ def test_closed_standard_streams_change_no_exit_code(folder: Path, closed: tuple
     assert json.loads((folder / "out.certificate.json").read_text())["kind"] == "certificate"
     assert run("release", "m.json", "missing.csv", "-o", "out.csv") == 2
     assert run("certify", "classic-gaussian", "--dim", "3", "--epsilon", "10", "--delta", "1e-5") == 3
+
+
+def _repeated(path: Path, columns: list[str], groups: int, rows: int) -> None:
+    """A parquet file whose groups of rows are all the same zeros."""
+    table = pyarrow.table({name: np.zeros(rows) for name in columns})
+    with parquet.ParquetWriter(path, table.schema, compression="zstd") as writer:
+        for _ in range(groups):
+            writer.write_table(table)
+
+
+def test_a_small_parquet_file_of_many_rows_is_refused_unread(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of 0.9 MB took 5 GB: 200 million zeros, of which a release has no use."""
+    monkeypatch.setattr("shapedp.numerics.checks.LAID_OUT", 30_000)
+    _repeated(folder / "many.parquet", ["a", "b", "c"], 4, 10_000)
+    for words in (["--column", "a"], ["--records"], ["--records", "--columns", "c,a,b"]):
+        assert main(["release", "m.json", "many.parquet", *words, "-o", "out.csv"]) == 2
+        assert "cannot be laid out" in capsys.readouterr().err
+    _repeated(folder / "few.parquet", ["a", "b", "c"], 1, 10_000)
+    assert main(["release", "m.json", "few.parquet", "--records", "--columns", "c,a,b", "-o", "out.csv"]) == 0
+
+
+def test_parquet_columns_are_those_asked_for(folder: Path) -> None:
+    rows = {"a.b": [1.0, 2.0, 3.0], "a": [4.0, 5.0, 6.0], "words": ["x", "y", "z"]}
+    nested = folder / "year=2020"  # no column of the file
+    nested.mkdir()
+    parquet.write_table(pyarrow.table(rows), nested / "t.parquet")
+    assert read_vector(nested / "t.parquet", "a").values.tolist() == rows["a"]
+    assert read_vector(nested / "t.parquet", "a.b").values.tolist() == rows["a.b"]
+    names, table = read_records(nested / "t.parquet", ["a", "a.b"])
+    assert (names, table.tolist()) == (["a", "a.b"], [[4.0, 1.0], [5.0, 2.0], [6.0, 3.0]])
+    for bad in (["words"], ["nothing"], None):
+        with pytest.raises(ValueError, match=r"words|no column"):
+            read_records(nested / "t.parquet", bad)
+    with pytest.raises(ValueError, match="choose one"):
+        read_vector(nested / "t.parquet")

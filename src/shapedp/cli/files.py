@@ -20,7 +20,7 @@ from shapedp.boundary.documents import read as read_json
 from shapedp.boundary.documents import write as write_json
 from shapedp.boundary.files import atomic, check_input, csv_bytes, read_array
 from shapedp.boundary.texts import column_of, rows_of
-from shapedp.numerics.checks import column_names
+from shapedp.numerics.checks import column_names, laid_out
 
 __all__ = ["SUFFIXES", "Vector", "read_json", "read_records", "read_vector", "suffix", "write_columns", "write_json"]
 __all__ += ["beside_certificate", "write_vector"]
@@ -66,10 +66,9 @@ def read_vector(path: Path, column: str | None = None, *, header: bool | None = 
         return Vector(read_array(path))
     if kind == ".csv":
         return _read_csv(path, column, header)
-    table = _parquet().read_table(path)
-    name = table.column_names[_choose(path, table.column_names, column)]
-    values = table.column(name)
-    refuse_columns({} if arrow_numeric(values.type) else {name: str(values.type)})
+    names = _parquet().read_schema(path).names
+    name = names[_choose(path, names, column)]
+    values = _read_parquet(path, [name]).column(0)
     return Vector(arrow_floats(values) if values.null_count or not _plain(values.type) else values.to_numpy(), name)
 
 
@@ -90,12 +89,22 @@ def read_records(
         names = [str(i) for i in range(array.shape[1])]
         return columns or names, array[:, _chosen(path, names, columns)]
     if kind == ".parquet":
-        table = _parquet().read_table(path)
-        some = table.select(_chosen(path, table.column_names, columns))
-        kinds = zip(some.column_names, some.schema.types, strict=True)
-        refuse_columns({name: str(one) for name, one in kinds if not arrow_numeric(one)})
+        some = _read_parquet(path, columns)
         return some.column_names, np.column_stack([arrow_floats(one) for one in some.columns])
     return _csv_records(path, columns, header)
+
+
+def _read_parquet(path: Path, columns: list[str] | None) -> Any:
+    """Columns of a parquet file, all where none are named, once they are known to be numbers, and not too many.
+
+    A few bytes may stand for any number of equal cells: what the file announces is looked at before a cell is read.
+    """
+    with _parquet().ParquetFile(path) as file:
+        schema = file.schema_arrow
+        wanted = _chosen(path, schema.names, columns)
+        refuse_columns({schema.names[i]: str(schema.types[i]) for i in wanted if not arrow_numeric(schema.types[i])})
+        laid_out(file.metadata.num_rows * len(wanted))
+        return file.read() if columns is None else file.read(columns=columns).select(columns)
 
 
 def _csv_records(path: Path, columns: list[str] | None, header: bool) -> tuple[list[str], NDArray[np.float64]]:
