@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pyarrow  # type: ignore[import-untyped]
+import pyarrow
 import pytest
 from pyarrow import parquet
 
