@@ -148,6 +148,7 @@ def test_an_endless_input_is_refused(folder: Path, capsys: pytest.CaptureFixture
         assert capsys.readouterr().err.count("not a plain file") == 3
         with pytest.raises(FileNotFoundError, match="not a plain file"):
             source_of(folder / name)
+    assert main(["ledger", "head", "b.db", "--key", "/dev/zero"]) == 2
     signal.alarm(0)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shapedp.boundary.files import check_input
 from shapedp.boundary.values import printable
 from shapedp.cli.files import Vector, beside_certificate, read_json, read_vector, suffix, write_json, write_vector
 from shapedp.cli.options import add_claim, add_json, add_no_header
@@ -158,7 +159,10 @@ def _add_key(parser: Any, text: str) -> None:
 
 
 def _key(path: Path | None) -> bytes | None:
-    return None if path is None else path.read_bytes()
+    if path is None:
+        return None
+    check_input(path)
+    return path.read_bytes()
 
 
 def _kept_heads(path: Path | None) -> dict[str, Head]:
