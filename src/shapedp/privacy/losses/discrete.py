@@ -24,6 +24,7 @@ _TINY = 5e-324
 _MOVE = 2.0**-50  # more than a point of a grid and an eps are rounded by
 _SHIFT = 2.0**-40
 NODE_LIMIT = 2**22
+_WIDEST = 600.0  # e^step is a float
 
 
 @dataclass(frozen=True, eq=False)
@@ -391,6 +392,8 @@ class DiscreteLoss(Loss):
         width = max(end for _, end in ends) - min(start for start, _ in ends)
         size = width / count("nodes", nodes) if step is None else positive("step", step)
         size = coarse_step(size) if step is None else size
+        if size > _WIDEST:
+            raise ValueError(f"a step of {size:.4g} says nothing: choose one of at most {_WIDEST:g}, or more nodes")
         if width / size > NODE_LIMIT:
             raise ValueError(
                 f"step {size!r} needs {width / size:.3g} nodes: choose one of at least {width / NODE_LIMIT:.3g}"
