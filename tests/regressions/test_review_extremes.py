@@ -18,6 +18,7 @@ from shapedp.cli.main import main
 from shapedp.mechanisms import mechanism_from_json
 from shapedp.noise import Radial
 from shapedp.privacy import GaussianLoss, LaplaceLoss
+from shapedp.privacy.losses import RadialLoss
 
 TINY = [5e-324, 1.5e-323, 1e-310, 3e-309, 2.3e-308]
 
@@ -42,6 +43,12 @@ def test_compositions_of_tiny_losses_are_bracketed(pure: float) -> None:
 
 def test_response_is_never_below_the_truth() -> None:
     assert ResponseLoss(1 - 2.0**-53, 2).delta(0.0).upper >= 2.0**-54
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-305])
+def test_a_delta_that_radial_bounds_do_not_resolve(delta: float) -> None:
+    found = RadialLoss(5, 5.0, 2.0, 0.5).epsilon(delta)
+    assert 0 < found.lower <= found.upper == np.inf
 
 
 @pytest.mark.parametrize("options", [{"step": 1000.0}, {"nodes": 1}])

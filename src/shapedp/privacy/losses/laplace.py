@@ -12,6 +12,7 @@ import numpy as np
 from shapedp.boundary.values import booleans
 from shapedp.noise import DiscreteLaplace, Laplace
 from shapedp.numerics import sum_bounds
+from shapedp.numerics.arrays import frozen
 from shapedp.numerics.checks import nonnegative, numeric, real, vector
 from shapedp.numerics.laplace_sums import LaplaceSum
 from shapedp.privacy.bracket import Bracket
@@ -54,7 +55,7 @@ class LaplaceLoss(SumLoss):
         pure, given = real("pure", self.pure), numeric("ratios", self.ratios).astype(np.float64, copy=False)
         object.__setattr__(self, "pure", pure if pure == math.inf else nonnegative("pure", pure))
         vector("ratios", np.minimum(given, sys.float_info.max), least=0.0)
-        object.__setattr__(self, "ratios", given)
+        object.__setattr__(self, "ratios", frozen(given))
         if self._sum > pure * (1 + 2.0**-40):
             raise ValueError(f"ratios must add up to at most pure = {pure!r}, got {self._sum!r}")
 
