@@ -25,6 +25,7 @@ MOVED = {
     "shapedp.learn.svm": "shapedp.learn.classifiers",
     "shapedp.learn.tables": "shapedp.tables.blocks",
     "shapedp.scale": "shapedp.learn.partitions",
+    "shapedp.torch.stack": "shapedp.noise.stack",
 }
 
 

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from shapedp.boundary.arrays import distinct, equal, floats, values
 from shapedp.boundary.columns import refuse_columns
+from shapedp.boundary.values import boolean
 from shapedp.numerics.arrays import Floats
 from shapedp.tables.sources import CHUNK, Part, Source, source_of
 
@@ -133,7 +134,7 @@ class Columns:
     """
 
     def __init__(self, x: Any, features: Sequence[str], *, header: bool = True) -> None:
-        source = _source(x, header)
+        source = _source(x, boolean("header", header))
         if source is None:
             raise TypeError(f"x must be a frame, Arrow data or a path, got {type(x).__name__}")
         self.source, self.features = source, tuple(features)

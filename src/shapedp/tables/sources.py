@@ -23,6 +23,7 @@ from shapedp.boundary.columns import (
     pandas_odd,
     pandas_rows,
 )
+from shapedp.boundary.files import check_input
 from shapedp.numerics.gram import BLOCK, GROUP
 
 Part = tuple[int, list[NDArray[Any]]]
@@ -120,8 +121,7 @@ def _files(paths: list[Path], header: bool) -> Source:
     """Parquet, csv or feather files; a folder stands for the parquet files in it."""
     library = arrow()
     for path in paths:
-        if not path.exists():
-            raise FileNotFoundError(f"{path}: no such file")
+        check_input(path, folder=True)
     kinds = {"parquet" if path.is_dir() else FORMATS.get(path.suffix.lower()) for path in paths}
     if None in kinds or len(kinds) != 1:
         raise ValueError(f"files must share one format, with an ending among {', '.join(FORMATS)}")

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from shapedp.boundary.arrays import numbers
 from shapedp.boundary.cells import text_number
 from shapedp.boundary.columns import arrow_floats, arrow_numeric, refuse_columns
-from shapedp.boundary.files import atomic, csv_bytes, read_array
+from shapedp.boundary.files import atomic, check_input, csv_bytes, read_array
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import column_names
+from shapedp.numerics.checks import column_names, laid_out
 from shapedp.tables.csvfiles import csv_column, csv_rows
 
 SUFFIXES = (".npy", ".csv", ".parquet")
@@ -50,10 +50,9 @@ def read_vector(path: Path, column: str | None = None, *, header: bool | None = 
         return Vector(read_array(path))
     if kind == ".csv":
         return _csv_vector(path, column, header)
-    table = _parquet().read_table(path)
-    name = table.column_names[_choose(path, table.column_names, column)]
-    values = table.column(name)
-    refuse_columns({} if arrow_numeric(values.type) else {name: str(values.type)})
+    names = _parquet().read_schema(path).names
+    name = names[_choose(path, names, column)]
+    values = _read_parquet(path, [name]).column(0)
     return Vector(arrow_floats(values) if values.null_count or not _plain(values.type) else values.to_numpy(), name)
 
 
@@ -78,16 +77,27 @@ def read_records(path: Path, columns: list[str] | None = None, *, header: bool =
         names = [str(i) for i in range(array.shape[1])]
         rows = np.asarray(numbers(array), dtype=np.float64)
         return columns or names, rows[:, _chosen(path, names, columns)]
-    table = _parquet().read_table(path)
-    some = table.select(_chosen(path, table.column_names, columns))
+    some = _read_parquet(path, columns)
     return some.column_names, np.asarray(numbers(some))
 
 
 def _existing(path: Path) -> str:
     kind = suffix(path)
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file")
+    check_input(path)
     return kind
+
+
+def _read_parquet(path: Path, columns: list[str] | None) -> Any:
+    """Columns of a parquet file, all where none are named, once they are known to be numbers, and not too many.
+
+    A few bytes may stand for any number of equal cells: what the file announces is looked at before a cell is read.
+    """
+    with _parquet().ParquetFile(path) as file:
+        schema = file.schema_arrow
+        wanted = _chosen(path, schema.names, columns)
+        refuse_columns({schema.names[i]: str(schema.types[i]) for i in wanted if not arrow_numeric(schema.types[i])})
+        laid_out(file.metadata.num_rows * len(wanted))
+        return file.read() if columns is None else file.read(columns=columns).select(columns)
 
 
 def _csv_records(path: Path, columns: list[str] | None, header: bool) -> tuple[list[str], Floats]:
