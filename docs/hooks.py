@@ -49,14 +49,13 @@ PACKAGES = (
     "sampling",
     "privacy",
     "mechanisms",
-    "recipes",
     "accounting",
     "audit",
-    "claims",
-    "datasets",
     "learn",
     "torch",
-    "scale",
+    "papers.recipes",
+    "papers.register",
+    "papers.datasets",
     "report",
     "numerics",
 )
@@ -90,7 +89,7 @@ def package_sections(source: Path) -> str:
     """One section for each package that has a docstring or exports."""
     sections = []
     for name in PACKAGES:
-        init = source / name / "__init__.py"
+        init = source.joinpath(*name.split("."), "__init__.py")
         if init.exists() and ast.parse(init.read_text(encoding="utf-8")).body:
             sections.append(f"## shapedp.{name}\n\n::: shapedp.{name}\n")
     return "\n".join(sections)
@@ -98,7 +97,7 @@ def package_sections(source: Path) -> str:
 
 def reproductions(folder: Path) -> str:
     """Every figure and table of the papers with its state, then the stored tables."""
-    from shapedp.claims.harness import published
+    from shapedp.papers.register.harness import published
 
     lines: list[str] = []
     entries = published(folder)
