@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -41,6 +42,8 @@ class Card:
 class Dataset:
     """Rows, targets and what is publicly known about them.
 
+    Parameters
+    ----------
     x: one row (or image) per record, an array or a scipy.sparse CSR array.
     y: one target per record; class codes index `classes` where that is given.
     splits: named parts of the rows, as slices; the official ones where they exist.
@@ -50,6 +53,9 @@ class Dataset:
     extra: further columns, aligned with the rows unless the loader says otherwise.
 
     Guarantee: neither the encoding nor the bounds depend on the records.
+
+    >>> Dataset("toy", np.zeros((4, 2)), np.zeros(4), splits={"train": slice(0, 3)}).split("train")[0].shape
+    (3, 2)
     """
 
     name: str
@@ -103,6 +109,12 @@ def build(card: Card, x: Any, y: NDArray[Any], **fields: Any) -> Dataset:
     description = f"{card.title}. {card.notes}".strip()
     fields |= {"citation": card.citation, "licence": card.licence, "source": card.source}
     return Dataset(card.name, x, y, description=description, **fields)
+
+
+def parts(sizes: Iterable[int], names: Iterable[str] = ("train", "test")) -> dict[str, slice]:
+    """Consecutive parts of the rows, of these sizes."""
+    ends = list(accumulate(sizes, initial=0))
+    return {name: slice(*pair) for name, pair in zip(names, pairwise(ends), strict=True)}
 
 
 def limits(lower: ArrayLike, upper: ArrayLike) -> Bounds:

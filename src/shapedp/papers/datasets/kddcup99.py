@@ -9,53 +9,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.numerics.checks import one_of
-from shapedp.papers.datasets.base import DataFormatError, Dataset, build, limits
+from shapedp.papers.datasets.base import DataFormatError, Dataset, build
 from shapedp.papers.datasets.cards import CARDS
+from shapedp.papers.datasets.columns import CHOICES, NAMES, bounds_of, one_hot_names
 from shapedp.papers.datasets.files import Folder, read
 from shapedp.papers.datasets.formats import set_one_hot
 
 Index = NDArray[np.int64]
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
-# kddcup.names: the 41 features, in the order of the file.
-COLUMNS = _words(
-    """duration protocol_type service flag src_bytes dst_bytes land wrong_fragment urgent hot num_failed_logins
-    logged_in num_compromised root_shell su_attempted num_root num_file_creations num_shells num_access_files
-    num_outbound_cmds is_host_login is_guest_login count srv_count serror_rate srv_serror_rate rerror_rate
-    srv_rerror_rate same_srv_rate diff_srv_rate srv_diff_host_rate dst_host_count dst_host_srv_count
-    dst_host_same_srv_rate dst_host_diff_srv_rate dst_host_same_src_port_rate dst_host_srv_diff_host_rate
-    dst_host_serror_rate dst_host_srv_serror_rate dst_host_rerror_rate dst_host_srv_rerror_rate"""
-)
+COLUMNS, LABELS = NAMES["kddcup99"], NAMES["kddcup99_labels"]
+CATEGORIES = CHOICES["kddcup99"]
 SYMBOLIC = (1, 2, 3)
 NUMERIC = tuple(k for k in range(41) if k not in SYMBOLIC)
 RATES = [k for k, column in enumerate(NUMERIC) if COLUMNS[column].endswith("_rate")]
 WHOLE = [k for k in range(len(NUMERIC)) if k not in RATES]
 RATE_COLUMNS, WHOLE_COLUMNS = [NUMERIC[k] for k in RATES], [NUMERIC[k] for k in WHOLE]
 BINARY = ("land", "logged_in", "root_shell", "is_host_login", "is_guest_login")
-
-# kddcup.names leaves the values open. These are the lists of the header of NSL-KDD (Tavallaee et al. 2009), which
-# describe the whole competition data, not those that occur in this file (66 of the 70 services do).
-CATEGORIES = {
-    "protocol_type": _words("icmp tcp udp"),
-    "service": _words(
-        """IRC X11 Z39_50 aol auth bgp courier csnet_ns ctf daytime discard domain domain_u echo eco_i ecr_i efs exec
-        finger ftp ftp_data gopher harvest hostnames http http_2784 http_443 http_8001 imap4 iso_tsap klogin kshell ldap
-        link login mtp name netbios_dgm netbios_ns netbios_ssn netstat nnsp nntp ntp_u other pm_dump pop_2 pop_3 printer
-        private red_i remote_job rje shell smtp sql_net ssh sunrpc supdup systat telnet tftp_u tim_i time urh_i urp_i
-        uucp uucp_path vmnet whois"""
-    ),
-    "flag": _words("OTH REJ RSTO RSTOS0 RSTR S0 S1 S2 S3 SF SH"),
-}
-
-# The published list of training attack types, and normal traffic.
-LABELS = _words(
-    """back buffer_overflow ftp_write guess_passwd imap ipsweep land loadmodule multihop neptune nmap normal perl phf
-    pod portsweep rootkit satan smurf spy teardrop warezclient warezmaster"""
-)
 
 BLOCK = 1 << 22
 WIDTH = 18
@@ -69,6 +37,20 @@ def load_kddcup99(
 
     Columns: 38 numbers as published, then one 0/1 column per protocol, service and flag. rows: positions to keep, in
     that order. float32 rounds byte counts above 2^24; dtype=numpy.float64 keeps them all.
+
+    Parameters
+    ----------
+    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
+    target: "label" for the 23 labels, "attack" for 1 where the connection is an attack.
+    rows: positions of the rows to keep, in that order; all by default.
+    dtype: of x.
+
+    Returns
+    -------
+    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+
+    >>> load_kddcup99().x.shape  # doctest: +SKIP
+    (494021, 122)
     """
     one_of("target", target, ("label", "attack"))
     card = CARDS["kddcup99"]
@@ -83,18 +65,17 @@ def load_kddcup99(
     for k, width in enumerate(widths):
         set_one_hot(x[:, start : start + width], codes[:, k])
         start += width
-    numeric = [COLUMNS[k] for k in NUMERIC]
-    upper = [1.0 if name in BINARY or name.endswith("_rate") else math.inf for name in numeric] + [1.0] * sum(widths)
+    names = (*(COLUMNS[k] for k in NUMERIC), *one_hot_names(CATEGORIES))
     classes = LABELS if target == "label" else ("normal", "attack")
-    y = labels if target == "label" else (labels != LABELS.index("normal")).astype(np.int64)
-    one_hot = [f"{column}={name}" for column, names in CATEGORIES.items() for name in names]
     return build(
         card,
         x,
-        y,
-        feature_names=(*numeric, *one_hot),
+        labels if target == "label" else (labels != LABELS.index("normal")).astype(np.int64),
+        feature_names=names,
         classes=classes,
-        bounds=limits(np.zeros(len(upper)), upper),
+        bounds=bounds_of(
+            (0.0, 1.0 if name in BINARY or "=" in name or name.endswith("_rate") else math.inf) for name in names
+        ),
     )
 
 

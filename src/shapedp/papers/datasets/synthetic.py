@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.numerics.checks import count, nonnegative, probability
-from shapedp.papers.datasets.base import Bounds, Dataset, limits
+from shapedp.papers.datasets.base import Bounds, Dataset, limits, parts
 
 Array = NDArray[Any]
 Draw = Callable[[np.random.Generator, int], tuple[Array, Array]]
@@ -26,8 +26,21 @@ PRODUCT = (
 class Stream:
     """Rows of a synthetic set that are drawn when asked for.
 
+    Parameters
+    ----------
+    name, description, citation, extra: what a `Dataset` of the same name carries.
+    rows, dim, dtype: the size and the type of x.
+    block_rows: the rows of a block; the last one may be shorter.
+    entropy: the numbers that decide every draw.
+    draw: (generator, rows) to (x, y) of a block.
+    bounds: public bounds on the entries of x.
+
     Guarantee: block i is the same whenever and in whatever order it is drawn, so that a set larger than memory can be
     passed over several times or in parallel.
+
+    >>> stream = stream_uniform(np.random.default_rng(0), rows=100, dim=5, block_rows=40)
+    >>> [len(y) for _, y in stream]
+    [40, 40, 20]
     """
 
     name: str
@@ -60,16 +73,16 @@ class Stream:
     def dataset(self, train: int | None = None) -> Dataset:
         """All rows in memory, the first `train` of them as the part 'train', the others as 'test'."""
         x = np.empty((self.rows, self.dim), dtype=self.dtype)
-        parts = []
+        y = []
         for index in range(len(self)):
             begin = index * self.block_rows
-            x[begin : begin + self.block_rows], y = self.block(index)
-            parts.append(y)
-        splits = {} if train is None else {"train": slice(0, train), "test": slice(train, self.rows)}
+            x[begin : begin + self.block_rows], block = self.block(index)
+            y.append(block)
+        splits = {} if train is None else parts((train, self.rows - train))
         return Dataset(
             self.name,
             x,
-            np.concatenate(parts),
+            np.concatenate(y),
             splits=splits,
             bounds=self.bounds,
             description=self.description,
@@ -93,6 +106,22 @@ def stream_gaussian(
     """The Gaussian set: x ~ N(0, Q Q^T) on a random subspace of dimension `rank`, y = x.theta + noise * Unif(-1, 1).
 
     Reference: Lev et al. 2025, appendix J.1.
+
+    Parameters
+    ----------
+    rng: a numpy generator; the same seed gives the same set.
+    rank: the dimension of the subspace.
+    rows, dim: the size of the set.
+    noise: the size of the uniform noise on y.
+    dtype: of x and y.
+    block_rows: the rows of a block.
+
+    Returns
+    -------
+    The set, block by block.
+
+    >>> len(stream_gaussian(np.random.default_rng(0), rows=100, dim=20, block_rows=30))
+    4
     """
     _generator(rng)
     count("dim", dim), count("rank", rank)
@@ -119,6 +148,21 @@ def stream_mlp(
     """The MLP set: x = s(W2 s(W1 z + b1) + b2), s the sigmoid, z ~ N(0, I_2), 100 hidden units; y as above.
 
     Reference: Lev et al. 2025, appendix J.1.
+
+    Parameters
+    ----------
+    rng: a numpy generator; the same seed gives the same set.
+    rows, dim: the size of the set.
+    noise: the size of the uniform noise on y.
+    dtype: of x and y.
+    block_rows: the rows of a block.
+
+    Returns
+    -------
+    The set, block by block.
+
+    >>> len(stream_mlp(np.random.default_rng(0), rows=100, dim=20, block_rows=30))
+    4
     """
     from scipy.special import expit
 
@@ -147,6 +191,21 @@ def stream_uniform(
     """The uniform set: independent entries Unif(-1, 1), y as in the Gaussian set.
 
     Reference: Lev et al. 2025, appendix K.1.
+
+    Parameters
+    ----------
+    rng: a numpy generator; the same seed gives the same set.
+    rows, dim: the size of the set.
+    noise: the size of the uniform noise on y.
+    dtype: of x and y.
+    block_rows: the rows of a block.
+
+    Returns
+    -------
+    The set, block by block.
+
+    >>> len(stream_uniform(np.random.default_rng(0), rows=100, dim=20, block_rows=30))
+    4
     """
     _generator(rng)
     count("dim", dim)
@@ -175,6 +234,23 @@ def stream_synthetic_h(
     The paper prints the size only; the other values are those of the script it names.
 
     Reference: Iyengar et al. 2019 (scikit-learn's make_classification, after Guyon 2003).
+
+    Parameters
+    ----------
+    rng: a numpy generator; the same seed gives the same set.
+    rows, dim: the size of the set.
+    informative: the number of columns that the labels depend on.
+    separation: half the distance of the clusters along each of them.
+    flip: the probability that a label is drawn at random.
+    dtype: of x.
+    block_rows: the rows of a block.
+
+    Returns
+    -------
+    The set, block by block.
+
+    >>> len(stream_synthetic_h(np.random.default_rng(0), rows=100, dim=20, block_rows=30))
+    4
     """
     _generator(rng)
     count("dim", dim), count("informative", informative, least=2)
@@ -211,22 +287,77 @@ def stream_synthetic_h(
 
 
 def make_gaussian(rng: np.random.Generator, *, rows: int = 8192, test_rows: int = 2048, **options: Any) -> Dataset:
-    """The Gaussian set in memory, parts 'train' and 'test'; options: stream_gaussian. extra["theta"]: the truth."""
+    """The Gaussian set in memory, parts 'train' and 'test'; options: stream_gaussian. extra["theta"]: the truth.
+
+    Parameters
+    ----------
+    rng: a numpy generator; the same seed gives the same set.
+    rows, test_rows: the sizes of the two parts.
+    options: those of `stream_gaussian`.
+
+    Returns
+    -------
+    The data set.
+
+    >>> make_gaussian(np.random.default_rng(0), rows=100, dim=20, test_rows=20).x.shape
+    (120, 20)
+    """
     return stream_gaussian(rng, rows=rows + test_rows, **options).dataset(train=rows)
 
 
 def make_mlp(rng: np.random.Generator, *, rows: int = 8192, test_rows: int = 2048, **options: Any) -> Dataset:
-    """The MLP set in memory, parts 'train' and 'test'; options: stream_mlp. extra["theta"]: the truth."""
+    """The MLP set in memory, parts 'train' and 'test'; options: stream_mlp. extra["theta"]: the truth.
+
+    Parameters
+    ----------
+    rng: a numpy generator; the same seed gives the same set.
+    rows, test_rows: the sizes of the two parts.
+    options: those of `stream_mlp`.
+
+    Returns
+    -------
+    The data set.
+
+    >>> make_mlp(np.random.default_rng(0), rows=100, dim=20, test_rows=20).x.shape
+    (120, 20)
+    """
     return stream_mlp(rng, rows=rows + test_rows, **options).dataset(train=rows)
 
 
 def make_uniform(rng: np.random.Generator, *, rows: int = 8192, test_rows: int = 2048, **options: Any) -> Dataset:
-    """The uniform set in memory, parts 'train' and 'test'; options: stream_uniform. extra["theta"]: the truth."""
+    """The uniform set in memory, parts 'train' and 'test'; options: stream_uniform. extra["theta"]: the truth.
+
+    Parameters
+    ----------
+    rng: a numpy generator; the same seed gives the same set.
+    rows, test_rows: the sizes of the two parts.
+    options: those of `stream_uniform`.
+
+    Returns
+    -------
+    The data set.
+
+    >>> make_uniform(np.random.default_rng(0), rows=100, dim=20, test_rows=20).x.shape
+    (120, 20)
+    """
     return stream_uniform(rng, rows=rows + test_rows, **options).dataset(train=rows)
 
 
 def make_synthetic_h(rng: np.random.Generator, **options: Any) -> Dataset:
-    """Synthetic-H in memory (5.6 GB at its published size); options as in stream_synthetic_h."""
+    """Synthetic-H in memory (5.6 GB at its published size); options as in stream_synthetic_h.
+
+    Parameters
+    ----------
+    rng: a numpy generator; the same seed gives the same set.
+    options: those of `stream_synthetic_h`.
+
+    Returns
+    -------
+    The data set.
+
+    >>> make_synthetic_h(np.random.default_rng(0), rows=100, dim=20).x.shape
+    (100, 20)
+    """
     return stream_synthetic_h(rng, **options).dataset()
 
 

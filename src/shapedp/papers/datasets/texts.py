@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.numerics.checks import count
-from shapedp.papers.datasets.base import DataFormatError, Dataset, build, limits
+from shapedp.papers.datasets.base import DataFormatError, Dataset, build, limits, parts
 from shapedp.papers.datasets.cards import CARDS
 from shapedp.papers.datasets.files import Folder, check_md5, read, read_unlisted
 from shapedp.papers.datasets.formats import read_npz, read_ratings, read_svmlight
@@ -30,6 +30,19 @@ def load_imdb(folder: Folder = None, *, length: int = 256, words: int | None = N
     outside the vocabulary or, from extra["lengths"] on, filling. words: keep the most frequent words only.
     extra: whole reviews ("tokens", "offsets": review i is tokens[offsets[i]:offsets[i + 1]]), "lengths", "stars",
     "id" (the number in the published file name) and "vocabulary".
+
+    Parameters
+    ----------
+    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
+    length: the words kept of a review.
+    words: the number of most frequent words to keep; all by default.
+
+    Returns
+    -------
+    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+
+    >>> load_imdb().x.shape  # doctest: +SKIP
+    (50000, 256)
     """
     count("length", length)
     card = CARDS["imdb"]
@@ -52,7 +65,7 @@ def load_imdb(folder: Folder = None, *, length: int = 256, words: int | None = N
         pad(tokens, offsets, length),
         label.astype(np.int64),
         classes=("negative", "positive"),
-        splits={"train": slice(0, len(train) - 1), "test": slice(len(train) - 1, len(offsets) - 1)},
+        splits=parts((len(train) - 1, len(test) - 1)),
         extra={
             "tokens": tokens,
             "offsets": offsets,
@@ -75,33 +88,60 @@ def pad(tokens: NDArray[np.uint16], offsets: NDArray[np.int64], length: int) -> 
 
 
 def load_rcv1(folder: Folder = None) -> Dataset:
-    """A small sample of RCV1: sparse x (1500, 47236), y +1 for CCAT and -1 otherwise; 'train' (1000), 'test' (500)."""
+    """A small sample of RCV1: sparse x (1500, 47236), y +1 for CCAT and -1 otherwise; 'train' (1000), 'test' (500).
+
+    Parameters
+    ----------
+    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
+
+    Returns
+    -------
+    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+
+    >>> load_rcv1().x.shape  # doctest: +SKIP
+    (1500, 47236)
+    """
     from scipy.sparse import vstack
 
     card = CARDS["rcv1"]
-    parts = [
-        read_svmlight(read(card, f"rcv1/rcv1_ccat_small_{part}.svm.gz", folder), RCV1_FEATURES)
-        for part in ("train", "test")
-    ]
-    train = len(parts[0][1])
-    y = np.concatenate([labels for _, labels in parts]).astype(np.int64)
-    return build(
-        card,
-        vstack([x for x, _ in parts], format="csr"),
-        y,
-        splits={"train": slice(0, train), "test": slice(train, len(y))},
-        bounds=UNIT,
-    )
+    files = (f"rcv1/rcv1_ccat_small_{part}.svm.gz" for part in ("train", "test"))
+    x, y = zip(*(read_svmlight(read(card, name, folder), RCV1_FEATURES) for name in files), strict=True)
+    labels = np.concatenate(y).astype(np.int64)
+    return build(card, vstack(x, format="csr"), labels, splits=parts(map(len, y)), bounds=UNIT)
 
 
 def load_rcv1_train(folder: Folder = None) -> Dataset:
-    """LIBSVM's rcv1_train.binary (plain, .gz or .bz2, in rcv1/): sparse x (20242, 47236), y +1 or -1."""
+    """LIBSVM's rcv1_train.binary (plain, .gz or .bz2, in rcv1/): sparse x (20242, 47236), y +1 or -1.
+
+    Parameters
+    ----------
+    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
+
+    Returns
+    -------
+    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+
+    >>> load_rcv1_train().x.shape  # doctest: +SKIP
+    (20242, 47236)
+    """
     places = ("rcv1/rcv1_train.binary", "rcv1_train.binary")
     return _load_libsvm("rcv1_train", places, (RCV1_ROWS, RCV1_FEATURES), folder)
 
 
 def load_real_sim(folder: Folder = None) -> Dataset:
-    """LIBSVM's real-sim (plain, .gz or .bz2, in real_sim/): sparse x (72309, 20958), y +1 (real) or -1 (simulated)."""
+    """LIBSVM's real-sim (plain, .gz or .bz2, in real_sim/): sparse x (72309, 20958), y +1 (real) or -1 (simulated).
+
+    Parameters
+    ----------
+    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
+
+    Returns
+    -------
+    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+
+    >>> load_real_sim().x.shape  # doctest: +SKIP
+    (72309, 20958)
+    """
     return _load_libsvm("real_sim", ("real_sim/real-sim", "real-sim"), (REAL_SIM_ROWS, REAL_SIM_FEATURES), folder)
 
 
@@ -118,6 +158,17 @@ def load_movielens_1m(folder: Folder = None) -> Dataset:
     """MovieLens 1M: x (1000209, 2) user and movie, y stars from 1 to 5; extra["time"] in seconds since 1970.
 
     Read from ratings.dat in movielens_1m/ or ml-1m/, or from the official archive ml-1m.zip.
+
+    Parameters
+    ----------
+    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
+
+    Returns
+    -------
+    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+
+    >>> load_movielens_1m().x.shape  # doctest: +SKIP
+    (1000209, 2)
     """
     card = CARDS["movielens_1m"]
     places = ("movielens_1m/ratings.dat", "ml-1m/ratings.dat", "movielens_1m/ml-1m.zip", "ml-1m.zip")

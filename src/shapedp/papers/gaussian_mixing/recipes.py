@@ -8,31 +8,21 @@ sqrt(2 log(3.75/delta))/eta, a bound proved only where that is at most 1.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
 
 import numpy as np
 from scipy import special
 
 from shapedp.mechanisms.certify import KINDS
-from shapedp.mechanisms.mixing import (
-    Mixing,
-    Sketching,
-    check_claim,
-    check_sizes,
-    draw_sketch,
-    eigenvalue_slip,
-    float_share,
-    rounding,
-)
+from shapedp.mechanisms.mixing import Mixing, Sketching, check_claim, check_sizes, draw_sketch
 from shapedp.numerics import first_true
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, positive, probability
 from shapedp.numerics.gram import least_eigenvalue
+from shapedp.papers.gaussian_mixing.losses import PublishedMixingLoss, with_rounding
 from shapedp.privacy import Loss
-from shapedp.privacy.losses.base import Floats
-from shapedp.privacy.losses.gaussian import GaussianLoss
-from shapedp.privacy.losses.mixing import MixingLoss, Neighbours, label
+from shapedp.privacy.losses.mixing import Neighbours
 from shapedp.sampling import Source, rounded_sum
 
 PRICE = "the eigenvalue is priced by the classic Gaussian formula, proved only for shares up to 1"
@@ -107,100 +97,6 @@ def positive_delta(delta: float) -> float:
 
 
 @dataclass(frozen=True)
-class PublishedMixingLoss(Loss):
-    """The loss of Algorithm 1 as printed, bracketed: by a proof from above, by witnesses from below.
-
-    From above: but for P(z > tau), sigma^2 + lambda_min >= gamma min(C^2, 1), so the mixing loss is at most that of
-    t = max(C^2, 1)/gamma, composed with the Gaussian of mu = 1/eta. With A of the other records the released l is at
-    most lambda_min(A) + C^2, so that t bounds the shares of both records that are exchanged ("replace").
-
-    Witnesses, which exchange a row for nothing and so are of both relations, for wide data whose other columns show the
-    noise level: X^T X = l C^2 I against the same less one row.
-    (i) With probability p(l) no noise is added, and then the mixing loss is that of t = 1/l: delta >= p(l) delta_1.
-    (ii) The noise level tells the released eigenvalue unless it is cut off: delta >= the Gaussian delta of mu = 1/eta
-    less the probability of the cuts. `slip` is how far the computed eigenvalue may be off, `wider` by how much rounding
-    may raise t, `most` the largest l that the records allow.
-    """
-
-    rows: int
-    row_bound: float
-    gamma: float
-    eta: float
-    tau: float
-    slip: float = 0.0
-    wider: float = 1.0
-    neighbours: Neighbours = "zero-out"
-    most: float = math.inf
-
-    symmetric = False
-
-    def __post_init__(self) -> None:
-        label(self, self.neighbours)
-
-    @property
-    def kept(self) -> float:
-        """The least eigenvalue of the covariance, the record included, in units of C^2, unless z > tau."""
-        if self.gamma <= self.tau:
-            return 1 + self.gamma**2
-        return self.gamma / max(self.row_bound, 1.0) ** 2
-
-    @cached_property
-    def _above(self) -> Loss | None:
-        t = self.wider / self.kept * (1 + 2.0**-44)
-        if not t < 1:
-            return None
-        if self.gamma <= self.tau:
-            return MixingLoss(self.rows, t, self.neighbours)
-        failure = float(special.ndtr(self.slip / self.eta - self.tau)) * (1 + 2.0**-40)
-        mu = (1 + 2 * self.slip) * (1 + 2.0**-44) / self.eta
-        return MixingLoss(self.rows, t, self.neighbours, mu).with_failure(failure)
-
-    def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
-        epsilon = np.asarray(epsilon, dtype=np.float64)
-        upper = np.ones_like(epsilon) if self._above is None else self._above.profile(epsilon, reverse=reverse)[1]
-        if reverse or self.gamma <= self.tau:
-            return np.zeros_like(epsilon), upper
-        shown = [max(self.witness(e)[1], self.eigenvalue_witness(e)) for e in epsilon.ravel().tolist()]
-        return np.minimum(np.array(shown).reshape(epsilon.shape), upper), upper
-
-    def witness(self, epsilon: float) -> tuple[float, float]:
-        """The l of witness (i) that shows most, and the delta it shows."""
-        middle = self.gamma / self.row_bound**2 + self.eta * self.tau
-        found = []
-        for least in (middle + self.eta * step for step in np.linspace(-6.0, 4.0, 41).tolist()):
-            if 1 < least <= self.most:
-                shown = MixingLoss(self.rows, 1 / least).profile(np.array([epsilon]))[0][0]
-                found.append((self.no_noise(least) * float(shown) * (1 - 1e-12), least))
-        best = max(found, default=(0.0, math.inf))
-        return best[1], best[0]
-
-    def eigenvalue_witness(self, epsilon: float) -> float:
-        """The delta that witness (ii) shows at least, with l in the middle of what is not cut off."""
-        if not self.gamma / (2 * self.row_bound**2) + self.eta * self.tau <= self.most:
-            return 0.0
-        cut = 2 * float(special.ndtr(self.slip / self.eta - self.gamma / (2 * self.eta * self.row_bound**2)))
-        return max(GaussianLoss(1 / self.eta * (1 - 2.0**-50)).delta(epsilon).lower - cut * (1 + 1e-12), 0.0)
-
-    def no_noise(self, least: float) -> float:
-        """The probability that no noise at all is added where lambda_min = least C^2."""
-        return float(special.ndtr((least - self.slip - self.gamma / self.row_bound**2) / self.eta - self.tau))
-
-
-def with_rounding(ideal: Any, gamma: float, rows: int, records: int | None, dim: int | None) -> Loss:
-    """The loss of the floats released, for these sizes, where half of the covariance that hides a record is added last.
-
-    `gamma` is the least eigenvalue of that covariance, the record included, in units of C^2.
-    """
-    if records is None or dim is None:
-        return cast("Loss", ideal)
-    ideal = replace(ideal, most=float(records // dim))  # X^T X = l C^2 I takes l rows of norm C per column
-    if not gamma > 1:
-        return cast("Loss", ideal)
-    real = replace(ideal, slip=eigenvalue_slip(records, dim), wider=float_share(gamma, records, dim) * gamma)
-    return cast("Loss", real.with_failure(0.0, total_variation=rounding(rows, gamma, records, dim)))
-
-
-@dataclass(frozen=True)
 class ModifiedGaussMix(Sketching):
     """Algorithm 1 exactly as printed, with the claim of Theorem 1 at its parameters."""
 
@@ -230,7 +126,7 @@ class ModifiedGaussMix(Sketching):
     @cached_property
     def loss(self) -> Loss:
         """Its privacy loss: in real arithmetic without the sizes, with them that of the floats released."""
-        return with_rounding(self.ideal, self.ideal.kept, self.rows, self.records, self.dim)
+        return with_rounding(self.ideal, self.ideal.kept, self.records, self.dim)
 
     @property
     def reason(self) -> str:

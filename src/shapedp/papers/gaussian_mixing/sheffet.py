@@ -14,78 +14,18 @@ import numpy as np
 
 from shapedp.boundary.values import boolean
 from shapedp.mechanisms.certify import KINDS
-from shapedp.mechanisms.mixing import UP, Sketching, check_claim, check_sizes, draw_sketch
+from shapedp.mechanisms.mixing import Sketching, check_claim, check_sizes, draw_sketch
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import one_of, positive
 from shapedp.numerics.gram import least_eigenvalue
-from shapedp.papers.gaussian_mixing.recipes import positive_delta, rdp_gamma, with_rounding
+from shapedp.papers.gaussian_mixing.losses import ThresholdLoss, with_rounding
+from shapedp.papers.gaussian_mixing.recipes import positive_delta, rdp_gamma
 from shapedp.privacy import Loss
-from shapedp.privacy.losses.base import Floats
-from shapedp.privacy.losses.mixing import MixingLoss, Neighbours, label
+from shapedp.privacy.losses.mixing import Neighbours
 from shapedp.sampling import Source, rounded_sum
 
 ANALYSES = ("sheffet", "renyi")
 REASON = "lambda_min is compared with the unit-free gamma: for C > 1 the threshold is too low"
-
-
-@dataclass(frozen=True)
-class ThresholdLoss(Loss):
-    """The loss of: no noise if lambda_min > least + z + slack, z ~ Lap(scale); else noise of that variance (units C^2).
-
-    Guarantee: delta(e) <= delta_mixing(e - 1/scale; t) + P(z < -slack), t the larger of the two branches: the
-    comparison is (1/scale)-DP. lambda_min of the other records is above least - 1, so that t bounds the shares of both
-    records that are exchanged ("replace"). From below, with X^T X = l I and wide data, delta >= P(no noise at l)
-    delta_1(1/l): a row exchanged for nothing, which is of both relations.
-    `slip` is how far the computed eigenvalue may be off, `wider` by how much rounding may raise t, `most` the largest l
-    that the records allow.
-    """
-
-    rows: int
-    least: float
-    slack: float
-    scale: float
-    variance: float
-    slip: float = 0.0
-    wider: float = 1.0
-    neighbours: Neighbours = "zero-out"
-    most: float = math.inf
-
-    symmetric = False
-
-    def __post_init__(self) -> None:
-        label(self, self.neighbours)
-
-    @property
-    def gamma(self) -> float:
-        """The least eigenvalue of the covariance, the record included, with noise or without."""
-        return min(1 + self.variance, self.least)
-
-    @property
-    def t(self) -> float:
-        """The largest share of a record in the covariance."""
-        return min(1 / self.gamma, 1.0) * UP * self.wider
-
-    def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
-        epsilon = np.asarray(epsilon, dtype=np.float64)
-        upper = np.ones_like(epsilon)
-        if self.t < 1:
-            failure = 0.5 * math.exp(-max(self.slack - self.slip, 0.0) / self.scale) * (1 + 2.0**-40)
-            comparison = UP * (1 + 2 * self.slip) / self.scale
-            worse = MixingLoss(self.rows, self.t, self.neighbours).shift(comparison).with_failure(min(failure, 0.5))
-            upper = worse.profile(epsilon, reverse=reverse)[1]
-        if reverse:
-            return np.zeros_like(epsilon), upper
-        lower = np.zeros(epsilon.size)
-        for step in np.linspace(-12.0, 4.0, 33).tolist():
-            at = self.least + self.slack + self.scale * step
-            if 1 < at <= self.most:
-                shown = MixingLoss(self.rows, 1 / at).profile(epsilon.ravel())[0]
-                lower = np.maximum(lower, self.no_noise(at) * shown * (1 - 1e-12))
-        return np.minimum(lower.reshape(epsilon.shape), upper), upper
-
-    def no_noise(self, eigenvalue: float) -> float:
-        """The probability that no noise is added at this least eigenvalue."""
-        gap = (eigenvalue - self.slip - self.least - self.slack) / self.scale
-        return 1 - 0.5 * math.exp(-gap) if gap > 0 else 0.5 * math.exp(gap)
 
 
 @dataclass(frozen=True)
@@ -121,7 +61,7 @@ class ThresholdMixing(Sketching):
         ideal = ThresholdLoss(
             self.rows, self.threshold, self.slack, self.scale, self.variance, neighbours=self.adjacency
         )
-        return with_rounding(ideal, ideal.gamma, self.rows, self.records, self.dim)
+        return with_rounding(ideal, ideal.gamma, self.records, self.dim)
 
     @property
     def _last(self) -> float:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.mechanisms import AngleWindows, MeanAngles, calibrate
 from shapedp.mechanisms.angles import polar
 from shapedp.noise import Gaussian
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.hyperspherical import to_angles
 from shapedp.papers.geodp.recipes import direction_mse, efficiency_difference, geodp, model_efficiency, noise_multiplier
 from shapedp.papers.values import Values
 from shapedp.privacy import GaussianLoss, loss_of
 from shapedp.sensitivity import L2
-
-Floats = NDArray[np.float64]
 
 
 def sensitivity(p: Values) -> Values:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from shapedp.boundary.values import boolean, booleans
@@ -22,6 +22,7 @@ from shapedp.mechanisms.base import Release
 from shapedp.mechanisms.certify import KINDS
 from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.noise import Gaussian
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, finite, positive, probability, size
 from shapedp.numerics.hyperspherical import from_angles
 from shapedp.privacy import Certificate, Deferred, Loss, assumptions_of, certificate_of, loss_of
@@ -34,7 +35,6 @@ REASON = (
     "the angle of a mean is not a mean of angles: with B - 1 gradients that cancel, one record turns the mean by pi/2 "
     "whatever B is, and nothing enforces the window beta"
 )
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -218,10 +218,27 @@ def geodp(
     sigma: float | None = None,
     automatic: bool = False,
 ) -> GeoDP:
-    """One iteration of GeoDP-SGD at a claim; `sensitivity` is the clip C, sigma that of the claim unless given.
+    """One iteration of GeoDP-SGD at a claim.
+
+    Parameters
+    ----------
+    dim: the number of weights d, 2 or more.
+    sensitivity: the clip C of a gradient's norm.
+    epsilon, delta: the claim; delta > 0 unless sigma is given.
+    batch: the number B of gradients.
+    beta: the window of the angles, in (0, 1].
+    sigma: the noise multiplier; that of the claim by the classic formula unless given.
+    automatic: clip as AUTO-S does, C g/(|g| + 0.01), instead of to norm C.
+
+    Returns
+    -------
+    The mechanism with its claim.
 
     Guarantee: none; see `GeoDP`. What can be certified: `mechanisms.angles.MeanAngles` and `AngleWindows`.
     Reference: Analyzing and optimizing perturbation of DP-SGD geometrically, Algorithm 1.
+
+    >>> geodp(dim=100, sensitivity=0.1, epsilon=1.0, delta=1e-5, batch=256, beta=0.1).certificate.verdict
+    'refuted'
     """
     automatic = boolean("automatic", automatic)
     chosen = noise_multiplier(epsilon, delta) if sigma is None else sigma

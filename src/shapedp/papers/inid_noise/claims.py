@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from shapedp.mechanisms import Additive, calibrate
 from shapedp.noise import Gaussian
+from shapedp.numerics.arrays import Floats
 from shapedp.papers.inid_noise import recipes as inid
-from shapedp.papers.inid_noise.recipes import Floats
 from shapedp.papers.values import Values
 from shapedp.privacy import loss_of
 from shapedp.sensitivity import Box

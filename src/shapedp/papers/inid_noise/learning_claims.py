@@ -8,8 +8,8 @@ import numpy as np
 
 from shapedp.accounting import compose, subsample
 from shapedp.mechanisms import Additive, calibrate
+from shapedp.numerics.arrays import Floats
 from shapedp.papers.inid_noise import recipes as inid
-from shapedp.papers.inid_noise.recipes import Floats
 from shapedp.papers.values import Values
 from shapedp.privacy import LaplaceLoss, loss_of
 from shapedp.sensitivity import L1, L2, Box, Sensitivity

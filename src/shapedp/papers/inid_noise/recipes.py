@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from shapedp.mechanisms import Additive
 from shapedp.noise import Gaussian, L1Staircase, Laplace
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import positive, probability, vector
 from shapedp.privacy import GaussianLoss
 from shapedp.sensitivity import L1, Box
 
-Floats = NDArray[np.float64]
 _UP = 1 + 2.0**-44
 
 

@@ -134,10 +134,24 @@ def claim(noise: ProductNoise) -> float:
 def product_noise(
     *, dim: int, sensitivity: float, epsilon: float, delta: float, k: float = INITIAL_K, step: float = STEP_FACTOR
 ) -> Additive:
-    """sigma_M chi_1 times a uniform direction, sigma_M and k by Theorem 1 and Algorithm 1.
+    """Product noise: a radius sigma_M chi_1 times a uniform direction, sigma_M by Theorem 1, k by Algorithm 1.
+
+    Parameters
+    ----------
+    dim: the number of coordinates of the query, 3 or more (M of the paper).
+    sensitivity: its L2 sensitivity.
+    epsilon, delta: the claim; delta > 0.
+    k, step: where Algorithm 1 starts its search for k, and the factor by which it raises k.
+
+    Returns
+    -------
+    The mechanism with its claim.
 
     Guarantee: none. The certificate is computed and refutes the claim; `release` then raises.
     Reference: product noise, Theorem 1 and Algorithm 1; erratum above.
+
+    >>> product_noise(dim=14, sensitivity=1.0, epsilon=1.0, delta=1e-5).certificate.verdict
+    'refuted'
     """
     noise = calibrated(dim=dim, sensitivity=sensitivity, epsilon=epsilon, delta=delta, k=k, step=step)
     law = radial.chi(1.0, noise.sigma, dim)
@@ -145,11 +159,25 @@ def product_noise(
 
 
 def r1smg(*, dim: int, sensitivity: float, epsilon: float, delta: float) -> Additive:
-    """Rank-1 singular Gaussian noise: N(0, s v v^T), v a uniform direction: chi_1 radius times direction again.
+    """Rank-1 singular Gaussian noise N(0, s v v^T), v a uniform direction: again a chi_1 radius times a direction.
 
     s = 2 sensitivity^2/(epsilon psi), psi = (delta Gamma((M-1)/2)/(sqrt(pi) Gamma(M/2)))^(2/(M-2)).
+
+    Parameters
+    ----------
+    dim: the number of coordinates of the query, 3 or more (M of the paper).
+    sensitivity: its L2 sensitivity.
+    epsilon, delta: the claim; delta > 0.
+
+    Returns
+    -------
+    The mechanism with its claim.
+
     Guarantee: none; refuted as product noise is.
     Reference: Ji and Li 2024, Less is more: revisiting the Gaussian mechanism, Theorem 4.
+
+    >>> r1smg(dim=14, sensitivity=1.0, epsilon=1.0, delta=1e-5).certificate.verdict
+    'refuted'
     """
     dim = size("dim", dim, least=3)
     radius, epsilon = positive("sensitivity", sensitivity), positive("epsilon", epsilon)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module, resources
+from importlib import import_module
 from typing import Any, Literal
 
+from shapedp.papers.data import read_toml
 from shapedp.papers.register.condition import holds
 from shapedp.papers.values import Compute, Judge, Values
 
@@ -71,8 +71,7 @@ class Claim:
 def read_claims(room: str) -> Iterator[Claim]:
     """The claims of a paper's room, from its data file; raises ValueError where an entry is not well formed."""
     package = f"shapedp.papers.{room}"
-    text = resources.files(package).joinpath(DATA).read_text(encoding="utf-8")
-    for entry in tomllib.loads(text)["claim"]:
+    for entry in read_toml(package, DATA)["claim"]:
         problem = _problem(entry)
         if problem:
             raise ValueError(f"{room}/{DATA}: claim {entry.get('id')!r}: {problem}")

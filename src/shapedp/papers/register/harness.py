@@ -24,9 +24,19 @@ STATES = (REPRODUCED, DIFFERS, COMPUTED, ABSENT)  # computed: the paper prints n
 
 @dataclass(frozen=True)
 class Table:
-    """What an item found: rows under headers, and curves (name, x, y) for its picture.
+    """What an item found.
 
-    `state` says how it compares with the numbers that the paper prints, `why` why it differs.
+    Parameters
+    ----------
+    headers, rows: a table.
+    curves: lines (name, x, y) of its picture.
+    axes, log: the names of the picture's axes, and whether each is logarithmic.
+    note: a remark to print below the table.
+    state: how it compares with the numbers that the paper prints, one of `STATES`.
+    why: the reason why it differs; needed where it does.
+
+    >>> Table(("epsilon", "error"), ((1.0, 0.5),)).state
+    'computed'
     """
 
     headers: tuple[str, ...]
@@ -55,7 +65,16 @@ def compared(pairs: Iterable[tuple[str, float, float]], within: float) -> dict[s
 
 @dataclass(frozen=True)
 class Item:
-    """A published table or figure: a title, and the function that computes it (quickly, or in full)."""
+    """A published table or figure.
+
+    Parameters
+    ----------
+    name, title: what it is called.
+    run: the function that computes it, given whether in full and a function to report progress to.
+
+    >>> Item("figure-1", "Error over epsilon", lambda full, progress: Table(("epsilon",), ((1.0,),))).name
+    'figure-1'
+    """
 
     name: str
     title: str
@@ -83,7 +102,21 @@ def items(folder: Path) -> Iterator[tuple[str, Item]]:
 
 
 def find_item(name: str, folder: Path) -> Item:
-    """The item of that name."""
+    """One item by its name.
+
+    Parameters
+    ----------
+    name: "paper/item", as `shapedp reproduce --list` prints it.
+    folder: the folder experiments, see `experiments_folder`.
+
+    Returns
+    -------
+    The item. Raises ValueError with the known names if there is none.
+
+    >>> find_item("nowhere/figure-1", Path("no-such-folder"))
+    Traceback (most recent call last):
+    ValueError: no item 'nowhere/figure-1'; there are none
+    """
     known = dict(items(folder))
     if name not in known:
         raise ValueError(f"no item {name!r}; there are {', '.join(known) or 'none'}")
@@ -91,7 +124,26 @@ def find_item(name: str, folder: Path) -> Item:
 
 
 def reproduce(name: str, item: Item, out: Path, *, full: bool, progress: Progress) -> tuple[Table, list[Path]]:
-    """Run an item; write its JSON, and its picture where matplotlib is installed."""
+    """Run an item; write its table as JSON, and its picture where matplotlib is installed.
+
+    Parameters
+    ----------
+    name, item: the item and its full name.
+    out: the folder to write to; it is made if it does not exist.
+    full: whether to compute at the published size instead of quickly.
+    progress: is called with (done, of, what).
+
+    Returns
+    -------
+    What was found, and the files written.
+
+    >>> import tempfile
+    >>> item = Item("figure-1", "Error", lambda full, progress: Table(("epsilon",), ((1.0,),)))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table, files = reproduce("p/figure-1", item, Path(folder), full=False, progress=print)
+    >>> [path.name for path in files]
+    ['p-figure-1.json']
+    """
     full = boolean("full", full)
     table = item.run(full, progress)
     out.mkdir(parents=True, exist_ok=True)
