@@ -36,6 +36,7 @@ MOVED = {
     "shapedp.learn.solvers.linear.mixing_paper": "shapedp.papers.gaussian_mixing.solvers",
     "shapedp.learn.solvers.linear.sheffet": "shapedp.papers.gaussian_mixing.solvers",
     "shapedp.accounting.ledger": "shapedp.ledger",
+    "shapedp.audit.same": "shapedp.audit.equality",
     "shapedp.scale": "shapedp.learn.partitions",
 }
 
