@@ -55,6 +55,9 @@ class Stream:
     description: str = ""
     citation: str = ""
 
+    def __post_init__(self) -> None:
+        count("rows", self.rows), count("block_rows", self.block_rows)
+
     def __len__(self) -> int:
         """The number of blocks."""
         return -(-self.rows // self.block_rows)
@@ -145,7 +148,9 @@ def stream_mlp(
     dtype: Any = np.float32,
     block_rows: int = 1024,
 ) -> Stream:
-    """The MLP set: x = s(W2 s(W1 z + b1) + b2), s the sigmoid, z ~ N(0, I_2), 100 hidden units; y as above.
+    """The MLP set: x = s(W2 s(W1 z + b1) + b2), s the sigmoid, z ~ N(0, I_2), 100 hidden units.
+
+    y = x.theta + noise * Unif(-1, 1), as in the Gaussian set.
 
     Reference: Lev et al. 2025, appendix J.1.
 
@@ -257,11 +262,7 @@ def stream_synthetic_h(
     nonnegative("separation", separation), probability("flip", flip)
     if informative > dim:
         raise ValueError(f"informative must be at most dim ({dim}), got {informative}")
-    vertices = rng.choice(2 ** min(informative, 62), 4, replace=False)
-    signs = (vertices[:, None] >> np.arange(min(informative, 62))) & 1
-    centres = np.zeros((4, informative))
-    centres[:, : signs.shape[1]] = separation * (2.0 * signs - 1)
-    mixing = rng.uniform(-1, 1, (4, informative, informative))
+    centres, mixing = _clusters(rng, informative, separation)
     columns = np.sort(rng.choice(dim, informative, replace=False))
 
     def draw_block(draw: np.random.Generator, n: int) -> tuple[Array, Array]:
@@ -274,9 +275,9 @@ def stream_synthetic_h(
 
     return Stream(
         "synthetic_h",
-        count("rows", rows),
+        rows,
         dim,
-        count("block_rows", block_rows),
+        block_rows,
         _entropy(rng),
         draw_block,
         dtype,
@@ -284,6 +285,15 @@ def stream_synthetic_h(
         description="Synthetic-H: high dimension, two classes. Settings beyond the size are ours.",
         citation=PRODUCT,
     )
+
+
+def _clusters(rng: np.random.Generator, dim: int, separation: float) -> tuple[Array, Array]:
+    """Centres of four clusters, at vertices of the cube, and the matrices that spread them."""
+    vertices = rng.choice(2 ** min(dim, 62), 4, replace=False)
+    signs = (vertices[:, None] >> np.arange(min(dim, 62))) & 1
+    centres = np.zeros((4, dim))
+    centres[:, : signs.shape[1]] = separation * (2.0 * signs - 1)
+    return centres, rng.uniform(-1, 1, (4, dim, dim))
 
 
 def make_gaussian(rng: np.random.Generator, *, rows: int = 8192, test_rows: int = 2048, **options: Any) -> Dataset:
@@ -384,9 +394,9 @@ def _linear(
 
     return Stream(
         name,
-        count("rows", rows),
+        rows,
         dim,
-        count("block_rows", block_rows),
+        block_rows,
         _entropy(rng),
         draw_block,
         dtype,
