@@ -30,9 +30,9 @@ KINDS: dict[str, Any] = {
 
 def class_of(kind: object) -> Any:
     """The class of the mechanisms of this kind, None if there is none. Those of papers are loaded here."""
-    if not isinstance(kind, str):
-        return None
-    return KINDS.get(kind) or (published("mechanism", kind) if kind in PROVIDED["mechanism"] else None)
+    if isinstance(kind, str) and kind in PROVIDED["mechanism"]:
+        return published("mechanism", kind)
+    return KINDS.get(kind) if isinstance(kind, str) else None
 
 
 @described

@@ -123,11 +123,14 @@ class PublishedMixingLoss(EigenvalueLoss):
 
 @dataclass(frozen=True)
 class ThresholdLoss(EigenvalueLoss):
-    """The loss of: no noise if lambda_min > least + z + slack, z ~ Lap(scale); else noise of that variance (units C^2).
+    """The loss of a sketch without noise where lambda_min > least + z + slack, z ~ Lap(scale), with noise elsewhere.
 
-    Guarantee: delta(e) <= delta_mixing(e - 1/scale; t) + P(z < -slack), t the larger of the two branches: the
-    comparison is (1/scale)-DP. lambda_min of the other records is above least - 1, so that t bounds the shares of both
-    records that are exchanged ("replace"). From below, `shown` on a grid of eigenvalues.
+    The noise has the given variance. All four numbers are in units of C^2.
+
+    Guarantee: delta(epsilon) <= delta_mixing(epsilon - 1/scale; t) + P(z < -slack), as the comparison is (1/scale)-DP.
+    Here t is the larger share of a record in the two cases. lambda_min of the other records is above least - 1, so
+    that t bounds the shares of both records that are exchanged ("replace"). The lower end is `shown` on a grid of
+    eigenvalues.
     """
 
     least: float

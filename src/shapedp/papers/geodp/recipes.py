@@ -1,8 +1,8 @@
 """GeoDP as published (noise on the norm and on each angle of the mean gradient), and its diagnostics.
 
-Errata: the sensitivity of the angles is taken as their range over B, as if the angle of a mean were a mean of angles.
-When the other gradients cancel, one record turns the mean at will, whatever B is; and nothing enforces the window beta.
-The variance of the Gaussian mechanism prints Delta for Delta^2, Theorem 2 prints B^2 for B.
+Errata. The paper takes the range of the angles over B as their sensitivity, as if the angle of a mean were a mean of
+angles. Where the other gradients cancel, one record turns the mean at will, whatever B is. Nothing enforces the window
+beta. The variance of the Gaussian mechanism prints Delta for Delta^2, Theorem 2 prints B^2 for B.
 """
 
 from __future__ import annotations
@@ -41,13 +41,15 @@ REASON = (
 class TurnedMeanLoss(Loss):
     """The loss of noise of standard deviation `spread` on the angles of a mean that one record can turn.
 
-    Guarantee: from above, that of the same noise at full range (`full`). From below, the other gradients cancel, and
-    y_z = |atan2(v_z, |(v_(z+1), ..., v_d)|)| of the released v is the noise n_z on that angle, folded into [0, pi/2],
-    where the record has a right angle, and pi/2 minus that where it lies along axis z. Two tests are counted:
+    Guarantee: the upper end is the loss of the same noise at full range (`full`). The lower end comes from two tests,
+    on data whose other gradients cancel. They look at y_z = |atan2(v_z, |(v_(z+1), ..., v_d)|)| of the released v.
+    Where the record has a right angle there, y_z is the noise n_z on that angle, folded into [0, pi/2]. Where the
+    record lies along axis z, y_z is pi/2 minus that.
 
-    - C e_1 or C e_2, y_1 > c: delta(e) >= P(|n| < pi/2 - c) - e^e P(|n| >= c) for every c in (0, pi/2);
-    - C e_d, or the limit of (1, h, h^2, ...) as h -> 0, which changes all d - 2 angles by pi/2: how many y_z exceed
-      pi/4 is binomial with p against 1 - p, p = P(folded |n| < pi/4).
+    - The record is C e_1 or C e_2; the test is y_1 > c. It shows
+      delta(epsilon) >= P(|n| < pi/2 - c) - exp(epsilon) P(|n| >= c) for every c in (0, pi/2).
+    - The record is C e_d, or the limit of (1, h, h^2, ...) as h -> 0; this changes all d - 2 angles by pi/2. The
+      number of y_z above pi/4 is binomial, with p against 1 - p, p = P(folded |n| < pi/4).
     """
 
     spread: float
