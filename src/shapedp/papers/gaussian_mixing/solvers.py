@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from shapedp.learn.moments import Moments
@@ -18,14 +19,6 @@ def published_rows(problem: Problem) -> int:
     return 4 * (problem.order + 1)
 
 
-@lru_cache(maxsize=8)  # no data enter
-def mechanisms(problem: Problem) -> tuple[Any, ...]:
-    """Algorithm 1 with the gamma, eta and tau of Algorithm 2."""
-    rows = problem.sketch_rows or published_rows(problem)
-    made = modified_gauss_mix(rows=rows, row_bound=problem.bounds.row, epsilon=problem.epsilon, delta=problem.delta)
-    return (replace(made, records=problem.records, dim=problem.order + 1),)
-
-
 def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:
     """Least squares on the rows of the sketch, y in its own units."""
     (mechanism,) = mechanisms
@@ -35,15 +28,18 @@ def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Soluti
     return Solution(least_squares(sketch.value))
 
 
-MIXING_PAPER = Solver(mechanisms, solve, adjacencies=("zero-out",))
+def _solver(recipe: Callable[..., Any]) -> Solver:
+    """Least squares on the sketch that a recipe makes."""
+
+    @lru_cache(maxsize=8)  # no data enter
+    def mechanisms(problem: Problem) -> tuple[Any, ...]:
+        rows, bound = problem.sketch_rows or published_rows(problem), problem.bounds.row
+        made = recipe(rows=rows, row_bound=bound, epsilon=problem.epsilon, delta=problem.delta)
+        return (replace(made, records=problem.records, dim=problem.order + 1),)
+
+    return Solver(mechanisms, solve, adjacencies=("zero-out",))
 
 
-@lru_cache(maxsize=8)  # no data enter
-def _sheffet(problem: Problem, analysis: str) -> tuple[Any, ...]:
-    rows, bound = problem.sketch_rows or published_rows(problem), problem.bounds.row
-    made = sheffet(rows=rows, row_bound=bound, epsilon=problem.epsilon, delta=problem.delta, analysis=analysis)
-    return (replace(made, records=problem.records, dim=problem.order + 1),)
-
-
-SHEFFET = Solver(lambda problem: _sheffet(problem, "sheffet"), solve, adjacencies=("zero-out",))
-SHEFFET_RDP = Solver(lambda problem: _sheffet(problem, "renyi"), solve, adjacencies=("zero-out",))
+MIXING_PAPER = _solver(modified_gauss_mix)  # Algorithm 1 with the gamma, eta and tau of Algorithm 2
+SHEFFET = _solver(partial(sheffet, analysis="sheffet"))
+SHEFFET_RDP = _solver(partial(sheffet, analysis="renyi"))
