@@ -2,14 +2,17 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import shapedp
 from shapedp._papers import PROVIDED, published
 from shapedp.papers.recipes import RECIPES
 
 READ = """
 import sys
+from pathlib import Path
 from shapedp import verify
 from shapedp.privacy import Certificate
 assert not any(name.startswith("shapedp.papers") for name in sys.modules)
@@ -50,3 +53,11 @@ print(json.dumps(make(rows=50, row_bound=1.0, epsilon=1.0, delta=1e-5).certifica
     read = subprocess.run([sys.executable, "-c", READ], input=text, capture_output=True, text=True, check=False)
     assert read.returncode == 0, read.stderr
     assert read.stdout.strip() in ("certified", "undecided", "refuted")
+
+
+def test_nothing_below_the_papers_names_their_modules():
+    source = Path(shapedp.__file__).parent
+    above = ("papers", "report", "cli", "__init__.py", "_moved.py", "_papers.py")
+    below = [path for path in source.rglob("*.py") if path.relative_to(source).parts[0] not in above]
+    assert len(below) > 100
+    assert [path.name for path in below if "shapedp.papers" in path.read_text(encoding="utf-8")] == []
