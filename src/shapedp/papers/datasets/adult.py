@@ -23,14 +23,8 @@ def load_adult(folder: Folder = None, *, missing: str = "zero") -> Dataset:
     category is a block of zeros; missing="drop": rows with one are left out (30162 + 15060 remain).
     extra["complete"] tells the rows without missing values.
 
-    Parameters
-    ----------
-    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
-    missing: "zero" keeps rows with an unknown category, "drop" leaves them out.
-
-    Returns
-    -------
-    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+    Parameters: `folder`, as for `load_mnist`; missing: "zero" keeps rows with an unknown category, "drop" leaves
+    them out. Returns: the data set.
 
     >>> load_adult().x.shape  # doctest: +SKIP
     (48842, 105)

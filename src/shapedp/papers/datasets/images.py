@@ -35,13 +35,7 @@ def load_mnist(folder: Folder = None) -> Dataset:
 def load_fashion_mnist(folder: Folder = None) -> Dataset:
     """Articles of clothing: x (70000, 28, 28), parts 'train' (60000) and 'test' (10000).
 
-    Parameters
-    ----------
-    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
-
-    Returns
-    -------
-    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+    Parameters: `folder`, as for `load_mnist`. Returns: the data set.
 
     >>> load_fashion_mnist().x.shape  # doctest: +SKIP
     (70000, 28, 28)
@@ -70,13 +64,7 @@ def load_cifar10(folder: Folder = None) -> Dataset:
 
     extra["official_index"] is the position in the official training (or test) set.
 
-    Parameters
-    ----------
-    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
-
-    Returns
-    -------
-    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+    Parameters: `folder`, as for `load_mnist`. Returns: the data set.
 
     >>> load_cifar10().x.shape  # doctest: +SKIP
     (12000, 32, 32, 3)
@@ -102,13 +90,7 @@ def load_cifar10_full(folder: Folder = None) -> Dataset:
     Reads data_batch_1.bin to data_batch_5.bin and test_batch.bin in cifar10/ or cifar-10-batches-bin/. No checksum
     is published for the single files: their size and labels are checked.
 
-    Parameters
-    ----------
-    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
-
-    Returns
-    -------
-    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+    Parameters: `folder`, as for `load_mnist`. Returns: the data set.
 
     >>> load_cifar10_full().x.shape  # doctest: +SKIP
     (60000, 32, 32, 3)
@@ -136,13 +118,7 @@ def load_cifar10_full(folder: Folder = None) -> Dataset:
 def load_cifar100(folder: Folder = None) -> Dataset:
     """Classes 3 (bear) and 8 (bicycle) of CIFAR-100: x (1200, 32, 32, 3), y holds 3 and 8; no official split.
 
-    Parameters
-    ----------
-    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
-
-    Returns
-    -------
-    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+    Parameters: `folder`, as for `load_mnist`. Returns: the data set.
 
     >>> load_cifar100().x.shape  # doctest: +SKIP
     (1200, 32, 32, 3)

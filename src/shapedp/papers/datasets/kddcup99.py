@@ -35,19 +35,11 @@ def load_kddcup99(
 ) -> Dataset:
     """Network connections: x (494021, 122), y one of 23 labels (target="label") or 1 for an attack (target="attack").
 
-    Columns: 38 numbers as published, then one 0/1 column per protocol, service and flag. rows: positions to keep, in
-    that order. float32 rounds byte counts above 2^24; dtype=numpy.float64 keeps them all.
+    Columns: 38 numbers as published, then one 0/1 column per protocol, service and flag. float32 rounds byte counts
+    above 2^24; dtype=numpy.float64 keeps them all.
 
-    Parameters
-    ----------
-    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
-    target: "label" for the 23 labels, "attack" for 1 where the connection is an attack.
-    rows: positions of the rows to keep, in that order; all by default.
-    dtype: of x.
-
-    Returns
-    -------
-    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+    Parameters: `folder`, as for `load_mnist`; `target`, "label" or "attack"; `rows`, the positions of the rows to
+    keep, in that order (default: all); `dtype`, of x. Returns: the data set.
 
     >>> load_kddcup99().x.shape  # doctest: +SKIP
     (494021, 122)

@@ -154,17 +154,7 @@ def stream_mlp(
 
     Reference: Lev et al. 2025, appendix J.1.
 
-    Parameters
-    ----------
-    rng: a numpy generator; the same seed gives the same set.
-    rows, dim: the size of the set.
-    noise: the size of the uniform noise on y.
-    dtype: of x and y.
-    block_rows: the rows of a block.
-
-    Returns
-    -------
-    The set, block by block.
+    Parameters: as for `stream_gaussian`, without `rank`. Returns: the set, block by block.
 
     >>> len(stream_mlp(np.random.default_rng(0), rows=100, dim=20, block_rows=30))
     4
@@ -197,17 +187,7 @@ def stream_uniform(
 
     Reference: Lev et al. 2025, appendix K.1.
 
-    Parameters
-    ----------
-    rng: a numpy generator; the same seed gives the same set.
-    rows, dim: the size of the set.
-    noise: the size of the uniform noise on y.
-    dtype: of x and y.
-    block_rows: the rows of a block.
-
-    Returns
-    -------
-    The set, block by block.
+    Parameters: as for `stream_gaussian`, without `rank`. Returns: the set, block by block.
 
     >>> len(stream_uniform(np.random.default_rng(0), rows=100, dim=20, block_rows=30))
     4
@@ -299,15 +279,8 @@ def _clusters(rng: np.random.Generator, dim: int, separation: float) -> tuple[Ar
 def make_gaussian(rng: np.random.Generator, *, rows: int = 8192, test_rows: int = 2048, **options: Any) -> Dataset:
     """The Gaussian set in memory, parts 'train' and 'test'; options: stream_gaussian. extra["theta"]: the truth.
 
-    Parameters
-    ----------
-    rng: a numpy generator; the same seed gives the same set.
-    rows, test_rows: the sizes of the two parts.
-    options: those of `stream_gaussian`.
-
-    Returns
-    -------
-    The data set.
+    Parameters: `rng` and the options of `stream_gaussian`; `rows` and `test_rows` are the sizes of the two parts.
+    Returns: the data set.
 
     >>> make_gaussian(np.random.default_rng(0), rows=100, dim=20, test_rows=20).x.shape
     (120, 20)
@@ -318,15 +291,8 @@ def make_gaussian(rng: np.random.Generator, *, rows: int = 8192, test_rows: int 
 def make_mlp(rng: np.random.Generator, *, rows: int = 8192, test_rows: int = 2048, **options: Any) -> Dataset:
     """The MLP set in memory, parts 'train' and 'test'; options: stream_mlp. extra["theta"]: the truth.
 
-    Parameters
-    ----------
-    rng: a numpy generator; the same seed gives the same set.
-    rows, test_rows: the sizes of the two parts.
-    options: those of `stream_mlp`.
-
-    Returns
-    -------
-    The data set.
+    Parameters: `rng` and the options of `stream_mlp`; `rows` and `test_rows` are the sizes of the two parts.
+    Returns: the data set.
 
     >>> make_mlp(np.random.default_rng(0), rows=100, dim=20, test_rows=20).x.shape
     (120, 20)
@@ -337,15 +303,8 @@ def make_mlp(rng: np.random.Generator, *, rows: int = 8192, test_rows: int = 204
 def make_uniform(rng: np.random.Generator, *, rows: int = 8192, test_rows: int = 2048, **options: Any) -> Dataset:
     """The uniform set in memory, parts 'train' and 'test'; options: stream_uniform. extra["theta"]: the truth.
 
-    Parameters
-    ----------
-    rng: a numpy generator; the same seed gives the same set.
-    rows, test_rows: the sizes of the two parts.
-    options: those of `stream_uniform`.
-
-    Returns
-    -------
-    The data set.
+    Parameters: `rng` and the options of `stream_uniform`; `rows` and `test_rows` are the sizes of the two parts.
+    Returns: the data set.
 
     >>> make_uniform(np.random.default_rng(0), rows=100, dim=20, test_rows=20).x.shape
     (120, 20)
@@ -356,14 +315,7 @@ def make_uniform(rng: np.random.Generator, *, rows: int = 8192, test_rows: int =
 def make_synthetic_h(rng: np.random.Generator, **options: Any) -> Dataset:
     """Synthetic-H in memory (5.6 GB at its published size); options as in stream_synthetic_h.
 
-    Parameters
-    ----------
-    rng: a numpy generator; the same seed gives the same set.
-    options: those of `stream_synthetic_h`.
-
-    Returns
-    -------
-    The data set.
+    Parameters: those of `stream_synthetic_h`. Returns: the data set.
 
     >>> make_synthetic_h(np.random.default_rng(0), rows=100, dim=20).x.shape
     (100, 20)

@@ -33,13 +33,7 @@ TECATOR_SPLITS = {
 def load_california_housing(folder: Folder = None) -> Dataset:
     """Block groups of California, 1990: x (20640, 8), y the median house value in 100,000 dollars.
 
-    Parameters
-    ----------
-    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
-
-    Returns
-    -------
-    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+    Parameters: `folder`, as for `load_mnist`. Returns: the data set.
 
     >>> load_california_housing().x.shape  # doctest: +SKIP
     (20640, 8)
@@ -57,13 +51,7 @@ def load_california_housing(folder: Folder = None) -> Dataset:
 def load_electricity(folder: Folder = None) -> Dataset:
     """Prices in New South Wales by half hour: x (45312, 8), y 1 where the price goes up, rows in order of time.
 
-    Parameters
-    ----------
-    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
-
-    Returns
-    -------
-    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+    Parameters: `folder`, as for `load_mnist`. Returns: the data set.
 
     >>> load_electricity().x.shape  # doctest: +SKIP
     (45312, 8)
@@ -80,13 +68,7 @@ def load_communities_crime(folder: Folder = None) -> Dataset:
     The 23 predictors documented as having missing values are left out, as a whole and by name. extra holds the
     published ten folds ("fold") and the names ("communityname").
 
-    Parameters
-    ----------
-    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
-
-    Returns
-    -------
-    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+    Parameters: `folder`, as for `load_mnist`. Returns: the data set.
 
     >>> load_communities_crime().x.shape  # doctest: +SKIP
     (1994, 99)
@@ -113,13 +95,7 @@ def load_tecator(folder: Folder = None) -> Dataset:
     Parts: 'train' (129), 'monitoring' (43), 'test' (43), 'extrapolation_1' (8), 'extrapolation_2' (17), and 'usual',
     the first 215. extra: "moisture", "protein" and "principal_components" (240, 22).
 
-    Parameters
-    ----------
-    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
-
-    Returns
-    -------
-    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+    Parameters: `folder`, as for `load_mnist`. Returns: the data set.
 
     >>> load_tecator().x.shape  # doctest: +SKIP
     (240, 100)
@@ -145,13 +121,7 @@ def load_boston_housing(folder: Folder = None) -> Dataset:
 
     Column B encodes race; the set is for comparison with older results only.
 
-    Parameters
-    ----------
-    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
-
-    Returns
-    -------
-    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+    Parameters: `folder`, as for `load_mnist`. Returns: the data set.
 
     >>> load_boston_housing().x.shape  # doctest: +SKIP
     (506, 13)
@@ -166,13 +136,7 @@ def load_boston_housing(folder: Folder = None) -> Dataset:
 def load_wine_quality(folder: Folder = None) -> Dataset:
     """Red and white wines: x (6497, 11), y a grade from 0 to 10; parts 'red' (1599) and 'white' (4898).
 
-    Parameters
-    ----------
-    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
-
-    Returns
-    -------
-    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+    Parameters: `folder`, as for `load_mnist`. Returns: the data set.
 
     >>> load_wine_quality().x.shape  # doctest: +SKIP
     (6497, 11)
@@ -192,14 +156,7 @@ def load_bike_sharing(folder: Folder = None, *, every: str = "hour") -> Dataset:
 
     extra: "casual" and "registered" (which add up to y) and "date".
 
-    Parameters
-    ----------
-    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
-    every: "hour" or "day".
-
-    Returns
-    -------
-    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+    Parameters: `folder`, as for `load_mnist`; every: "hour" or "day". Returns: the data set.
 
     >>> load_bike_sharing().x.shape  # doctest: +SKIP
     (17379, 12)

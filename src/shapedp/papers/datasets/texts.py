@@ -31,15 +31,8 @@ def load_imdb(folder: Folder = None, *, length: int = 256, words: int | None = N
     extra: whole reviews ("tokens", "offsets": review i is tokens[offsets[i]:offsets[i + 1]]), "lengths", "stars",
     "id" (the number in the published file name) and "vocabulary".
 
-    Parameters
-    ----------
-    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
-    length: the words kept of a review.
-    words: the number of most frequent words to keep; all by default.
-
-    Returns
-    -------
-    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+    Parameters: `folder`, as for `load_mnist`; length: the words kept of a review; words: the number of most
+    frequent words to keep; all by default. Returns: the data set.
 
     >>> load_imdb().x.shape  # doctest: +SKIP
     (50000, 256)
@@ -90,13 +83,7 @@ def pad(tokens: NDArray[np.uint16], offsets: NDArray[np.int64], length: int) -> 
 def load_rcv1(folder: Folder = None) -> Dataset:
     """A small sample of RCV1: sparse x (1500, 47236), y +1 for CCAT and -1 otherwise; 'train' (1000), 'test' (500).
 
-    Parameters
-    ----------
-    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
-
-    Returns
-    -------
-    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+    Parameters: `folder`, as for `load_mnist`. Returns: the data set.
 
     >>> load_rcv1().x.shape  # doctest: +SKIP
     (1500, 47236)
@@ -113,13 +100,7 @@ def load_rcv1(folder: Folder = None) -> Dataset:
 def load_rcv1_train(folder: Folder = None) -> Dataset:
     """LIBSVM's rcv1_train.binary (plain, .gz or .bz2, in rcv1/): sparse x (20242, 47236), y +1 or -1.
 
-    Parameters
-    ----------
-    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
-
-    Returns
-    -------
-    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+    Parameters: `folder`, as for `load_mnist`. Returns: the data set.
 
     >>> load_rcv1_train().x.shape  # doctest: +SKIP
     (20242, 47236)
@@ -131,13 +112,7 @@ def load_rcv1_train(folder: Folder = None) -> Dataset:
 def load_real_sim(folder: Folder = None) -> Dataset:
     """LIBSVM's real-sim (plain, .gz or .bz2, in real_sim/): sparse x (72309, 20958), y +1 (real) or -1 (simulated).
 
-    Parameters
-    ----------
-    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
-
-    Returns
-    -------
-    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+    Parameters: `folder`, as for `load_mnist`. Returns: the data set.
 
     >>> load_real_sim().x.shape  # doctest: +SKIP
     (72309, 20958)
@@ -159,13 +134,7 @@ def load_movielens_1m(folder: Folder = None) -> Dataset:
 
     Read from ratings.dat in movielens_1m/ or ml-1m/, or from the official archive ml-1m.zip.
 
-    Parameters
-    ----------
-    folder: the folder that holds the data sets; that of the variable SHAPEDP_DATA by default.
-
-    Returns
-    -------
-    The data set. Raises MissingDataError where a file is not at hand, ChecksumError where it is another one.
+    Parameters: `folder`, as for `load_mnist`. Returns: the data set.
 
     >>> load_movielens_1m().x.shape  # doctest: +SKIP
     (1000209, 2)
