@@ -16,12 +16,15 @@ from shapedp.privacy import Loss
 from shapedp.privacy.losses.gaussian import GaussianLoss
 from shapedp.privacy.losses.mixing import MixingLoss, Neighbours, label
 
+HALF_STEP = 2.0**-17  # half a step of the grid that a released number is rounded to, in units of its noise
+
 
 @dataclass(frozen=True)
 class EigenvalueLoss(Loss):
     """The loss of a sketch with less noise, or none, where the least eigenvalue of X^T X is large.
 
-    Eigenvalues are in units of C^2, C the bound on a row.
+    Eigenvalues are in units of C^2, C the bound on a row. The released eigenvalue is rounded to a grid, which half a
+    step allows for.
 
     Parameters
     ----------
@@ -90,7 +93,7 @@ class PublishedMixingLoss(EigenvalueLoss):
             return None
         if self.gamma <= self.tau:
             return MixingLoss(self.rows, t, self.neighbours)
-        failure = float(special.ndtr(self.slip / self.eta - self.tau)) * (1 + 2.0**-40)
+        failure = float(special.ndtr(self.slip / self.eta + HALF_STEP - self.tau)) * (1 + 2.0**-40)
         mu = (1 + 2 * self.slip) * (1 + 2.0**-44) / self.eta
         return MixingLoss(self.rows, t, self.neighbours, mu).with_failure(failure)
 
@@ -115,10 +118,13 @@ class PublishedMixingLoss(EigenvalueLoss):
         if not self.gamma / (2 * self.row_bound**2) + self.eta * self.tau <= self.most:
             return 0.0
         cut = 2 * float(special.ndtr(self.slip / self.eta - self.gamma / (2 * self.eta * self.row_bound**2)))
-        return max(GaussianLoss(1 / self.eta * (1 - 2.0**-50)).delta(epsilon).lower - cut * (1 + 1e-12), 0.0)
+        mu = 1 / self.eta * (1 - 2.0**-50)
+        rounded = 1 - HALF_STEP**2 * (1 + epsilon / mu + mu / 2) ** 3  # a threshold half a step off the best one
+        return max(GaussianLoss(mu).delta(epsilon).lower * rounded - cut * (1 + 1e-12), 0.0)
 
     def no_noise(self, least: float) -> float:
-        return float(special.ndtr((least - self.slip - self.gamma / self.row_bound**2) / self.eta - self.tau))
+        short = (least - self.slip - self.gamma / self.row_bound**2) / self.eta
+        return float(special.ndtr(short - HALF_STEP - self.tau))
 
 
 @dataclass(frozen=True)
@@ -163,7 +169,7 @@ class ThresholdLoss(EigenvalueLoss):
         return np.minimum(lower.reshape(epsilon.shape), upper), upper
 
     def no_noise(self, least: float) -> float:
-        gap = (least - self.slip - self.least - self.slack) / self.scale
+        gap = (least - self.slip - self.least - self.slack) / self.scale - HALF_STEP
         return 1 - 0.5 * math.exp(-gap) if gap > 0 else 0.5 * math.exp(gap)
 
 

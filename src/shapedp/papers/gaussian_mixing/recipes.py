@@ -139,16 +139,20 @@ class ModifiedGaussMix(Sketching):
 
     def noise_variance(self, least: float, z: float) -> float:
         """The variance of the noise added, given lambda_min and z: lines 1 to 6."""
+        return self._variance(least + self.eta * self.row_bound**2 * (z - self.tau))
+
+    def _variance(self, released: float) -> float:
+        """The same from l = lambda_min + eta C^2 (z - tau), which it shows."""
         square = self.row_bound**2
         if self.gamma <= self.tau:
             return self.gamma**2 * square
-        released = max(least - self.eta * square * (self.tau - z), 0.0)
-        return max(self.gamma - released, 0.0) * square
+        return max(self.gamma - max(released, 0.0), 0.0) * square
 
     def _draw(self, moments: Floats, randomness: Source) -> tuple[Floats, float]:
-        """The sketch as printed: for reproduction only."""
-        z = float(rounded_sum(np.zeros(1), "gaussian", 1.0, None, randomness)[0])
-        variance = self.noise_variance(least_eigenvalue(moments), z)
+        """The sketch as printed, for reproduction only. l is rounded as a whole: z alone on a grid shows the rest."""
+        scale = self.eta * self.row_bound**2
+        start = np.array([least_eigenvalue(moments) - scale * self.tau])
+        variance = self._variance(float(rounded_sum(start, "gaussian", scale, None, randomness)[0]))
         last = max((self.ideal.kept - 1) / 2, 2.0**-40) * self.row_bound**2
         return draw_sketch(moments, self.rows, variance, last, randomness), variance
 
