@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.datasets import load_california_housing, load_electricity
 from shapedp.learn.losses import Logistic
 from shapedp.learn.solvers.cd import SQUARED, Columns, Descent, Penalty, Response, Schedule, of_margin
 from shapedp.mechanisms.families.base import optimal_scales
+from shapedp.papers.datasets import load_california_housing, load_electricity
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int, str], None]

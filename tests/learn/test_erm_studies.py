@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shapedp.claims.harness import find_item
 from shapedp.learn.losses import HuberHinge, Logistic
 from shapedp.learn.solvers.erm import objective, output
 from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
 from shapedp.learn.solvers.linear.problem import Draws
 from shapedp.mechanisms.objective import farthest, fine_draw
+from shapedp.papers.register.harness import find_item
 from shapedp.sampling import source
 
 ROOT = Path(__file__).resolve().parents[2]

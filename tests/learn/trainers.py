@@ -24,9 +24,9 @@ from shapedp.mechanisms import adaptive_mixing, mechanism_from_json, mixing
 from shapedp.mechanisms import objective as perturbing
 from shapedp.noise.radial import Radial
 from shapedp.noise.spread import SpreadLaw
+from shapedp.papers.gaussian_mixing import recipes as published_mixing
+from shapedp.papers.gaussian_mixing import sheffet as published_sheffet
 from shapedp.privacy import Loss
-from shapedp.recipes import mixing as published_mixing
-from shapedp.recipes import sheffet as published_sheffet
 
 CLAIM = {"epsilon": 1.0, "delta": 1e-2}
 CUT = 0.7  # of the noise is left
