@@ -1,36 +1,38 @@
 """Differential privacy in high dimension: noise shaped to the query, with a guarantee you can check."""
 
 from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from shapedp import _moved, recipes
+from shapedp import _moved
 from shapedp._version import __version__
-from shapedp.accounting import ComposedLoss, Plan, compose, plan, subsample
-from shapedp.mechanisms import (
-    Additive,
-    Advice,
-    DoesNotApplyError,
-    Mechanism,
-    Mixing,
-    Release,
-    advise,
-    calibrate,
-    certify,
-    verify,
-)
-from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law, Radial, TensorGaussian
-from shapedp.privacy import (
-    Bracket,
-    Certificate,
-    GaussianLoss,
-    LaplaceLoss,
-    Loss,
-    NotCertifiedError,
-    RefutedError,
-    UndecidedError,
-)
-from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
+
+if TYPE_CHECKING:
+    from shapedp import audit, recipes
+    from shapedp.accounting import ComposedLoss, Plan, compose, plan, subsample
+    from shapedp.mechanisms import (
+        Additive,
+        Advice,
+        DoesNotApplyError,
+        Mechanism,
+        Mixing,
+        Release,
+        advise,
+        calibrate,
+        certify,
+        verify,
+    )
+    from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law, Radial, TensorGaussian
+    from shapedp.privacy import (
+        Bracket,
+        Certificate,
+        GaussianLoss,
+        LaplaceLoss,
+        Loss,
+        NotCertifiedError,
+        RefutedError,
+        UndecidedError,
+    )
+    from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
 
 __all__ = [
     "L1",
@@ -73,16 +75,25 @@ __all__ = [
     "verify",
 ]
 
-# Subpackages that `import shapedp` does not load.
-_LATER = ("audit", "claims", "datasets", "learn", "ledger", "report", "scale", "torch")
+# Nothing is loaded before it is used: `shapedp --help` waits neither for numpy nor for scipy.
+_CORE = ("accounting", "mechanisms", "noise", "privacy", "sensitivity")  # where the names of `__all__` are defined
+_PACKAGES = {*_CORE, "boundary", "numerics", "recipes", "sampling"} | {
+    *("audit", "claims", "datasets", "learn", "ledger", "report", "scale", "torch"),
+}
 
 _moved.install()
 
-if TYPE_CHECKING:
-    from shapedp import audit
 
-
-def __getattr__(name: str) -> ModuleType:
-    if name in _LATER:
+def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
         return import_module(f"shapedp.{name}")
+    if name in __all__:
+        for package in _CORE:
+            found = vars(import_module(f"shapedp.{package}"))
+            if name in found["__all__"]:
+                return globals().setdefault(name, found[name])
     raise AttributeError(f"module 'shapedp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_PACKAGES})

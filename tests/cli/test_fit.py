@@ -181,8 +181,8 @@ def test_a_first_row_of_data_is_refused_and_not_repeated(tmp_path, capsys, first
 
 
 def test_help_names_every_solver(capsys):
-    assert LINEAR_SOLVERS == tuple(linear.SOLVERS)
-    assert LOGISTIC_SOLVERS == LogisticRegression.solvers
+    assert tuple(linear.SOLVERS) == LINEAR_SOLVERS
+    assert LogisticRegression.solvers == LOGISTIC_SOLVERS
     with pytest.raises(SystemExit):
         main(["fit", "--help"])
     printed = "".join(capsys.readouterr().out.split())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 from shapedp.boundary.documents import described
@@ -25,15 +26,27 @@ KINDS: dict[str, Any] = {
     "adaptive-mixing": AdaptiveMixing,
     "objective": ObjectivePerturbation,
 }
+_ABOVE = ("shapedp.accounting", "shapedp.recipes")  # packages that add to KINDS
+
+
+def class_of(kind: object) -> Any:
+    """The class of the mechanisms of this kind, None if there is none. Packages above add theirs when loaded."""
+    if not isinstance(kind, str):
+        return None
+    if kind not in KINDS:
+        for package in _ABOVE:
+            import_module(package)
+    return KINDS.get(kind)
 
 
 @described
 def mechanism_from_json(data: Any) -> Any:
     """The mechanism that its `to_json` wrote."""
     kind = data.get("kind") if isinstance(data, dict) else None
-    if not isinstance(kind, str) or kind not in KINDS:
+    found = class_of(kind)
+    if found is None:
         raise ValueError(f"not a mechanism: the field kind must read one of {', '.join(KINDS)}, got {kind!r}")
-    return KINDS[kind].from_json(data)
+    return found.from_json(data)
 
 
 def certify(subject: Any, *, epsilon: float, delta: float) -> Certificate:
