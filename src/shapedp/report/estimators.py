@@ -15,6 +15,7 @@ from shapedp.report.figures import counted, number, whole
 from shapedp.report.markup import Child, Markup, el
 from shapedp.report.page import charts, facts, figure, more, section, table
 from shapedp.report.svg import Chart, linear, places
+from shapedp.report.texts import text
 
 _DRAWN = 40
 _LISTED = 1000
@@ -51,8 +52,7 @@ class Fitted:
 
     @classmethod
     def of(cls, estimator: Any) -> Fitted:
-        """From an estimator with `privacy_`; `coef_`, `intercept_`, their standard errors and names where "
-        "it has them."""
+        """From an estimator with `privacy_`, and `coef_`, `intercept_`, their standard errors and names if present."""
         certificate = getattr(estimator, "privacy_", None)
         if not isinstance(certificate, Certificate):
             raise TypeError(
@@ -86,14 +86,8 @@ class Fitted:
         found = [_weights_section(self.weights)] if self.weights else []
         if self.settings:
             pairs: list[tuple[str, Child]] = [(name.replace("_", " "), value) for name, value in self.settings]
-            found.append(section("settings", "How it was fitted", el("p", _STATISTICS), facts(pairs)))
+            found.append(section("settings", "How it was fitted", el("p", text("fitted")), facts(pairs)))
         return found
-
-
-_STATISTICS = (
-    "The model was computed from noisy statistics of the data, or from noisy steps; nothing else about the data "
-    "reached it but the number of records and of columns. The noise described below is that of the statistics."
-)
 
 
 def _settings(estimator: Any) -> tuple[tuple[str, str], ...]:
@@ -142,27 +136,16 @@ def _one(errors: Any, *place: int) -> float | None:
 
 def _weights_section(weights: Sequence[Weight]) -> Markup:
     known = all(weight.error is not None and math.isfinite(weight.error) for weight in weights)
-    text = (
-        "Standard errors are for the noise added for privacy and the sampling of the data together, as far "
-        "as they follow "
-        "from what was released; the bias of regularisation is not in them."
-        if known
-        else "Standard errors do not follow from what this solver releases, so none are given."
-    )
     rows = [[w.name, number(w.value), "" if w.error is None else number(w.error, 3)] for w in weights[:_LISTED]]
     headers = ("weight", "released value", "standard error")
     listed = table("Released weights", headers if known else headers[:2], rows if known else [r[:2] for r in rows])
     left = el("p", f"The first {_LISTED} of {whole(len(weights))} are listed.") if len(weights) > _LISTED else None
-    drawn = (
-        charts(_weights_figure(weights[:_DRAWN], known))
-        if all(math.isfinite(w.value) for w in weights[:_DRAWN])
-        else None
-    )
+    drawn = weights[:_DRAWN]
     return section(
         "weights",
         "What was released",
-        el("p", text),
-        drawn,
+        el("p", text("errors-known" if known else "errors-unknown")),
+        charts(_weights_figure(drawn, known)) if all(math.isfinite(w.value) for w in drawn) else None,
         left,
         listed if len(weights) <= 30 else more("Every weight", listed),
     )

@@ -17,10 +17,11 @@ from shapedp.report import words
 from shapedp.report.audits import Findings
 from shapedp.report.estimators import Fitted
 from shapedp.report.guarantee import Guarantee, recheck
-from shapedp.report.markup import Child, Markup, el
+from shapedp.report.markup import Markup
 from shapedp.report.noise import noise_sections, summary
 from shapedp.report.page import Page, top
 from shapedp.report.plans import plan_sections
+from shapedp.report.texts import text
 
 Audits = Sequence[Mapping[str, Any]]
 _BELOW_ONE = 1 - 2.0**-53
@@ -154,10 +155,12 @@ def _page(
     return Page(f"{title}, {words.claim(made.epsilon, made.delta)}", head, tuple(body), verdict)
 
 
-def _about(certificate: Certificate) -> Child:
-    text = (
-        f"The claim again: epsilon {certificate.epsilon!r}, delta {certificate.delta!r}; computed delta between "
-        f"{certificate.bracket.lower!r} and {certificate.bracket.upper!r} (version {certificate.version}). "
-        "What this page says elsewhere about privacy is rounded to the side that promises less."
+def _about(certificate: Certificate) -> Markup:
+    return text(
+        "claim-again",
+        epsilon=repr(certificate.epsilon),
+        delta=repr(certificate.delta),
+        lower=repr(certificate.bracket.lower),
+        upper=repr(certificate.bracket.upper),
+        version=certificate.version,
     )
-    return el("p", text, class_="note")
