@@ -32,8 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Examples
     --------
-    >>> main(["account", "--gaussian", "2", "--delta", "1e-5"])
-    epsilon    in [2.213...
+    >>> main(["account", "--bare", "0.5", "0", "--delta", "0"])
+    epsilon    in [0.5, 0.5]
     0
     """
     words = sys.argv[1:] if arguments is None else list(arguments)

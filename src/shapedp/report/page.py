@@ -23,7 +23,23 @@ _BADGES = {"certified": "good", "refuted": "bad", "undecided": "open", "approxim
 
 @dataclass(frozen=True, eq=False)
 class Page:
-    """A self-contained HTML page. `verdict` is that of what it shows, where that has one."""
+    """A self-contained HTML page.
+
+    Parameters
+    ----------
+    title
+        What the page is about, in a line.
+    header, sections
+        Its content.
+    verdict
+        The verdict of what it shows, None where that has none.
+
+    Examples
+    --------
+    >>> page = Page("Notes", top("a note", "Notes", "One sentence."), ())
+    >>> page.html.startswith("<!DOCTYPE html>")
+    True
+    """
 
     title: str
     header: Markup

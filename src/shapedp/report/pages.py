@@ -31,11 +31,33 @@ _BELOW_ONE = 1 - 2.0**-53
 def of(subject: Any, *, file: str | None = None, audits: Audits = (), **options: Any) -> Page:
     """The page of a mechanism, a certificate, a plan, a training run, a ledger or a fitted estimator.
 
-    `file` is the name under which the commands on the page look for it. `audits` are JSON objects of `shapedp audit`.
-    A plan needs its claim: `epsilon=`, `delta=` or both. A ledger takes `dataset=` for one of its data sets.
-
     Guarantee: the bracket and the curves are computed from the mechanism, not read; the page holds no data, only what
     was released and what describes the mechanism.
+
+    Parameters
+    ----------
+    subject
+        What the page is about.
+    file
+        The name under which the commands on the page look for it.
+    audits
+        JSON objects that `shapedp audit --json` printed, of the same claim.
+    **options
+        `epsilon` and `delta`, one or both: the claim about a plan, which states none. `dataset`: one data set of a
+        ledger.
+
+    Returns
+    -------
+    Page
+        With `html`, `verdict` and `save(path)`.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> mechanism = sdp.calibrate("laplace", sdp.L1(1.0, dim=2), epsilon=1.0, delta=0.0)
+    >>> page = of(mechanism)
+    >>> page.title, page.verdict
+    ('Discrete laplace noise, ε = 1, δ = 0', 'certified')
     """
     if hasattr(subject, "store") and hasattr(subject, "check"):
         from shapedp.report.ledgers import ledger_page
@@ -107,7 +129,27 @@ def _named(file: str | None, usual: str, made: str) -> tuple[str, str | None]:
 
 
 def of_json(data: Mapping[str, Any], *, file: str | None = None, audits: Audits = (), **options: Any) -> Page:
-    """The page of what a JSON file holds: a mechanism, a certificate or a plan."""
+    """The page of what a JSON file holds: a mechanism, a certificate or a plan.
+
+    Parameters
+    ----------
+    data
+        The JSON object.
+    file, audits, **options
+        As for `of`.
+
+    Returns
+    -------
+    Page
+        The page; where the file states a bracket that contradicts the computed one, ValueError.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> mechanism = sdp.calibrate("laplace", sdp.L1(1.0, dim=2), epsilon=1.0, delta=0.0)
+    >>> of_json(mechanism.certificate.to_json(), file="certificate.json").verdict
+    'certified'
+    """
     if data.get("kind") == "certificate":
         return of(Certificate.from_json(dict(data)), file=file, audits=audits, **options)
     return of(mechanism_from_json(dict(data)), file=file, audits=audits, **options)

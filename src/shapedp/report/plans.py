@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from shapedp.accounting import Plan, Step, compose
-from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.compose import loss_from
-from shapedp.privacy import Certificate, GaussianLoss, Loss
+from shapedp.privacy import Certificate, Loss
 from shapedp.report.figures import counted, number, percent, whole
 from shapedp.report.markup import Child, Markup, el
 from shapedp.report.noise import noise_sections
@@ -22,16 +21,6 @@ from shapedp.report.words import subject_words
 _ROUGH = 0.02  # the relative gap of the parts; the whole is computed as finely as it is certified
 _MOMENTS = 7
 _LISTED = 200
-
-
-@subject_words.register
-def _(subject: GaussianLoss) -> str:
-    return f"Gaussian noise, {number(1 / subject.mu)} times the sensitivity" if subject.mu else "no release"
-
-
-@subject_words.register
-def _(subject: BareLoss) -> str:
-    return f"any mechanism with ε = {number(subject.pure_epsilon)}, δ = {number(subject.failure)}"
 
 
 def sampling_words(rate: float) -> str:

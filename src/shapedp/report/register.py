@@ -29,7 +29,25 @@ class _Shown:
 
 
 def claims_page(claims: Iterable[Claim] | None = None, findings: Sequence[Finding] | None = None) -> Page:
-    """The register, or some of its claims; with `findings` as they were computed anew."""
+    """The page of the register of published statements.
+
+    Parameters
+    ----------
+    claims
+        Some statements of the register; None: all of them.
+    findings
+        What computing the statements anew found (`shapedp.claims.check`), instead of `claims`.
+
+    Returns
+    -------
+    Page
+        Its verdict is "refuted" where a finding disagrees with the register, otherwise None.
+
+    Examples
+    --------
+    >>> claims_page().title
+    'Claims register'
+    """
     if findings is None:
         shown = [_Shown(claim, None) for claim in (CLAIMS.values() if claims is None else claims)]
     else:

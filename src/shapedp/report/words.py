@@ -6,6 +6,7 @@ import math
 from functools import singledispatch
 from typing import Any
 
+from shapedp.accounting import BareLoss
 from shapedp.mechanisms import Mixing
 from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
 from shapedp.mechanisms.additive import Additive
@@ -13,7 +14,7 @@ from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law, Radial, Tenso
 from shapedp.noise.mixed import Mixed
 from shapedp.noise.staircase import L1Staircase, Staircase
 from shapedp.numerics.tails import Floats
-from shapedp.privacy import Bracket, Certificate
+from shapedp.privacy import Bracket, Certificate, GaussianLoss
 from shapedp.report.figures import TIMES, counted, number, percent, whole
 from shapedp.report.markup import Markup, el, many
 from shapedp.report.texts import text
@@ -144,25 +145,20 @@ def law_words(law: Law) -> str:
     return _LAWS.get(type(law), f"{law.kind} noise")
 
 
-@singledispatch
 def subject_words(subject: Any) -> str:
     """What a step of a plan runs."""
+    match subject:
+        case Additive():
+            return f"{subject.law.kind} noise on {counted(subject.law.dim, 'coordinate')}"
+        case AdaptiveMixing():
+            return f"an adaptive Gaussian sketch of {counted(subject.rows, 'row')}"
+        case Mixing():
+            return f"a Gaussian sketch of {counted(subject.rows, 'row')}"
+        case GaussianLoss():
+            return f"Gaussian noise, {number(1 / subject.mu)} times the sensitivity" if subject.mu else "no release"
+        case BareLoss():
+            return f"any mechanism with ε = {number(subject.pure_epsilon)}, δ = {number(subject.failure)}"
     return type(subject).__name__
-
-
-@subject_words.register
-def _(subject: Additive) -> str:
-    return f"{subject.law.kind} noise on {counted(subject.law.dim, 'coordinate')}"
-
-
-@subject_words.register
-def _(subject: Mixing) -> str:
-    return f"a Gaussian sketch of {counted(subject.rows, 'row')}"
-
-
-@subject_words.register
-def _(subject: AdaptiveMixing) -> str:
-    return f"an adaptive Gaussian sketch of {counted(subject.rows, 'row')}"
 
 
 def shape_words(shape: tuple[int, ...]) -> str:
