@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with guarded():
         try:
             options = parser(next((word for word in words if not word.startswith("-")), "")).parse_args(words)
-            from shapedp.cli.paths import check_files
+            from shapedp.cli.paths import check_files  # loads numpy, which `shapedp --help` does not wait for
 
             check_files(options)
             code = int(import_module(f"shapedp.cli.{options.command.path[0]}").run(options) or DONE)
