@@ -6,17 +6,15 @@ import shlex
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from shapedp.ledger import Charge, Entry, Ledger, Status
 from shapedp.report import words
 from shapedp.report.figures import number, percent, whole
 from shapedp.report.markup import Child, Markup, el
 from shapedp.report.page import Page, charts, commands, facts, figure, meter, more, section, table, top
 from shapedp.report.svg import Axis, Chart, exact, linear, places
 from shapedp.report.texts import text
-
-if TYPE_CHECKING:
-    from shapedp.ledger import Entry, Ledger, Status
 
 _DRAWN = 400
 _LISTED = 300
@@ -95,8 +93,6 @@ def _totals(described: dict[str, Any]) -> str:
 
 def _shares(status: Status, entries: Sequence[Entry]) -> list[float]:
     """The share of the cap that is used after each entry."""
-    from shapedp.ledger import Charge
-
     totals = Charge((0,) * len(status.totals.amounts))
     found = []
     for entry in entries:

@@ -10,6 +10,7 @@ from functools import singledispatch
 from typing import Any
 
 from shapedp.accounting import BareLoss, Plan
+from shapedp.ledger import Ledger
 from shapedp.mechanisms import certify, mechanism_from_json, verify
 from shapedp.mechanisms.additive import Additive
 from shapedp.privacy import Certificate
@@ -17,6 +18,7 @@ from shapedp.report import words
 from shapedp.report.audits import Findings
 from shapedp.report.estimators import Fitted
 from shapedp.report.guarantee import Guarantee, recheck
+from shapedp.report.ledgers import ledger_page
 from shapedp.report.markup import Markup
 from shapedp.report.noise import noise_sections, summary
 from shapedp.report.page import Page, top
@@ -59,12 +61,6 @@ def of(subject: Any, *, file: str | None = None, audits: Audits = (), **options:
     >>> page.title, page.verdict
     ('Discrete laplace noise, ε = 1, δ = 0', 'certified')
     """
-    if hasattr(subject, "store") and hasattr(subject, "check"):
-        from shapedp.report.ledgers import ledger_page
-
-        if audits:
-            raise ValueError("an audit belongs to a mechanism's page, not to a ledger's")
-        return ledger_page(subject, name=file, **options)
     made = getattr(subject, "certificate", None)
     if not isinstance(made, Certificate):
         return of(Fitted.of(subject), file=file, audits=audits, **options)
@@ -99,6 +95,13 @@ def _(subject: Plan, *, epsilon: float | None = None, delta: float | None = None
     lines = [f"shapedp account --plan {name} --{what}" for what in (f"delta {delta!r}", f"epsilon {epsilon!r}")]
     again = f"shapedp report {name} --epsilon {epsilon!r} --delta {delta!r}"
     return _page("a plan", "A plan of releases", Guarantee(made, loss), subject, [*lines, again], written, audits)
+
+
+@of.register
+def _(subject: Ledger, *, file: str | None = None, audits: Audits = (), dataset: str | None = None) -> Page:
+    if audits:
+        raise ValueError("an audit belongs to a mechanism's page, not to a ledger's")
+    return ledger_page(subject, name=file, dataset=dataset)
 
 
 @of.register
