@@ -7,7 +7,8 @@ import sys
 import warnings
 from typing import Any
 
-from shapedp.cli.files import write_json
+from shapedp.boundary.files import check_input
+from shapedp.cli.files import beside_certificate, write_json
 from shapedp.cli.options import claim
 from shapedp.cli.output import certificate_lines, show, table, written
 from shapedp.cli.paths import beside
@@ -31,8 +32,8 @@ def run(options: argparse.Namespace) -> int:
         print(f"shapedp: note: {message}", file=sys.stderr)
     record = {**estimator.privacy_.to_json(), "unsafe": estimator.privacy_.verdict != "certified"}
     model = _described(estimator, options)
-    write_json(certificate, record)
-    write_json(options.output, model)
+    with beside_certificate(certificate, record):
+        write_json(options.output, model)
     lines = [*_summary(estimator, model, options), *written(options.output, certificate)]
     return show(options, {"model": model, "certificate": record}, *lines)
 
@@ -45,8 +46,7 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError("--classes is for fit logistic")
     if options.model == "logistic" and options.target_bound is not None:
         raise ValueError("--target-bound is for fit linear: labels need none")
-    if not options.data.exists():
-        raise FileNotFoundError(f"{options.data}: no such file")
+    check_input(options.data, folder=True)
 
 
 def _prepared(options: argparse.Namespace) -> tuple[Any, Any, Any]:

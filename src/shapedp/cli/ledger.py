@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from shapedp.cli.files import Vector, read_json, read_vector, suffix, write_json, write_vector
+from shapedp.boundary.files import check_input
+from shapedp.cli.files import Vector, beside_certificate, read_json, read_vector, suffix, write_vector
 from shapedp.cli.options import claim
 from shapedp.cli.output import save_or_show, show, table
 from shapedp.cli.paths import beside
@@ -73,7 +74,10 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _key(path: Path | None) -> bytes | None:
-    return None if path is None else path.read_bytes()
+    if path is None:
+        return None
+    check_input(path)
+    return path.read_bytes()
 
 
 def _kept_heads(path: Path | None) -> dict[str, Head]:
@@ -135,8 +139,8 @@ def _spend(options: argparse.Namespace) -> int:
         raise ValueError(f"the input must have {mechanism.law.dim} entries, got {vector.values.size}")
     with _open(options).spend(options.dataset, mechanism) as spend:
         release = spend.release(vector.values)
-        write_json(certificate, release.certificate.to_json())
-        write_vector(options.output, Vector(release.value, vector.name))
+        with beside_certificate(certificate, release.certificate.to_json()):
+            write_vector(options.output, Vector(release.value, vector.name))
     return _print_spend(spend, {"output": str(options.output), "certificate": str(certificate)}, options)
 
 

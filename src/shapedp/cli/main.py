@@ -16,6 +16,8 @@ from shapedp.cli.streams import guarded
 
 __all__ = ["main", "parser"]
 
+LONGEST = 4000  # characters of a message that may repeat a word of a file
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. What goes wrong is one line on stderr and an exit code; SHAPEDP_DEBUG=1 adds the traceback.
@@ -64,7 +66,7 @@ def _explained(error: Exception) -> tuple[int, str]:
     from shapedp.ledger import BudgetExceededError, LedgerError, SpendRefusedError
     from shapedp.privacy import NotCertifiedError
 
-    text = printable(str(error))
+    text = printable(str(error)[:LONGEST])
     match error:
         case NotCertifiedError() | BudgetExceededError() | SpendRefusedError():
             return REFUSED, f"refused: {text}"

@@ -10,12 +10,12 @@ import numpy as np
 
 from shapedp.cli.files import (
     Vector,
+    beside_certificate,
     read_json,
     read_records,
     read_vector,
     suffix,
     write_columns,
-    write_json,
     write_vector,
 )
 from shapedp.cli.output import certificate_lines, show, written
@@ -49,12 +49,12 @@ def run(options: argparse.Namespace) -> int:
     release = mechanism.release(vector.values, unsafe=options.unsafe)
     stated = replace(release.certificate, scope=SCOPE) if options.records else release.certificate
     record = {**stated.to_json(), "unsafe": release.unsafe}
-    write_json(certificate, record)
-    if names:
-        errors = release.standard_error.tolist()
-        write_columns(options.output, {"column": names, "value": release.value.tolist(), "standard_error": errors})
-    else:
-        write_vector(options.output, Vector(release.value, vector.name))
+    with beside_certificate(certificate, record):
+        if names:
+            errors = release.standard_error.tolist()
+            write_columns(options.output, {"column": names, "value": release.value.tolist(), "standard_error": errors})
+        else:
+            write_vector(options.output, Vector(release.value, vector.name))
     warning = ["unsafe     the claim is NOT certified: do not publish this release"] if release.unsafe else []
     return show(options, record, *certificate_lines(stated), *written(options.output, certificate), *warning)
 
