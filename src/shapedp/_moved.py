@@ -14,6 +14,7 @@ MOVED = {
     "shapedp.accounting.ledger": "shapedp.ledger",
     "shapedp.audit.same": "shapedp.audit.equality",
     "shapedp.scale": "shapedp.learn.partitions",
+    "shapedp.torch.stack": "shapedp.noise.stack",
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from shapedp.accounting import ACCOUNTANTS, BareLoss, Plan, Step
 from shapedp.cli.files import read_json
-from shapedp.cli.output import ends, show
+from shapedp.cli.output import ends, finite, show
 from shapedp.mechanisms import mechanism_from_json
 from shapedp.privacy import GaussianLoss
 
@@ -19,7 +19,7 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("--accountant goes with --delta: the others answer epsilon only")
     if options.accountant != "pld":
         answer = ACCOUNTANTS[options.accountant].answer([(s.loss, s.count) for s in plan.steps], options.delta)
-        data = {"accountant": answer.accountant, "epsilon": answer.epsilon, "certifies": answer.certifies}
+        data = {"accountant": answer.accountant, "epsilon": finite(answer.epsilon), "certifies": answer.certifies}
         note = "" if answer.certifies else " (an approximation)"
         line = f"epsilon    {answer.epsilon:.8g} by {answer.accountant}{note}"
         return show(options, {"delta": options.delta, **data}, line)

@@ -14,7 +14,7 @@ from shapedp import audit
 from shapedp.audit.sizes import readable
 from shapedp.cli.files import read_json
 from shapedp.cli.options import claim, numbers, recipe
-from shapedp.cli.output import DONE, REFUSED, show, table
+from shapedp.cli.output import DONE, REFUSED, finite, show, table
 from shapedp.mechanisms import Additive, mechanism_from_json
 from shapedp.recipes import RECIPES
 
@@ -110,7 +110,7 @@ def _power(options: argparse.Namespace) -> int:
     what = "Outputs needed to see Gaussian noise that is too small for (epsilon, delta)"
     return show(
         options,
-        [{k: v if v < float("inf") else None for k, v in asdict(row).items()} for row in rows],
+        [{name: finite(value) for name, value in asdict(row).items()} for row in rows],
         f"{what} = ({options.epsilon:g}, {options.delta:g})",
         table(headers, cells),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ from shapedp.boundary.values import printable
 from shapedp.cli.codes import DONE, INTERRUPTED, REFUSED, WRONG_INPUT
 from shapedp.privacy import Bracket, Certificate
 
-__all__ = ["DONE", "INTERRUPTED", "REFUSED", "WRONG_INPUT", "certificate_lines", "ends", "exit_code", "own_claim"]
-__all__ += ["save_or_show", "show", "table", "written"]
+__all__ = ["DONE", "INTERRUPTED", "REFUSED", "WRONG_INPUT", "certificate_lines", "ends", "exit_code", "finite"]
+__all__ += ["own_claim", "save_or_show", "show", "table", "written"]
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -58,9 +59,14 @@ def certificate_lines(certificate: Certificate) -> list[str]:
     ]
 
 
-def ends(bracket: Bracket) -> dict[str, float]:
+def finite(value: float) -> float | None:
+    """A number for JSON, which has no infinity: null stands for it."""
+    return value if math.isfinite(value) else None
+
+
+def ends(bracket: Bracket) -> dict[str, float | None]:
     """Both ends of a bracket, for JSON."""
-    return {"lower": bracket.lower, "upper": bracket.upper}
+    return {"lower": finite(bracket.lower), "upper": finite(bracket.upper)}
 
 
 def exit_code(certificate: Certificate) -> int:
