@@ -1,36 +1,39 @@
 """Differential privacy in high dimension: noise shaped to the query, with a guarantee you can check."""
 
 from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shapedp import _moved
 from shapedp._version import __version__
-from shapedp.accounting import ComposedLoss, Plan, compose, plan, subsample
-from shapedp.mechanisms import (
-    Additive,
-    Advice,
-    DoesNotApplyError,
-    Mechanism,
-    Mixing,
-    Release,
-    advise,
-    calibrate,
-    certify,
-    verify,
-)
-from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law, Radial, TensorGaussian
-from shapedp.privacy import (
-    Bracket,
-    Certificate,
-    GaussianLoss,
-    LaplaceLoss,
-    Loss,
-    NotCertifiedError,
-    RefutedError,
-    UndecidedError,
-)
-from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
+
+if TYPE_CHECKING:
+    from shapedp import audit
+    from shapedp.accounting import ComposedLoss, Plan, compose, plan, subsample
+    from shapedp.mechanisms import (
+        Additive,
+        Advice,
+        DoesNotApplyError,
+        Mechanism,
+        Mixing,
+        Release,
+        advise,
+        calibrate,
+        certify,
+        verify,
+    )
+    from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law, Radial, TensorGaussian
+    from shapedp.papers import recipes
+    from shapedp.privacy import (
+        Bracket,
+        Certificate,
+        GaussianLoss,
+        LaplaceLoss,
+        Loss,
+        NotCertifiedError,
+        RefutedError,
+        UndecidedError,
+    )
+    from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
 
 __all__ = [
     "L1",
@@ -73,8 +76,16 @@ __all__ = [
     "verify",
 ]
 
-# What `import shapedp` does not load, and where it is.
-_LATER = {name: f"shapedp.{name}" for name in ("audit", "learn", "ledger", "report", "scale", "torch")} | {
+# Nothing is loaded before it is used: `shapedp --help` waits neither for numpy nor for scipy.
+_CORE = ("accounting", "mechanisms", "noise", "privacy", "sensitivity")  # where the names of `__all__` are defined
+_PACKAGES = {
+    name: f"shapedp.{name}"
+    for name in (
+        *_CORE,
+        *("boundary", "numerics", "sampling", "tables"),
+        *("audit", "learn", "ledger", "papers", "report", "scale", "torch"),
+    )
+} | {
     "claims": "shapedp.papers.register",
     "datasets": "shapedp.papers.datasets",
     "recipes": "shapedp.papers.recipes",
@@ -82,12 +93,17 @@ _LATER = {name: f"shapedp.{name}" for name in ("audit", "learn", "ledger", "repo
 
 _moved.install()
 
-if TYPE_CHECKING:
-    from shapedp import audit
-    from shapedp.papers import recipes
 
-
-def __getattr__(name: str) -> ModuleType:
-    if name in _LATER:
-        return import_module(_LATER[name])
+def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(_PACKAGES[name])
+    if name in __all__:
+        for package in _CORE:
+            found = vars(import_module(f"shapedp.{package}"))
+            if name in found["__all__"]:
+                return globals().setdefault(name, found[name])
     raise AttributeError(f"module 'shapedp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_PACKAGES})

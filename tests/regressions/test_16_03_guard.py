@@ -144,5 +144,5 @@ def test_every_command_that_takes_an_output_declares_it() -> None:
 
     for command in leaves(parser()):
         written = {act.dest for act in command._actions if {"-o", "--plot", "--page"} & set(act.option_strings)}
-        declared = set(command._defaults.get("writes", ()))
+        declared = set(command._defaults["command"].writes)
         assert written - {"out"} <= declared, command.prog

@@ -5,80 +5,19 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 from shapedp.boundary.files import check_input
 from shapedp.cli.files import beside_certificate, write_json
-from shapedp.cli.options import add_claim, add_json, add_no_header
-from shapedp.cli.output import print_certificate, print_json, table
-from shapedp.cli.paths import beside, writing
+from shapedp.cli.options import claim
+from shapedp.cli.output import certificate_lines, show, table, written
+from shapedp.cli.paths import beside
 
 SCHEMA = 1
 SHOWN = 30
-SOLVERS = {  # named here, as importing them takes a second that no other command should wait for
-    "linear": ("mixing", "mixing-paper", "adassp", "adassp-joint", "suffstats", "sheffet", "sheffet-rdp"),
-    "logistic": ("output", "bolt-on", "objective", "kifer", "cd", "mixing"),
-}
-
-_EPILOG = """\
-examples:
-  shapedp fit linear houses.parquet --target price --feature-bound 3 --target-bound 1 \\
-      --epsilon 1 --delta 1e-6 --output model.json
-  shapedp fit logistic loans.csv --target default --classes no,yes --features age,income,debt \\
-      --feature-bound 2 --solver mixing --epsilon 1 --delta 1e-6 --output model.json
-
-Bounds come from what you know about the units of the data, never from the data: a record with a larger norm is
-pulled in to the bound, so a bound that is too small biases the model and one that is too large adds noise. Scale the
-columns first, by constants known beforehand, so that each matters. A record with a missing value counts as zeros.
-
-The names and types of the columns and the number of records are public. The cells of a csv file have no type, and a
-feature of text would be missing throughout: for csv name the features, columns of numbers, by --features. The file is
-read in one pass, with fixed memory, by every solver of `linear` and by `logistic --solver mixing`; the others load it.
-"""
-
-
-def register(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "fit",
-        help="fit a private linear or logistic regression to a file",
-        description="Fit a regression under (epsilon, delta) to a parquet, csv or feather file (or a folder of parquet "
-        "files). Writes the model as JSON and its certificate; nothing is written unless the claim is certified.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("model", choices=("linear", "logistic"), help="least squares, or two or more classes")
-    parser.add_argument("data", type=Path, help="the records: parquet, csv or feather")
-    parser.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
-    parser.add_argument(
-        "--features",
-        metavar="A,B,...",
-        help="the columns to predict from; required for csv (default for parquet and feather: all others)",
-    )
-    add_no_header(parser)
-    parser.add_argument(
-        "--feature-bound", type=float, required=True, metavar="B", help="bound on the L2 norm of a record's features"
-    )
-    parser.add_argument("--target-bound", type=float, metavar="T", help="bound on |target| (linear)")
-    parser.add_argument("--classes", metavar="A,B", help="the labels (logistic; default: those that occur, public)")
-    add_claim(parser)
-    parser.add_argument(
-        "--adjacency", choices=("zero-out", "replace"), default="zero-out", help="the neighbour relation"
-    )
-    parser.add_argument(
-        "--solver",
-        default="auto",
-        help="; ".join(f"{model}: {', '.join(names)}" for model, names in SOLVERS.items()) + " (default: auto)",
-    )
-    parser.add_argument("--sketch-rows", type=int, metavar="K", help="rows of the sketch, for solvers that mix")
-    parser.add_argument("--no-intercept", action="store_true", help="no constant term")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="where the model goes (JSON)")
-    parser.add_argument("--certificate", type=Path, help="where the certificate goes (default: beside the model)")
-    parser.add_argument("--unsafe", action="store_true", help="release though the claim is not certified (research)")
-    add_json(parser)
-    writing(parser, "output", "certificate", certified=True)
-    parser.set_defaults(run=run)
+# The solvers are named here because importing them takes seconds that `fit --help` should not wait for.
+LINEAR = ("mixing", "mixing-paper", "adassp", "adassp-joint", "suffstats", "sheffet", "sheffet-rdp")
+LOGISTIC = ("output", "bolt-on", "objective", "kifer", "cd", "mixing")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -95,12 +34,8 @@ def run(options: argparse.Namespace) -> int:
     model = _described(estimator, options)
     with beside_certificate(certificate, record):
         write_json(options.output, model)
-    if options.json:
-        print_json({"model": model, "certificate": record})
-        return 0
-    _summarise(estimator, model, options)
-    print(f"written    {options.output} and {certificate}")
-    return 0
+    lines = [*_summary(estimator, model, options), *written(options.output, certificate)]
+    return show(options, {"model": model, "certificate": record}, *lines)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -123,8 +58,7 @@ def _prepared(options: argparse.Namespace) -> tuple[Any, Any, Any]:
     except ImportError as error:
         raise ImportError(f"fit needs scikit-learn: pip install 'shapedp[learn]' ({error})") from None
     shared = {
-        "epsilon": options.epsilon,
-        "delta": options.delta,
+        **claim(options),
         "feature_bound": options.feature_bound,
         "adjacency": options.adjacency,
         "solver": options.solver,
@@ -205,12 +139,10 @@ def _described(estimator: Any, options: argparse.Namespace) -> dict[str, Any]:
     return described
 
 
-def _summarise(estimator: Any, model: dict[str, Any], options: argparse.Namespace) -> None:
+def _summary(estimator: Any, model: dict[str, Any], options: argparse.Namespace) -> list[str]:
     """Coefficients and certificate as text."""
     count = len(model["features"])
     features = f"{count} feature{'s' if count > 1 else ''}"
-    print(f"fitted     {options.model} regression of {options.target}, {features}, ", end="")
-    print(f"solver {estimator.solver_}")
     columns, headers = [[*model["features"], "(intercept)"]], ["feature"]
     if options.model == "linear":
         headers.append("coefficient")
@@ -225,7 +157,11 @@ def _summarise(estimator: Any, model: dict[str, Any], options: argparse.Namespac
             headers.append(f"for {label}")
             columns.append([f"{value:.6g}" for value in (*weights, start)])
     rows = [list(row) for row in zip(*columns, strict=True)]
-    print(table(headers, rows if len(rows) <= SHOWN else [*rows[: SHOWN - 2], ["..."] * len(headers), rows[-1]]))
-    print_certificate(estimator.privacy_)
-    if model["unsafe"]:
-        print("unsafe     the claim is NOT certified: do not publish this model")
+    if len(rows) > SHOWN:
+        rows = [*rows[: SHOWN - 2], ["..."] * len(headers), rows[-1]]
+    return [
+        f"fitted     {options.model} regression of {options.target}, {features}, solver {estimator.solver_}",
+        table(headers, rows),
+        *certificate_lines(estimator.privacy_),
+        *(["unsafe     the claim is NOT certified: do not publish this model"] if model["unsafe"] else []),
+    ]

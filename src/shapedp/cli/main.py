@@ -1,91 +1,51 @@
-"""The parser, and what each kind of failure exits with."""
+"""Run one command; what each kind of failure exits with."""
 
 from __future__ import annotations
 
-import argparse
-import csv
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 from shapedp._version import __version__
-from shapedp.boundary.values import printable
-from shapedp.cli import (
-    account,
-    advise,
-    audit,
-    calibrate,
-    certify,
-    claims,
-    demo,
-    fit,
-    ledger,
-    plan,
-    release,
-    report,
-    reproduce,
-    verify,
-)
-from shapedp.cli.output import DONE, INTERNAL, INTERRUPTED, REFUSED, WRONG_INPUT
-from shapedp.cli.paths import check_files, note_words
+from shapedp.cli.codes import DONE, INTERNAL, INTERRUPTED, REFUSED, WRONG_INPUT
+from shapedp.cli.commands import parser
 from shapedp.cli.streams import guarded
-from shapedp.privacy import NotCertifiedError
 
-COMMANDS = (
-    advise,
-    calibrate,
-    certify,
-    verify,
-    release,
-    fit,
-    account,
-    plan,
-    ledger,
-    audit,
-    claims,
-    reproduce,
-    report,
-    demo,
-)
+__all__ = ["main", "parser"]
 
 LONGEST = 4000  # characters of a message that may repeat a word of a file
-_EPILOG = """\
-a first session:
-  shapedp advise --l2 1.0 --dim 14 --epsilon 1 --delta 1e-5
-  shapedp calibrate gaussian --box bounds.csv --epsilon 1 --delta 1e-6 -o mechanism.json
-  shapedp release mechanism.json answers.csv -o noisy.csv
-  shapedp certify classic-gaussian --dim 3 --epsilon 10 --delta 1e-5
-
-exit codes: 0 done, 2 wrong input, 3 refused (a claim that is not certified), 1 a fault of shapedp itself,
-130 interrupted
-"""
-
-
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
-    top = argparse.ArgumentParser(
-        prog="shapedp",
-        description="Differential privacy in high dimension: noise shaped to your query, a guarantee you can check.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    top.add_argument("--version", action="version", version=f"shapedp {__version__}")
-    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        command.register(commands)
-    note_words(top)
-    return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. What goes wrong is one line on stderr and an exit code; SHAPEDP_DEBUG=1 adds the traceback."""
+    """Run one command. What goes wrong is one line on stderr and an exit code; SHAPEDP_DEBUG=1 adds the traceback.
+
+    Parameters
+    ----------
+    arguments
+        The words after `shapedp`; None: those of the process.
+
+    Returns
+    -------
+    int
+        0 done, 2 wrong input, 3 refused, 1 a fault of shapedp itself, 130 interrupted.
+
+    Examples
+    --------
+    >>> main(["account", "--bare", "0.5", "0", "--delta", "0"])
+    epsilon    in [0.5, 0.5]
+    0
+    """
+    words = sys.argv[1:] if arguments is None else list(arguments)
     with guarded():
         try:
-            options = parser().parse_args(arguments)
+            options = parser(next((word for word in words if not word.startswith("-")), "")).parse_args(words)
+            from shapedp.cli.paths import check_files  # loads numpy, which `shapedp --help` does not wait for
+
             check_files(options)
-            code = int(options.run(options) or DONE)
+            code = int(import_module(f"shapedp.cli.{options.command.path[0]}").run(options) or DONE)
             sys.stdout.flush()
             return code
         except Exception as error:
@@ -100,10 +60,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _explained(error: Exception) -> tuple[int, str]:
     """The exit code and the line of an exception; one that no command foresaw is not quoted, as it may hold data."""
+    import csv
+
+    from shapedp.boundary.values import printable
+    from shapedp.ledger import BudgetExceededError, LedgerError, SpendRefusedError
+    from shapedp.privacy import NotCertifiedError
+
     text = printable(str(error)[:LONGEST])
     match error:
-        case NotCertifiedError():
+        case NotCertifiedError() | BudgetExceededError() | SpendRefusedError():
             return REFUSED, f"refused: {text}"
+        case LedgerError():
+            return WRONG_INPUT, "\n".join((f"error: {text}", *map(printable, getattr(error, "__notes__", ()))))
         case MemoryError():
             return WRONG_INPUT, "error: not enough memory for an answer of this size"
         case RecursionError():

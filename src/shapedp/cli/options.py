@@ -1,64 +1,25 @@
-"""Options that several commands share."""
+"""What the options that several commands share describe."""
 
 from __future__ import annotations
 
 import argparse
+import inspect
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.cli.files import SUFFIXES, read_vector
-from shapedp.sensitivity import ADJACENCIES, L1, L2, Blocks, Box, Sensitivity, Slices
-
-Floats = NDArray[np.float64]
-
-
-def add_claim(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """--epsilon and --delta; never with a default."""
-    parser.add_argument("--epsilon", type=float, required=required, help="the epsilon to meet, > 0")
-    parser.add_argument("--delta", type=float, required=required, help="the delta to meet, in [0, 1); 0 is pure DP")
+from shapedp.mechanisms import Additive
+from shapedp.numerics.tails import Floats
+from shapedp.papers.recipes import RECIPES
+from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """--json."""
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-
-
-def add_no_header(parser: argparse.ArgumentParser) -> None:
-    """--no-header."""
-    parser.add_argument(
-        "--no-header", action="store_true", help="the first row of a csv file is a record: columns are named 0, 1, ..."
-    )
-
-
-def add_sensitivity(parser: argparse.ArgumentParser) -> None:
-    """What one person can change."""
-    group = parser.add_argument_group("what one person can change in the answer (choose one)")
-    sets = group.add_mutually_exclusive_group(required=True)
-    sets.add_argument("--l2", type=float, metavar="RADIUS", help="L2 ball; with --dim")
-    sets.add_argument("--l1", type=float, metavar="RADIUS", help="L1 ball; with --dim")
-    sets.add_argument("--box", metavar="BOUNDS", help="a bound per coordinate: 1,0.5,0.1 or a csv/npy/parquet file")
-    sets.add_argument("--blocks", metavar="RADII", help="an L2 bound per block, as for --box; with --sizes")
-    sets.add_argument(
-        "--slice-bounds", metavar="RADII", help="an L2 bound per slice of a mode, as for --box; with --tensor"
-    )
-    group.add_argument("--tensor", metavar="SHAPE", help="the answer is a tensor: 28x28x64, instead of --dim")
-    group.add_argument("--mode", type=int, help="the sliced mode, counted from 0 (default: the one that fits)")
-    group.add_argument("--dim", type=int, help="number of coordinates of the answer")
-    group.add_argument("--sizes", help="block sizes: 100,20,10")
-    group.add_argument("--scales", help="semi-axes that turn --l2 into an ellipsoid, as for --box")
-    group.add_argument(
-        "--adjacency",
-        choices=ADJACENCIES,
-        help="the neighbour relation behind these bounds, which are of a change of the answer: under replace a row "
-        "of release --records is clipped to half of them, as an exchanged record changes a total twice",
-    )
-    parser.add_argument("--weights", help="importance of each coordinate's squared error, as for --box")
-    parser.add_argument(
-        "--exact-zeros", action="store_true", help="release coordinates of zero sensitivity as they are"
-    )
+def claim(options: argparse.Namespace) -> dict[str, Any]:
+    """--epsilon and --delta, by name."""
+    return {"epsilon": options.epsilon, "delta": options.delta}
 
 
 def numbers(name: str, text: str) -> Floats:
@@ -130,3 +91,19 @@ def _slices(options: argparse.Namespace, shape: tuple[int, ...] | None) -> Slice
 def weights(options: argparse.Namespace) -> Floats | None:
     """The weights that the options describe."""
     return None if options.weights is None else numbers("weights", options.weights)
+
+
+def recipe(options: argparse.Namespace) -> Additive:
+    """The mechanism of the published recipe that the options name."""
+    if None in claim(options).values() or (options.dim is None) == (options.tensor is None):
+        raise ValueError("a recipe needs --epsilon, --delta and either --dim or --tensor")
+    make = RECIPES[options.subject]
+    size = {"dim": options.dim} if options.tensor is None else {"shape": tensor_shape(options.tensor)}
+    if "shape" in size and "shape" not in inspect.signature(make).parameters:
+        raise ValueError(f"{options.subject} releases vectors: give --dim instead of --tensor")
+    try:
+        return make(**size, **claim(options), sensitivity=options.sensitivity)
+    except ValueError as error:
+        if "dim" in size and "shape" in str(error):
+            raise ValueError(f"{error}: give --tensor instead of --dim, such as --tensor 2x{options.dim}") from None
+        raise

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import argparse
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
-from shapedp.boundary.documents import dumps
+from shapedp.boundary.documents import dumps, write
 from shapedp.boundary.values import printable
-from shapedp.privacy import Certificate
+from shapedp.cli.codes import DONE, INTERRUPTED, REFUSED, WRONG_INPUT
+from shapedp.privacy import Bracket, Certificate
 
-DONE, INTERNAL, WRONG_INPUT, REFUSED, INTERRUPTED = 0, 1, 2, 3, 130
+__all__ = ["DONE", "INTERRUPTED", "REFUSED", "WRONG_INPUT", "certificate_lines", "ends", "exit_code", "finite"]
+__all__ += ["own_claim", "save_or_show", "show", "table", "written"]
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Columns padded to their widest entry; the numbers' columns are the caller's to format."""
     cells = [[printable(str(cell)) for cell in row] for row in (headers, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(headers))]
@@ -21,18 +26,47 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(line.rstrip() for line in (lines[0], rule, *lines[1:]))
 
 
-def print_json(data: Any) -> None:
-    """Indented JSON."""
-    print(dumps(data))
+def show(options: argparse.Namespace, data: Any, *lines: str, code: int = DONE) -> int:
+    """Print the data as indented JSON where --json was given, otherwise the lines; returns the exit code."""
+    print(dumps(data) if options.json else "\n".join(lines))
+    return code
 
 
-def print_certificate(certificate: Certificate) -> None:
+def save_or_show(path: Path | None, data: Any) -> int:
+    """Write the data as JSON to a file and say so, or print them where no file was named."""
+    if path is None:
+        print(dumps(data))
+    else:
+        write(path, data)
+        print(*written(path), sep="\n")
+    return DONE
+
+
+def written(*paths: Path | None) -> list[str]:
+    """The line that names the files written; no line for none."""
+    names = [str(path) for path in paths if path is not None]
+    return [f"written    {' and '.join(names)}"] if names else []
+
+
+def certificate_lines(certificate: Certificate) -> list[str]:
     """The claim, the bracket and the verdict, a line each."""
-    print(f"verdict    {certificate.verdict}")
-    print(f"claim      epsilon {certificate.epsilon:.6g}, delta {certificate.delta:.6g}")
-    print(f"neighbours {certificate.adjacency or 'as the user vouches'}")
-    print(f"delta      in {certificate.bracket}, by {certificate.method}")
-    print(certificate.explain())
+    return [
+        f"verdict    {certificate.verdict}",
+        f"claim      epsilon {certificate.epsilon:.6g}, delta {certificate.delta:.6g}",
+        f"neighbours {certificate.adjacency or 'as the user vouches'}",
+        f"delta      in {certificate.bracket}, by {certificate.method}",
+        certificate.explain(),
+    ]
+
+
+def finite(value: float) -> float | None:
+    """A number for JSON, which has no infinity: null stands for it."""
+    return value if math.isfinite(value) else None
+
+
+def ends(bracket: Bracket) -> dict[str, float | None]:
+    """Both ends of a bracket, for JSON."""
+    return {"lower": finite(bracket.lower), "upper": finite(bracket.upper)}
 
 
 def exit_code(certificate: Certificate) -> int:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,10 +18,10 @@ from shapedp.cli.files import (
     write_columns,
     write_vector,
 )
-from shapedp.cli.options import add_json, add_no_header
-from shapedp.cli.output import print_certificate, print_json
-from shapedp.cli.paths import beside, writing
+from shapedp.cli.output import certificate_lines, show, written
+from shapedp.cli.paths import beside
 from shapedp.mechanisms import Additive
+from shapedp.numerics.tails import Floats
 from shapedp.privacy import ROWS
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity
 
@@ -32,35 +30,6 @@ SHOWN = 12
 SCOPE = (
     f"{ROWS} A row with a missing cell, or one that is no number, counts as zeros; a column of text makes all of them."
 )
-
-
-def register(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "release",
-        help="add a mechanism's noise to a vector in a file",
-        description="Release a vector (csv, npy or parquet) with secure randomness. Writes the noisy vector and, "
-        "beside it, the certificate. Nothing is written unless the mechanism is certified. With --records the input "
-        "is a table, one row per person: every row is clipped to the set that the mechanism was calibrated for "
-        "(under --adjacency replace to half of it: an exchanged record changes a total twice), and the sum of the "
-        "rows is released, a total per column. A row with a cell that is empty or no number counts as zeros. Name "
-        "the columns of a csv file with --columns: they must stand in its first row; where that row is a record, say "
-        "--no-header, and columns are named 0, 1, and so on.",
-        epilog="examples: shapedp release mechanism.json answers.csv -o noisy.csv; "
-        "shapedp release mechanism.json people.csv --records --columns age,visits -o totals.csv",
-    )
-    parser.add_argument("mechanism", type=Path, help="a mechanism written by calibrate")
-    parser.add_argument("input", type=Path, help="the true answer: csv, npy or parquet")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="where the noisy answer goes")
-    parser.add_argument("--column", help="the column to release, where the file has several")
-    parser.add_argument("--records", action="store_true", help="clip and sum the rows of the input, then release")
-    parser.add_argument("--columns", type=lambda text: text.split(","), help="with --records: these columns, in order")
-    add_no_header(parser)
-    parser.add_argument("--certificate", type=Path, help="where the certificate goes (default: beside the output)")
-    parser.add_argument("--unsafe", action="store_true", help="release though the claim is not certified (research)")
-    add_json(parser)
-    writing(parser, "output", "certificate", certified=True)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -86,14 +55,8 @@ def run(options: argparse.Namespace) -> int:
             write_columns(options.output, {"column": names, "value": release.value.tolist(), "standard_error": errors})
         else:
             write_vector(options.output, Vector(release.value, vector.name))
-    if options.json:
-        print_json(record)
-        return 0
-    print_certificate(stated)
-    print(f"written    {options.output} and {certificate}")
-    if release.unsafe:
-        print("unsafe     the claim is NOT certified: do not publish this release")
-    return 0
+    warning = ["unsafe     the claim is NOT certified: do not publish this release"] if release.unsafe else []
+    return show(options, record, *certificate_lines(stated), *written(options.output, certificate), *warning)
 
 
 def _total(mechanism: Additive, options: argparse.Namespace) -> tuple[list[str], Vector]:
@@ -143,6 +106,6 @@ def _described(each: Sensitivity) -> str:
     raise TypeError(f"rows cannot be clipped to {each.kind}")
 
 
-def _listed(bounds: np.ndarray[Any, np.dtype[np.float64]]) -> str:
+def _listed(bounds: Floats) -> str:
     more = f" and {bounds.size - SHOWN} more" if bounds.size > SHOWN else ""
     return ", ".join(f"{bound:g}" for bound in bounds[:SHOWN]) + more

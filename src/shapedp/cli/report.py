@@ -3,75 +3,35 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+from shapedp import report
 from shapedp.boundary.files import guard
 from shapedp.cli.files import read_json
-from shapedp.cli.options import add_claim, add_json
-from shapedp.cli.output import DONE, REFUSED, WRONG_INPUT, print_json
-from shapedp.cli.paths import writing
-
-if TYPE_CHECKING:
-    from shapedp.report import Page
+from shapedp.cli.options import claim
+from shapedp.cli.output import DONE, REFUSED, show
+from shapedp.cli.streams import progress
+from shapedp.ledger import Ledger
+from shapedp.papers.register import CLAIMS, check
+from shapedp.report import Page
 
 _SQLITE = b"SQLite format 3\0"
-
-
-def register(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "report",
-        help="one HTML page: what is promised, the bracket, the attacker, the noise, how to recheck",
-        description="Write one self-contained page about FILE: a mechanism, a certificate, a plan, a fitted model "
-        "(JSON), or a ledger (a SQLite file or a database URL); or about the claims register (--claims). "
-        "Exit code 3 if what it shows is not certified, or contradicted by an audit.",
-        epilog="example: shapedp report mechanism.json -o mechanism.html; "
-        "shapedp report plan.json --delta 1e-5; shapedp report budget.db; shapedp report --claims -o claims.html",
-    )
-    parser.add_argument("file", nargs="?", metavar="FILE", help="what the page is about")
-    parser.add_argument("-o", "--output", type=Path, metavar="PAGE", help="the page (default: FILE's name with .html)")
-    parser.add_argument(
-        "--audit",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="JSON",
-        help="an audit of it, from shapedp audit --json",
-    )
-    parser.add_argument(
-        "--certificate",
-        type=Path,
-        metavar="JSON",
-        help="the model's certificate (default: beside it, as fit writes it)",
-    )
-    add_claim(parser, required=False)
-    parser.add_argument("--dataset", help="one data set of the ledger (default: all)")
-    parser.add_argument("--claims", action="store_true", help="the register of published statements instead of a file")
-    parser.add_argument("--verify", action="store_true", help="with --claims: recompute every statement first")
-    add_json(parser)
-    writing(parser, "output")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Make the page, write it, say where it is."""
     _check(options)
     page = _claims(options) if options.claims else _of_file(options)
-    if page is None:
-        return WRONG_INPUT
     target = page.save(_target(options))
     size = target.stat().st_size
-    if options.json:
-        print_json({"page": str(target), "title": page.title, "verdict": page.verdict, "bytes": size})
-    else:
-        print(f"page       {page.title}")
-        if page.verdict is not None:
-            print(f"verdict    {page.verdict}")
-        print(f"written    {target} ({size / 1000:.0f} kB)")
-    return DONE if page.verdict in (None, "certified") else REFUSED
+    return show(
+        options,
+        {"page": str(target), "title": page.title, "verdict": page.verdict, "bytes": size},
+        f"page       {page.title}",
+        *([] if page.verdict is None else [f"verdict    {page.verdict}"]),
+        f"written    {target} ({size / 1000:.0f} kB)",
+        code=DONE if page.verdict in (None, "certified") else REFUSED,
+    )
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -97,23 +57,21 @@ def _target(options: argparse.Namespace) -> Path:
     return Path(options.file).with_suffix(".html")
 
 
-def _of_file(options: argparse.Namespace) -> Page | None:
-    from shapedp import report
-
+def _of_file(options: argparse.Namespace) -> Page:
     path = Path(options.file)
     if "://" in options.file or _is_database(path):
         return _of_ledger(options)
     if options.dataset is not None:
         raise ValueError("--dataset belongs to a ledger")
-    claim = {name: getattr(options, name) for name in ("epsilon", "delta") if getattr(options, name) is not None}
+    stated = {name: value for name, value in claim(options).items() if value is not None}
     data, audits = read_json(path), [read_json(audit) for audit in options.audit]
     model = data.get("kind") in report.MODELS
-    if claim and data.get("kind") != "plan":
+    if stated and data.get("kind") != "plan":
         raise ValueError("--epsilon and --delta are the claim about a plan: this file states its own")
     if not model and options.certificate is not None:
         raise ValueError("--certificate belongs to a model: this file is none")
     if not model:
-        return report.of_json(data, file=path.name, audits=audits, **claim)
+        return report.of_json(data, file=path.name, audits=audits, **stated)
     beside = _certificate(options)
     if not beside.is_file():
         raise FileNotFoundError(f"{beside}: no such file; name the model's certificate with --certificate")
@@ -121,18 +79,10 @@ def _of_file(options: argparse.Namespace) -> Page | None:
     return report.of(fitted, file=path.name, certificate=beside.name, audits=audits)
 
 
-def _of_ledger(options: argparse.Namespace) -> Page | None:
-    from shapedp import report
-    from shapedp.ledger import Ledger, LedgerError
-
+def _of_ledger(options: argparse.Namespace) -> Page:
     if options.audit or options.certificate or options.epsilon is not None or options.delta is not None:
         raise ValueError("--audit, --certificate, --epsilon and --delta do not apply to a ledger")
-    try:
-        ledger = Ledger.open(options.file)
-        return report.of(ledger, dataset=options.dataset)
-    except LedgerError as error:
-        print(f"shapedp: error: {error}", file=sys.stderr)
-        return None
+    return report.of(Ledger.open(options.file), dataset=options.dataset)
 
 
 def _is_database(path: Path) -> bool:
@@ -143,19 +93,12 @@ def _is_database(path: Path) -> bool:
 
 
 def _claims(options: argparse.Namespace) -> Page:
-    from shapedp.papers.register import CLAIMS, check
-    from shapedp.report import claims_page
-
     if options.audit or options.dataset or options.epsilon is not None or options.delta is not None:
         raise ValueError("--claims takes no --audit, --dataset, --epsilon or --delta")
     if not options.verify:
-        return claims_page()
-    return claims_page(findings=[check(claim) for claim in _shown(CLAIMS.values())])
-
-
-def _shown(claims: Iterable[Any]) -> Iterable[Any]:
-    """The claims, named one by one on a terminal."""
-    for claim in claims:
-        if sys.stderr.isatty():
-            print(f"\r{claim.id:<60}", end="\r", file=sys.stderr, flush=True)
-        yield claim
+        return report.claims_page()
+    findings = []
+    for one in CLAIMS.values():
+        progress(one.id)
+        findings.append(check(one))
+    return report.claims_page(findings=findings)

@@ -8,8 +8,6 @@ import sys
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from shapedp.boundary.values import printable
-
 
 class Shown:
     """A text stream that writes control characters as escapes, and goes quiet when its reader has left.
@@ -22,7 +20,7 @@ class Shown:
 
     def write(self, text: str) -> int:
         """Write, and say how much was asked for."""
-        shown = "".join(c if c.isprintable() or c in self._kept else printable(c) for c in text)
+        shown = "".join(c if c.isprintable() or c in self._kept else _escaped(c) for c in text)
         code = getattr(self._stream, "encoding", None) or "utf-8"
         self._try(self._stream.write, shown.encode(code, "backslashreplace").decode(code))
         return len(text)
@@ -44,6 +42,12 @@ class Shown:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def _escaped(character: str) -> str:
+    from shapedp.boundary.values import printable  # loads numpy: `shapedp --help` must not wait for it
+
+    return printable(character)
 
 
 def _discard(stream: TextIO) -> None:
@@ -70,3 +74,9 @@ def guarded() -> Iterator[None]:
     out, err = Shown(_or_nowhere(sys.stdout), "\n\t"), Shown(_or_nowhere(sys.stderr), "\n\t\r")
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         yield
+
+
+def progress(text: str, *, last: bool = False) -> None:
+    """A line on a terminal that the next one overwrites; nothing where standard error is no terminal."""
+    if sys.stderr.isatty():
+        print(f"\r{text:<100}", end="\n" if last else "\r", file=sys.stderr, flush=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 from shapedp._papers import PROVIDED, published
@@ -29,10 +30,14 @@ KINDS: dict[str, Any] = {
 
 
 def class_of(kind: object) -> Any:
-    """The class of the mechanisms of this kind, None if there is none. Those of papers are loaded here."""
-    if isinstance(kind, str) and kind in PROVIDED["mechanism"]:
+    """The class of the mechanisms of this kind, None if there is none. Packages above add theirs when loaded."""
+    if not isinstance(kind, str):
+        return None
+    if kind in PROVIDED["mechanism"]:
         return published("mechanism", kind)
-    return KINDS.get(kind) if isinstance(kind, str) else None
+    if kind not in KINDS:
+        import_module("shapedp.accounting")
+    return KINDS.get(kind)
 
 
 @described

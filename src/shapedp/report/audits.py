@@ -13,6 +13,7 @@ from shapedp.privacy import Certificate
 from shapedp.report.figures import counted, number, percent, whole
 from shapedp.report.markup import Child, Markup, el, many
 from shapedp.report.page import callout, facts, section, table
+from shapedp.report.texts import text
 
 
 @dataclass(frozen=True)
@@ -46,20 +47,12 @@ class Findings:
         """Nothing where no audit was given."""
         if not self.empirical and not self.noise:
             return None
-        parts: list[Child] = [el("p", _WHAT)]
+        parts: list[Child] = [el("p", text("audits"))]
         if self.violation:
-            parts.append(
-                callout("bad", "An audit contradicts what is claimed. Release nothing before this is understood.")
-            )
+            parts.append(callout("bad", text("audit-contradicts")))
         parts += [_shown(result) for result in self.empirical]
         parts += [_fit(fit) for fit in self.noise]
         return section("audit", "Audits", parts)
-
-
-_WHAT = (
-    "An audit draws outputs and looks for a violation. It can refute a claim, with the stated confidence; finding none "
-    "proves nothing beyond the computed bracket."
-)
 
 
 def _shown(result: AuditResult) -> Markup:

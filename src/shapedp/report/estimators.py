@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from shapedp.report.figures import counted, number, whole
 from shapedp.report.markup import Child, Markup, el
 from shapedp.report.page import charts, facts, figure, more, section, table
 from shapedp.report.svg import Chart, linear, places
+from shapedp.report.texts import text
 
 _DRAWN = 40
 _LISTED = 1000
@@ -42,7 +42,26 @@ class Weight:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What is shown of a fitted estimator: all of it was released."""
+    """What is shown of a fitted estimator: all of it was released.
+
+    Parameters
+    ----------
+    kind
+        What was fitted, in words.
+    certificate
+        Of the fit.
+    weights
+        The released coefficients.
+    settings
+        Names and values of the settings.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> mechanism = sdp.calibrate("laplace", sdp.L1(1.0, dim=2), epsilon=1.0, delta=0.0)
+    >>> Fitted("Two means", mechanism.certificate, (Weight("age", 40.25), Weight("visits", 2.5))).weights[0].name
+    'age'
+    """
 
     kind: str
     certificate: Certificate
@@ -51,15 +70,17 @@ class Fitted:
 
     @classmethod
     def of(cls, estimator: Any) -> Fitted:
-        """From an estimator with `privacy_`; `coef_`, `intercept_`, their standard errors and names where "
-        "it has them."""
+        """From an estimator with `privacy_`, and `coef_`, `intercept_`, their standard errors and names if present."""
         certificate = getattr(estimator, "privacy_", None)
         if not isinstance(certificate, Certificate):
             raise TypeError(
                 f"a report is of a mechanism, a certificate, a plan, a ledger or a fitted estimator with privacy_, "
                 f"got {type(estimator).__name__}"
             )
-        return cls(type(estimator).__name__, certificate, _weights(estimator), _settings(estimator))
+        given = {name: getattr(estimator, attribute, None) for name, attribute in _FITTED.items()}
+        held = {name: value for name, value in given.items() if value is not None}
+        weights = _weights(held, getattr(estimator, "fit_intercept", True))
+        return cls(type(estimator).__name__, certificate, weights, _settings(estimator))
 
     @classmethod
     def from_json(cls, model: Mapping[str, Any], certificate: Mapping[str, Any]) -> Fitted:
@@ -73,9 +94,8 @@ class Fitted:
                     f"the certificate is not the model's: its {name} is {getattr(made, name)!r}, the model states "
                     f"{model.get(name)!r}"
                 )
-        held = {attribute: model[name] for name, attribute in _FITTED.items() if model.get(name) is not None}
         try:
-            weights = _weights(SimpleNamespace(**held))
+            weights = _weights({name: model[name] for name in _FITTED if model.get(name) is not None})
         except (TypeError, ValueError) as wrong:
             raise ValueError(f"not a model: its weights, errors and names do not fit together ({wrong})") from None
         settings = {name: model[name] for name in _SETTINGS if isinstance(model.get(name), str | int | float)}
@@ -86,14 +106,8 @@ class Fitted:
         found = [_weights_section(self.weights)] if self.weights else []
         if self.settings:
             pairs: list[tuple[str, Child]] = [(name.replace("_", " "), value) for name, value in self.settings]
-            found.append(section("settings", "How it was fitted", el("p", _STATISTICS), facts(pairs)))
+            found.append(section("settings", "How it was fitted", el("p", text("fitted")), facts(pairs)))
         return found
-
-
-_STATISTICS = (
-    "The model was computed from noisy statistics of the data, or from noisy steps; nothing else about the data "
-    "reached it but the number of records and of columns. The noise described below is that of the statistics."
-)
 
 
 def _settings(estimator: Any) -> tuple[tuple[str, str], ...]:
@@ -108,21 +122,20 @@ def _plain(settings: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple((name, number(value) if isinstance(value, float) else str(value)) for name, value in settings.items())
 
 
-def _weights(estimator: Any) -> tuple[Weight, ...]:
-    if getattr(estimator, "coef_", None) is None:
+def _weights(held: Mapping[str, Any], intercept: bool = True) -> tuple[Weight, ...]:
+    """The released coefficients, from values under the names of `_FITTED`."""
+    if "coefficients" not in held:
         return ()
-    values = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64))
-    errors = _errors(estimator, "coef_standard_error_", values.shape)
-    starts = np.broadcast_to(np.asarray(getattr(estimator, "intercept_", 0.0), dtype=np.float64), len(values))
-    start_errors = _errors(estimator, "intercept_standard_error_", (len(values),))
-    names = [str(name) for name in getattr(estimator, "feature_names_in_", range(1, values.shape[1] + 1))]
-    if not hasattr(estimator, "feature_names_in_"):
-        names = [f"feature {name}" for name in names]
-    labels = [str(label) for label in getattr(estimator, "classes_", ())]
+    values = np.atleast_2d(np.asarray(held["coefficients"], dtype=np.float64))
+    errors = _errors(held, "standard_errors", values.shape)
+    starts = np.broadcast_to(np.asarray(held.get("intercept", 0.0), dtype=np.float64), len(values))
+    start_errors = _errors(held, "intercept_standard_error", (len(values),))
+    names = [str(name) for name in held.get("features", [f"feature {k + 1}" for k in range(values.shape[1])])]
+    labels = [str(label) for label in held.get("classes", ())]
     found = []
     for k, row in enumerate(values):
         of = f" ({labels[k] if len(labels) == len(values) else k + 1})" if len(values) > 1 else ""
-        if getattr(estimator, "fit_intercept", True) and hasattr(estimator, "intercept_"):
+        if intercept and "intercept" in held:
             found.append(Weight(f"intercept{of}", float(starts[k]), _one(start_errors, k)))
         found += [
             Weight(f"{name}{of}", float(v), _one(errors, k, j))
@@ -131,9 +144,8 @@ def _weights(estimator: Any) -> tuple[Weight, ...]:
     return tuple(found)
 
 
-def _errors(estimator: Any, name: str, shape: tuple[int, ...]) -> Any:
-    given = getattr(estimator, name, None)
-    return None if given is None else np.broadcast_to(np.asarray(given, dtype=np.float64), shape)
+def _errors(held: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Any:
+    return np.broadcast_to(np.asarray(held[name], dtype=np.float64), shape) if name in held else None
 
 
 def _one(errors: Any, *place: int) -> float | None:
@@ -142,27 +154,16 @@ def _one(errors: Any, *place: int) -> float | None:
 
 def _weights_section(weights: Sequence[Weight]) -> Markup:
     known = all(weight.error is not None and math.isfinite(weight.error) for weight in weights)
-    text = (
-        "Standard errors are for the noise added for privacy and the sampling of the data together, as far "
-        "as they follow "
-        "from what was released; the bias of regularisation is not in them."
-        if known
-        else "Standard errors do not follow from what this solver releases, so none are given."
-    )
     rows = [[w.name, number(w.value), "" if w.error is None else number(w.error, 3)] for w in weights[:_LISTED]]
     headers = ("weight", "released value", "standard error")
     listed = table("Released weights", headers if known else headers[:2], rows if known else [r[:2] for r in rows])
     left = el("p", f"The first {_LISTED} of {whole(len(weights))} are listed.") if len(weights) > _LISTED else None
-    drawn = (
-        charts(_weights_figure(weights[:_DRAWN], known))
-        if all(math.isfinite(w.value) for w in weights[:_DRAWN])
-        else None
-    )
+    drawn = weights[:_DRAWN]
     return section(
         "weights",
         "What was released",
-        el("p", text),
-        drawn,
+        el("p", text("errors-known" if known else "errors-unknown")),
+        charts(_weights_figure(drawn, known)) if all(math.isfinite(w.value) for w in drawn) else None,
         left,
         listed if len(weights) <= 30 else more("Every weight", listed),
     )

@@ -17,6 +17,7 @@ from shapedp.report.figures import interval, number, percent
 from shapedp.report.markup import Child, Markup, el, many
 from shapedp.report.page import badge, callout, charts, commands, facts, figure, section, table
 from shapedp.report.svg import Chart, exact, linear, logarithmic
+from shapedp.report.texts import text
 
 _FALSE_ALARMS = (0.0001, 0.001, 0.01, 0.05, 0.1, 0.25)
 _FINEST = 1e-6  # the trade-off curve uses epsilons up to the one with this delta: smaller rates cannot be seen
@@ -92,7 +93,7 @@ class Guarantee:
             "What is promised",
             lead,
             supported,
-            el("p", el("strong", "Neighbours. "), words.NEIGHBOURS[made.adjacency]),
+            el("p", el("strong", "Neighbours. "), words.neighbours(made.adjacency)),
             words.assumed(made),
             words.not_promised(made),
         )
@@ -111,13 +112,7 @@ class Guarantee:
         if self.stated is not None:
             pairs.insert(2, ("δ stated in the file", interval(self.stated.bracket)))
             pairs.append(("Stated by version", self.stated.version))
-        note = (
-            "The true δ lies between the two ends, rounding and truncation included. The claim is certified if "
-            "the upper "
-            "end meets it and refuted if the lower end breaks it."
-        )
-        if not self.recomputed:
-            note = "This certificate does not describe its mechanism, so its bracket is shown as it was stated."
+        note = text("bracket" if self.recomputed else "bracket-as-stated")
         return section("bracket", "The bracket", el("p", note), charts(facts(pairs), self.profile_figure()))
 
     def profile_figure(self) -> Markup:
@@ -136,25 +131,14 @@ class Guarantee:
         above = [point for point in points if point[1] >= floor]
         cut = points[: len(above) + 1] if above else points[:1]
         at = f"claim: {words.claim(made.epsilon, made.delta)}"
-        chart = Chart(
-            x,
-            y,
-            "The privacy profile",
-            f"The computed upper bound on delta against epsilon, falling from {number(points[0][1], 3, 'up')} at "
-            "epsilon 0. "
-            f"The {at}.",
-        )
+        described = text("profile-described", start=number(points[0][1], 3, "up"), claim=at)
+        chart = Chart(x, y, "The privacy profile", described)
         chart.line(cut, "one")
         chart.tips((e, d, f"ε = {number(e, 3)}: δ ≤ {number(d, 4, 'up')}") for e, d in cut[::6])
         chart.mark(made.epsilon, max(made.delta, floor), "two", at, radius=5.0)
         low = " It falls to 0 beyond the lower edge." if made.delta == 0 else ""
-        return figure(
-            "profile",
-            chart,
-            "One release is described by all pairs (ε, δ) on or above the curve at once, not only by the claimed "
-            f"one.{low}",
-            [("one", "line", "computed, upper end"), ("two", "mark", "the claim")],
-        )
+        legend = [("one", "line", "computed, upper end"), ("two", "mark", "the claim")]
+        return figure("profile", chart, text("profile", zero=low), legend)
 
     def attacker(self) -> Markup:
         """The trade-off curve, and what it means at usual rates."""
@@ -166,14 +150,8 @@ class Guarantee:
         shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
         x = exact("false-positive rate", 0.0, 1.0, shares, show=percent)
         y = exact("false-negative rate", 0.0, 1.0, shares, show=percent)
-        chart = Chart(
-            x,
-            y,
-            "The best attacker's errors",
-            "The least false-negative rate of any attacker at each false-positive rate, with the line of blind "
-            "guessing "
-            f"above it. The largest distance below the line is {percent(gain.upper, 3, 'up')}.",
-        )
+        most = percent(gain.upper, 3, "up")
+        chart = Chart(x, y, "The best attacker's errors", text("trade-off-described", most=most))
         curve = list(zip(alarms, misses, strict=True))
         chart.area([(0.0, 1.0), (1.0, 0.0)], curve, "one")
         chart.across((0.0, 1.0), (1.0, 0.0), "plain", "blind guessing")
@@ -193,15 +171,7 @@ class Guarantee:
             ("two", "line", "allowed by the claim alone"),
             ("plain", "line", "blind guessing"),
         ]
-        shown = figure(
-            "trade-off",
-            chart,
-            "The attacker says whether a person's data are in. False positive: they are said to be and are not. False "
-            "negative: they are and are said not to be. "
-            f"The shaded part is what an attacker may gain over guessing: {percent(gain.upper, 3, 'up')} at its "
-            "widest.",
-            legend,
-        )
+        shown = figure("trade-off", chart, text("trade-off", most=most), legend)
         listed = table(
             "Largest share of cases an attacker can detect",
             ("false positives allowed", "detected, at most", "by guessing"),
@@ -212,7 +182,7 @@ class Guarantee:
             "attacker",
             "What an attacker can do",
             el("p", words.advantage_words(gain)),
-            charts(shown, el("div", listed, el("p", _RATES, class_="note"))),
+            charts(shown, el("div", listed, el("p", text("detected"), class_="note"))),
         )
 
 
@@ -224,21 +194,7 @@ def least_epsilon(loss: Loss, delta: float) -> Bracket:
         return Bracket(0.0, math.inf)
 
 
-_RATES = (
-    "Each line is for one pair of neighbours, the worst one, and an attacker with every other record in hand. "
-    "Attackers in practice know less."
-)
-
-
 def recheck(lines: Sequence[str], written: str | None, *content: Child) -> Markup:
     """The commands that compute all of it again; `written` says how the file comes about where there is none yet."""
-    start: Child = "With the file this page was made from, and no network:"
-    if written is not None:
-        start = many("Write it to a file first, in Python: ", el("code", written), "; then, with no network:")
-    return section(
-        "recheck",
-        "How to recheck",
-        el("p", start),
-        commands(lines),
-        content,
-    )
+    start = text("recheck-file") if written is None else text("recheck-written", code=written)
+    return section("recheck", "How to recheck", el("p", start), commands(lines), content)

@@ -6,16 +6,15 @@ import shlex
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from shapedp.ledger import Charge, Entry, Ledger, Status
 from shapedp.report import words
 from shapedp.report.figures import number, percent, whole
-from shapedp.report.markup import Child, Markup, el, many
+from shapedp.report.markup import Child, Markup, el
 from shapedp.report.page import Page, charts, commands, facts, figure, meter, more, section, table, top
 from shapedp.report.svg import Axis, Chart, exact, linear, places
-
-if TYPE_CHECKING:
-    from shapedp.ledger import Entry, Ledger, Status
+from shapedp.report.texts import text
 
 _DRAWN = 400
 _LISTED = 300
@@ -24,25 +23,11 @@ _RULES = {
     "renyi": "Rényi: the sum of Rényi divergences at fixed orders",
     "basic": "basic: the sums of ε and of δ",
 }
-_STEPS = (
-    60,
-    300,
-    900,
-    1800,
-    3600,
-    10800,
-    21600,
-    43200,
-    86400,
-    172800,
-    432000,
-    864000,
-    1728000,
-    2592000,
-    5184000,
-    7862400,
-    15724800,
-    31536000,
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_STEPS = (  # between the ticks of a time axis, in seconds
+    *(minutes * _MINUTE for minutes in (1, 5, 15, 30)),
+    *(hours * _HOUR for hours in (1, 3, 6, 12)),
+    *(days * _DAY for days in (1, 2, 5, 10, 20, 30, 60, 91, 182, 365)),
 )
 
 
@@ -55,39 +40,25 @@ def ledger_page(ledger: Ledger, *, name: str | None = None, dataset: str | None 
     accounts = [_account(ledger, one) for one in names]
     most = max(status.spent for status, _ in accounts)
     entries = sum(status.entries for status, _ in accounts)
-    lead = (
-        "Every release from these data sets is counted here before it is made; one that would pass the cap is refused. "
-        "The totals below were compared with every entry, and agree."
-    )
     head = top(
         "a privacy ledger",
         f"Budget of {shown}",
-        lead,
+        text("ledger"),
         [
             ("Data sets", whole(len(names)), None),
             ("Entries", whole(entries), "reserved, released or abandoned; all count"),
             ("Most spent", percent(most, 4, "up"), "of a cap"),
         ],
     )
-    body = [_promise(), *(_dataset(k, status, taken) for k, (status, taken) in enumerate(accounts, 1))]
-    return Page(f"Budget of {shown}", head, (*body, _shows(), _recheck(shown, names)))
+    promise = section("promise", "What is promised", text("ledger-promise"))
+    shows = section("shows", "What this page shows", text("ledger-shows"))
+    parts = (_dataset(k, status, taken) for k, (status, taken) in enumerate(accounts, 1))
+    return Page(f"Budget of {shown}", head, (promise, *parts, shows, _recheck(shown, names)))
 
 
 def _account(ledger: Ledger, name: str) -> tuple[Status, list[Entry]]:
     status = ledger.check(name)
     return status, list(ledger.history(name))[: status.entries]
-
-
-def _promise() -> Markup:
-    items = (
-        "All releases counted for a data set are together (ε, δ)-differentially private for its cap, even when each "
-        "question was chosen after seeing the earlier answers.",
-        "A spend counts from the moment it is reserved, whether or not its release was made; nothing is refunded.",
-        "Releases made past the ledger are not counted and not covered.",
-        "The digests find damage and mistakes. Somebody who may write to the database can still rewrite all of it; "
-        "only a head kept elsewhere shows that (shapedp ledger head).",
-    )
-    return section("promise", "What is promised", el("ul", [el("li", item) for item in items]))
 
 
 def _dataset(place: int, status: Status, entries: Sequence[Entry]) -> Markup:
@@ -96,7 +67,7 @@ def _dataset(place: int, status: Status, entries: Sequence[Entry]) -> Markup:
     pairs: list[tuple[str, Child]] = [
         ("Cap", words.claim(rule.epsilon, rule.delta)),
         ("Spent", f"{share} of the cap"),
-        ("Neighbours", words.NEIGHBOURS[status.adjacency]),
+        ("Neighbours", words.neighbours(status.adjacency)),
         ("Counted by", _RULES.get(rule.rule, rule.rule)),
         ("Totals", _totals(rule.describe(status.totals))),
         ("Entries", ", ".join(f"{whole(number_)} {state}" for state, number_ in status.states.items())),
@@ -122,8 +93,6 @@ def _totals(described: dict[str, Any]) -> str:
 
 def _shares(status: Status, entries: Sequence[Entry]) -> list[float]:
     """The share of the cap that is used after each entry."""
-    from shapedp.ledger import Charge
-
     totals = Charge((0,) * len(status.totals.amounts))
     found = []
     for entry in entries:
@@ -139,9 +108,7 @@ def _timeline(place: int, status: Status, entries: Sequence[Entry], shares: Sequ
         x,
         exact("share of the cap", 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), show=percent),
         "Spent over time",
-        "The share of the cap that is spent after each of "
-        f"{whole(len(entries))} entries, "
-        f"{percent(status.spent, 4, 'up')} at the end.",
+        text("ledger-timeline", entries=whole(len(entries)), spent=percent(status.spent, 4, "up")),
     )
     chart.across((x.low, 1.0), (x.high, 1.0), "limit", "the cap")
     every = max(-(-len(entries) // _DRAWN), 1)
@@ -173,8 +140,7 @@ def _charges(place: int, entries: Sequence[Entry], shares: Sequence[float]) -> M
         where = f"entry {a + 1}" if b == a + 1 else f"entries {a + 1} to {b}"
         gap = 0.12 if size == 1 else 0.0
         chart.column(a + 0.5 + gap, b + 0.5 - gap, total, "one", f"{where}: {percent(total, 3)} of the cap")
-    text = "One bar each." if size == 1 else f"{size} entries to a bar."
-    return figure(f"charges-{place}", chart, text)
+    return figure(f"charges-{place}", chart, "One bar each." if size == 1 else f"{size} entries to a bar.")
 
 
 def _entry_words(entry: Entry, share: float) -> str:
@@ -209,37 +175,12 @@ def _subject(entry: Entry) -> str:
     return kind if person is None else f"{kind}, not computed: {person} vouches for it"
 
 
-def _shows() -> Markup:
-    return section(
-        "shows",
-        "What this page shows",
-        el(
-            "p",
-            "Names of data sets, caps, and for each entry its time, state, number of releases, kind of "
-            "mechanism, claim and "
-            "charge, and who vouched for a certificate that could not be computed. A ledger holds no data and no "
-            "released values, so none are here. Names and times can tell "
-            "something "
-            "about the work that was done: judge whether they may be published.",
-        ),
-    )
-
-
 def _recheck(shown: str, names: Sequence[str]) -> Markup:
     where = shlex.quote(shown)
     lines = [f"shapedp ledger status {where} --check"]
     lines += [f"shapedp ledger history {where} --dataset {shlex.quote(name)}" for name in names[:20]]
     lines.append(f"shapedp ledger export {where} -o ledger.json")
-    return section(
-        "recheck",
-        "How to recheck",
-        el("p", "With access to the ledger; the first command reads every entry and compares digests and totals:"),
-        commands(lines),
-        el(
-            "p",
-            many("The export holds a certificate for each entry; ", el("code", "shapedp verify"), " recomputes one."),
-        ),
-    )
+    return section("recheck", "How to recheck", text("ledger-recheck", commands=commands(lines)))
 
 
 def _seconds(time: str) -> float:

@@ -20,6 +20,7 @@ from shapedp.report.figures import counted, number, percent, whole
 from shapedp.report.markup import Child, Markup, el, many
 from shapedp.report.page import charts, facts, figure, more, section, table
 from shapedp.report.svg import Chart, linear, places, suited
+from shapedp.report.texts import text
 from shapedp.sensitivity import Box, Sensitivity
 
 Floats = NDArray[np.float64]
@@ -63,8 +64,7 @@ def _(mechanism: Mixing) -> list[Markup]:
         ("Noise", f"Gaussian, standard deviation {number(sigma)} in every entry of the sketch"),
         ("Noise variance", f"{number(mechanism.gamma - 1)} times the squared bound on a row"),
     ]
-    text = "Every row of the release is a random mixture of all records, with Gaussian noise on top. " + _SKETCH
-    return [section("noise", "The shape of the noise", el("p", text), facts(pairs))]
+    return [section("noise", "The shape of the noise", el("p", text("mixing")), facts(pairs))]
 
 
 @noise_sections.register
@@ -74,16 +74,8 @@ def _(mechanism: AdaptiveMixing) -> list[Markup]:
         ("Eigenvalue's noise", f"standard deviation {number(mechanism.eta)} in units of the squared bound on a row"),
         ("Most noise", f"variance {number(mechanism.gamma - 1)} times the squared bound on a row"),
     ]
-    text = (
-        "The least eigenvalue of the data's second moments is released first, noisily and from below; where it is "
-        "large, the mixture of the records hides a person by itself and less noise is added. " + _SKETCH
-    )
-    return [
-        section("noise", "The shape of the noise", el("p", text), facts(pairs), charts(_adaptive_figure(mechanism)))
-    ]
-
-
-_SKETCH = "A sketch has no error bars of its own: what is computed from it has."
+    drawn = charts(_adaptive_figure(mechanism))
+    return [section("noise", "The shape of the noise", el("p", text("adaptive-mixing")), facts(pairs), drawn)]
 
 
 def _sketch_facts(mechanism: Any) -> list[tuple[str, Child]]:
@@ -109,23 +101,13 @@ def _adaptive_figure(mechanism: AdaptiveMixing) -> Markup:
         return list(zip(values.tolist(), kept.tolist(), strict=True))
 
     middle = variance(0.0)
-    chart = Chart(
-        x,
-        linear("noise variance / squared bound", 0.0, most),
-        "Less noise where the data are rich",
-        f"The noise variance against the least eigenvalue of the data: {number(most)} at first, then falling "
-        "to 0 around "
-        f"{number(mechanism.reach)}.",
-    )
+    y = linear("noise variance / squared bound", 0.0, most)
+    described = text("adaptive-described", most=number(most), reach=number(mechanism.reach))
+    chart = Chart(x, y, "Less noise where the data are rich", described)
     chart.area(variance(-2.0), variance(2.0), "one")
     chart.line(middle, "one")
     chart.tips((e, v, f"eigenvalue {number(e, 3)}: noise variance {number(v, 3)}") for e, v in middle[::10])
-    return figure(
-        "adaptive",
-        chart,
-        "The line is the middle; the shaded band holds about 95% of draws. The eigenvalue of the data is not shown.",
-        [("one", "line", "noise added")],
-    )
+    return figure("adaptive", chart, text("adaptive"), [("one", "line", "noise added")])
 
 
 def law_figures(law: Law, bounds: Sensitivity) -> list[Markup]:
@@ -267,13 +249,7 @@ def error_bars(law: Law, bounds: Sensitivity) -> Markup:
     return section(
         "errors",
         "Error bars",
-        el(
-            "p",
-            "The noise is known, so its error bars are too: a released coordinate is within ± the half-width of "
-            "the true "
-            f"one in the given share of releases, one coordinate at a time.{bound} They say nothing about errors "
-            "in the data.",
-        ),
+        el("p", text("error-bars", bound=bound)),
         facts(pairs),
         table("Half-width of the interval around a released coordinate", ("confidence", "half-width ±"), rows, words=1),
         listed,

@@ -15,6 +15,7 @@ from shapedp._version import __version__
 from shapedp.boundary.files import write_bytes
 from shapedp.report.markup import Child, Markup, el, many
 from shapedp.report.svg import Chart, swatch
+from shapedp.report.texts import frame
 
 LIMIT = 2_000_000  # bytes of a page
 _BADGES = {"certified": "good", "refuted": "bad", "undecided": "open", "approximate": "open"}
@@ -22,7 +23,23 @@ _BADGES = {"certified": "good", "refuted": "bad", "undecided": "open", "approxim
 
 @dataclass(frozen=True, eq=False)
 class Page:
-    """A self-contained HTML page. `verdict` is that of what it shows, where that has one."""
+    """A self-contained HTML page.
+
+    Parameters
+    ----------
+    title
+        What the page is about, in a line.
+    header, sections
+        Its content.
+    verdict
+        The verdict of what it shows, None where that has none.
+
+    Examples
+    --------
+    >>> page = Page("Notes", top("a note", "Notes", "One sentence."), ())
+    >>> page.html.startswith("<!DOCTYPE html>")
+    True
+    """
 
     title: str
     header: Markup
@@ -32,22 +49,17 @@ class Page:
     @cached_property
     def html(self) -> str:
         """The page as text: no script, no request, the same for the same input."""
-        style = _style()
+        style = (resources.files("shapedp.report") / "page.css").read_text(encoding="utf-8")
         digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
         policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
-        head = el(
-            "head",
-            el("meta", charset="utf-8"),
-            el("meta", http_equiv="Content-Security-Policy", content=policy),
-            el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-            el("meta", name="generator", content=f"shapedp {__version__}"),
-            el("meta", name="referrer", content="no-referrer"),
-            el("link", rel="icon", href="data:,"),
-            el("title", f"{self.title} - shapedp report"),
-            el("style", Markup(style)),
+        text = frame(
+            policy=policy,
+            version=__version__,
+            title=self.title,
+            style=Markup(style),
+            header=self.header,
+            sections=self.sections,
         )
-        body = el("body", el("header", self.header), el("main", *self.sections), el("footer", _footer()))
-        text = f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
         if len(text.encode()) > LIMIT:
             raise ValueError(f"the page would be larger than {LIMIT} bytes: report a part of it")
         return text
@@ -59,16 +71,6 @@ class Page:
             raise ValueError(f"{target}: a report is an HTML page, name it .html")
         write_bytes(target, self.html.encode())
         return target
-
-
-def _style() -> str:
-    return (resources.files("shapedp.report") / "page.css").read_text(encoding="utf-8")
-
-
-def _footer() -> Markup:
-    return many(
-        el("p", f"Written by shapedp {__version__}. This page runs no script and asks no server for anything."),
-    )
 
 
 def top(kind: str, title: str, lead: Child, cards: Sequence[tuple[str, Child, Child]] = ()) -> Markup:

@@ -10,6 +10,7 @@ from functools import singledispatch
 from typing import Any
 
 from shapedp.accounting import BareLoss, Plan
+from shapedp.ledger import Ledger
 from shapedp.mechanisms import certify, mechanism_from_json, verify
 from shapedp.mechanisms.additive import Additive
 from shapedp.privacy import Certificate
@@ -17,10 +18,12 @@ from shapedp.report import words
 from shapedp.report.audits import Findings
 from shapedp.report.estimators import Fitted
 from shapedp.report.guarantee import Guarantee, recheck
-from shapedp.report.markup import Child, Markup, el
+from shapedp.report.ledgers import ledger_page
+from shapedp.report.markup import Markup
 from shapedp.report.noise import noise_sections, summary
 from shapedp.report.page import Page, top
 from shapedp.report.plans import plan_sections
+from shapedp.report.texts import text
 
 Audits = Sequence[Mapping[str, Any]]
 _BELOW_ONE = 1 - 2.0**-53
@@ -30,18 +33,34 @@ _BELOW_ONE = 1 - 2.0**-53
 def of(subject: Any, *, file: str | None = None, audits: Audits = (), **options: Any) -> Page:
     """The page of a mechanism, a certificate, a plan, a training run, a ledger or a fitted estimator.
 
-    `file` is the name under which the commands on the page look for it. `audits` are JSON objects of `shapedp audit`.
-    A plan needs its claim: `epsilon=`, `delta=` or both. A ledger takes `dataset=` for one of its data sets.
-
     Guarantee: the bracket and the curves are computed from the mechanism, not read; the page holds no data, only what
     was released and what describes the mechanism.
-    """
-    if hasattr(subject, "store") and hasattr(subject, "check"):
-        from shapedp.report.ledgers import ledger_page
 
-        if audits:
-            raise ValueError("an audit belongs to a mechanism's page, not to a ledger's")
-        return ledger_page(subject, name=file, **options)
+    Parameters
+    ----------
+    subject
+        What the page is about.
+    file
+        The name under which the commands on the page look for it.
+    audits
+        JSON objects that `shapedp audit --json` printed, of the same claim.
+    **options
+        `epsilon` and `delta`, one or both: the claim about a plan, which states none. `dataset`: one data set of a
+        ledger.
+
+    Returns
+    -------
+    Page
+        With `html`, `verdict` and `save(path)`.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> mechanism = sdp.calibrate("laplace", sdp.L1(1.0, dim=2), epsilon=1.0, delta=0.0)
+    >>> page = of(mechanism)
+    >>> page.title, page.verdict
+    ('Discrete laplace noise, ε = 1, δ = 0', 'certified')
+    """
     made = getattr(subject, "certificate", None)
     if not isinstance(made, Certificate):
         return of(Fitted.of(subject), file=file, audits=audits, **options)
@@ -79,6 +98,13 @@ def _(subject: Plan, *, epsilon: float | None = None, delta: float | None = None
 
 
 @of.register
+def _(subject: Ledger, *, file: str | None = None, audits: Audits = (), dataset: str | None = None) -> Page:
+    if audits:
+        raise ValueError("an audit belongs to a mechanism's page, not to a ledger's")
+    return ledger_page(subject, name=file, dataset=dataset)
+
+
+@of.register
 def _(subject: Certificate, *, file: str | None = None, audits: Audits = ()) -> Page:
     found, mechanism = recomputed(subject)
     name, written = _named(file, "certificate.json", "certificate.to_json()")
@@ -106,7 +132,27 @@ def _named(file: str | None, usual: str, made: str) -> tuple[str, str | None]:
 
 
 def of_json(data: Mapping[str, Any], *, file: str | None = None, audits: Audits = (), **options: Any) -> Page:
-    """The page of what a JSON file holds: a mechanism, a certificate or a plan."""
+    """The page of what a JSON file holds: a mechanism, a certificate or a plan.
+
+    Parameters
+    ----------
+    data
+        The JSON object.
+    file, audits, **options
+        As for `of`.
+
+    Returns
+    -------
+    Page
+        The page; where the file states a bracket that contradicts the computed one, ValueError.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> mechanism = sdp.calibrate("laplace", sdp.L1(1.0, dim=2), epsilon=1.0, delta=0.0)
+    >>> of_json(mechanism.certificate.to_json(), file="certificate.json").verdict
+    'certified'
+    """
     if data.get("kind") == "certificate":
         return of(Certificate.from_json(dict(data)), file=file, audits=audits, **options)
     return of(mechanism_from_json(dict(data)), file=file, audits=audits, **options)
@@ -154,10 +200,12 @@ def _page(
     return Page(f"{title}, {words.claim(made.epsilon, made.delta)}", head, tuple(body), verdict)
 
 
-def _about(certificate: Certificate) -> Child:
-    text = (
-        f"The claim again: epsilon {certificate.epsilon!r}, delta {certificate.delta!r}; computed delta between "
-        f"{certificate.bracket.lower!r} and {certificate.bracket.upper!r} (version {certificate.version}). "
-        "What this page says elsewhere about privacy is rounded to the side that promises less."
+def _about(certificate: Certificate) -> Markup:
+    return text(
+        "claim-again",
+        epsilon=repr(certificate.epsilon),
+        delta=repr(certificate.delta),
+        lower=repr(certificate.bracket.lower),
+        upper=repr(certificate.bracket.upper),
+        version=certificate.version,
     )
-    return el("p", text, class_="note")

@@ -8,29 +8,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from shapedp.accounting import Plan, Step, compose
-from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.compose import loss_from
-from shapedp.privacy import Certificate, GaussianLoss, Loss
+from shapedp.privacy import Certificate, Loss
 from shapedp.report.figures import counted, number, percent, whole
 from shapedp.report.markup import Child, Markup, el
 from shapedp.report.noise import noise_sections
 from shapedp.report.page import charts, figure, section, table
 from shapedp.report.svg import Chart, linear
+from shapedp.report.texts import text
 from shapedp.report.words import subject_words
 
 _ROUGH = 0.02  # the relative gap of the parts; the whole is computed as finely as it is certified
 _MOMENTS = 7
 _LISTED = 200
-
-
-@subject_words.register
-def _(subject: GaussianLoss) -> str:
-    return f"Gaussian noise, {number(1 / subject.mu)} times the sensitivity" if subject.mu else "no release"
-
-
-@subject_words.register
-def _(subject: BareLoss) -> str:
-    return f"any mechanism with ε = {number(subject.pure_epsilon)}, δ = {number(subject.failure)}"
 
 
 def sampling_words(rate: float) -> str:
@@ -42,30 +32,24 @@ def plan_sections(plan: Plan, certificate: Certificate) -> list[Markup]:
     """The breakdown, and the noise of each kind of step."""
     delta = certificate.delta
     rows = [_row(k, step, delta) for k, step in enumerate(plan.steps[:_LISTED], 1)]
-    headers = (
-        "step",
-        "what is run",
-        "on",
-        "runs",
-        "ε of one run on everybody",
-        "ε of one run, sampled",
-        "ε of its runs",
-    )
+    costs = ("ε of one run on everybody", "ε of one run, sampled", "ε of its runs")
+    headers = ("step", "what is run", "on", "runs", *costs)
     total = sum(step.count for step in plan.steps)
     left = f" The first {_LISTED} of {whole(len(plan.steps))} steps are listed." if len(plan.steps) > _LISTED else ""
-    text = (
-        f"The plan fixes {counted(total, 'run')} in {counted(len(plan.steps), 'step')} before the first "
-        "result is seen. Every ε "
-        f"below is an upper bound at δ = {number(delta, 6)}, each on its own: they are not to be added, the whole is "
-        f"composed exactly.{left}"
+    described = text(
+        "plan",
+        runs=counted(total, "run"),
+        steps=counted(len(plan.steps), "step"),
+        delta=number(delta, 6),
+        left=left,
     )
     sampled = any(step.sampling_rate < 1 for step in plan.steps)
-    condition = el("p", _SAMPLING) if sampled else None
+    condition = el("p", text("sampling")) if sampled else None
     found = [
         section(
             "plan",
             "How the budget is made up",
-            el("p", text),
+            el("p", described),
             condition,
             table("Steps of the plan", headers, rows, words=3),
             charts(growth_figure(plan, certificate)) if total > 1 else None,
@@ -73,14 +57,6 @@ def plan_sections(plan: Plan, certificate: Certificate) -> list[Markup]:
     ]
     kinds = {id(step.subject): step.subject for step in plan.steps}
     return found + (noise_sections(next(iter(kinds.values()))) if len(kinds) == 1 else [])
-
-
-_SAMPLING = (
-    "Sampling helps only if it is done as stated: in every run each person is drawn independently with "
-    "that probability, "
-    "from secure randomness, and nobody learns who was drawn. Batches of a fixed size or in a fixed "
-    "order are something else."
-)
 
 
 def _row(place: int, step: Step, delta: float) -> list[Child]:
@@ -109,24 +85,21 @@ def growth_figure(plan: Plan, certificate: Certificate) -> Markup | None:
         return None
     top = max(certificate.epsilon, *(epsilon for _, epsilon in points))
     x, y = linear("runs done", 0.0, float(total), show=lambda value: number(value, 7)), linear("ε", 0.0, top)
-    chart = Chart(
-        x,
-        y,
-        "The budget as the plan runs",
-        f"Epsilon at delta {number(delta)} after each of {len(points)} moments, up to {number(points[-1][1], 4, 'up')} "
-        f"after {counted(total, 'run')}; the claim is {number(certificate.epsilon)}.",
+    described = text(
+        "growth-described",
+        delta=number(delta),
+        moments=str(len(points)),
+        last=number(points[-1][1], 4, "up"),
+        runs=counted(total, "run"),
+        claim=number(certificate.epsilon),
     )
+    chart = Chart(x, y, "The budget as the plan runs", described)
     chart.across((x.low, certificate.epsilon), (x.high, certificate.epsilon), "limit", "the claim")
     chart.line(points, "one")
     for runs, epsilon in points:
         chart.mark(runs, epsilon, "one", f"after {whole(int(runs))} runs: ε ≤ {number(epsilon, 4, 'up')}", radius=3.0)
-    return figure(
-        "growth",
-        chart,
-        f"ε at δ = {number(delta, 6)}, upper bounds. Stopping early costs less only if the moment was fixed "
-        "beforehand.",
-        [("one", "line", "composed so far"), ("limit", "line", "the claim")],
-    )
+    legend = [("one", "line", "composed so far"), ("limit", "line", "the claim")]
+    return figure("growth", chart, text("growth", delta=number(delta, 6)), legend)
 
 
 def _first(steps: Sequence[Step], runs: int) -> list[tuple[Loss, int]]:

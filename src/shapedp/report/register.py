@@ -10,9 +10,10 @@ from typing import Any
 
 from shapedp.papers.register import CLAIMS, Claim, Finding
 from shapedp.report.figures import counted, number
-from shapedp.report.markup import Child, Markup, el, many
+from shapedp.report.markup import Child, Markup, el
 from shapedp.report.page import Page, badge, callout, charts, commands, facts, figure, more, section, table, top
 from shapedp.report.svg import Axis, Chart, logarithmic
+from shapedp.report.texts import text
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,25 @@ class _Shown:
 
 
 def claims_page(claims: Iterable[Claim] | None = None, findings: Sequence[Finding] | None = None) -> Page:
-    """The register, or some of its claims; with `findings` as they were computed anew."""
+    """The page of the register of published statements.
+
+    Parameters
+    ----------
+    claims
+        Some statements of the register; None: all of them.
+    findings
+        What computing the statements anew found (`shapedp.claims.check`), instead of `claims`.
+
+    Returns
+    -------
+    Page
+        Its verdict is "refuted" where a finding disagrees with the register, otherwise None.
+
+    Examples
+    --------
+    >>> claims_page().title
+    'Claims register'
+    """
     if findings is None:
         shown = [_Shown(claim, None) for claim in (CLAIMS.values() if claims is None else claims)]
     else:
@@ -39,38 +58,20 @@ def claims_page(claims: Iterable[Claim] | None = None, findings: Sequence[Findin
     shown.sort(key=lambda one: papers.index(one.paper))
     verdicts = Counter(one.claim.standing for one in shown)
     disagree = [one for one in shown if one.finding is not None and not one.finding.verified]
-    state = (
-        "Values are those of the register; each entry names the command that recomputes it."
-        if findings is None
-        else "Every value was computed anew for this page."
-    )
+    state = text("register-kept" if findings is None else "register-computed")
     head = top(
         "the claims register",
         "Published statements and their computed verdicts",
-        f"{counted(len(shown), 'statement')} from published work, each with its source, parameters, what computing it "
-        f"found, and the command that does so. {state}",
+        text("register", statements=counted(len(shown), "statement"), state=state),
         [(verdict, str(number_), None) for verdict, number_ in verdicts.most_common()],
     )
-    body = [_how(), _contents(papers, shown), *_slack(shown), *(_paper(paper, shown) for paper in papers), _recheck()]
+    how = section("how", "How to read it", text("register-how"))
+    body = [how, _contents(papers, shown), *_slack(shown), *(_paper(paper, shown) for paper in papers), _recheck()]
     if disagree:
         names = ", ".join(one.claim.id for one in disagree)
         body.insert(0, section("disagree", "The register disagrees", callout("bad", f"Computed otherwise: {names}.")))
     verdict = "refuted" if disagree else None
     return Page("Claims register", head, tuple(body), verdict)
-
-
-def _how() -> Markup:
-    return section(
-        "how",
-        "How to read it",
-        el(
-            "p",
-            "A verdict is about the statement as printed, at the parameters shown. It is computed. For a statement "
-            "about privacy the mechanism is built as the source says, its privacy loss is bracketed, and the claim is "
-            "compared with the bracket; for any other the quantities it speaks of are computed and compared. A "
-            "statement that is false as printed may hold with another constant: that is not judged here.",
-        ),
-    )
 
 
 def _contents(papers: Sequence[str], shown: Sequence[_Shown]) -> Markup:
@@ -93,15 +94,15 @@ def _slack(shown: Sequence[_Shown]) -> list[Markup]:
     x = Axis("statements, from the most overstated", 0.5, n + 0.5, (), grid=False)
     y = logarithmic("claimed / exact (log scale)", least, most)
     refuted = sum(claim.standing == "refuted" for _, claim in found)
-    text = f"The claimed value over the exact one for {n} statements; {refuted} of them are refuted."
-    chart = Chart(x, y, "How far the claims are from what holds", text)
+    described = f"The claimed value over the exact one for {n} statements; {refuted} of them are refuted."
+    chart = Chart(x, y, "How far the claims are from what holds", described)
     chart.across((x.low, 1.0), (x.high, 1.0), "limit", "claimed = exact")
     for k, (slack, claim) in enumerate(found, 1):
         kind = "two" if claim.standing == "refuted" else "one"
         chart.mark(k, slack, kind, f"{claim.id}: {number(slack, 4)} ({claim.standing})")
     legend = [("one", "mark", "certified"), ("two", "mark", "refuted"), ("limit", "line", "claimed = exact")]
-    caption = "Below the line a statement promises more privacy than there is; above it there is room to spare."
-    return [section("slack", "Claimed against exact", charts(figure("slack-drawn", chart, caption, legend)))]
+    drawn = figure("slack-drawn", chart, text("register-slack"), legend)
+    return [section("slack", "Claimed against exact", charts(drawn))]
 
 
 def _paper(paper: str, shown: Sequence[_Shown]) -> Markup:
@@ -154,9 +155,4 @@ def _anchor(name: str) -> str:
 
 def _recheck() -> Markup:
     lines = ["shapedp claims --verify", "shapedp report --claims --verify -o claims.html"]
-    return section(
-        "recheck",
-        "How to recheck",
-        el("p", many("Both recompute every statement; exit code 3 says that the register disagrees.")),
-        commands(lines),
-    )
+    return section("recheck", "How to recheck", text("register-recheck", commands=commands(lines)))

@@ -6,28 +6,24 @@ import math
 from functools import singledispatch
 from typing import Any
 
+from shapedp.accounting import BareLoss
 from shapedp.mechanisms import Mixing
 from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
 from shapedp.mechanisms.additive import Additive
 from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law, Radial, TensorGaussian
 from shapedp.noise.mixed import Mixed
 from shapedp.noise.staircase import L1Staircase, Staircase
-from shapedp.privacy import Bracket, Certificate
+from shapedp.numerics.tails import Floats
+from shapedp.privacy import Bracket, Certificate, GaussianLoss
 from shapedp.report.figures import TIMES, counted, number, percent, whole
-from shapedp.report.markup import Child, Markup, el, many
+from shapedp.report.markup import Markup, el, many
+from shapedp.report.texts import text
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
 
-NEIGHBOURS = {
-    "add-remove": "Two data sets are neighbours if one is the other with the data of one person added or removed. "
-    "So the number of people is protected too.",
-    "replace": "Two data sets are neighbours if one is the other with the data of one person exchanged for any other "
-    "data. The number of people is not protected.",
-    "zero-out": "Two data sets are neighbours if one is the other with the data of one person set to zero. The number "
-    "of records is not protected.",
-    None: "No neighbour relation was stated with the bounds. Two data sets count as neighbours here if their true "
-    "answers differ by no more than the sensitivity below; that one person cannot change more is vouched for by "
-    "whoever set the bounds.",
-}
+
+def neighbours(adjacency: str | None) -> Markup:
+    """The neighbour relation in words."""
+    return text(f"neighbours-{adjacency or 'unstated'}")
 
 
 def claim(epsilon: float, delta: float) -> str:
@@ -40,58 +36,23 @@ def factor(epsilon: float) -> str:
     return number(math.exp(epsilon), 4, "up") if epsilon < 700 else "more than 10³⁰⁰"
 
 
-def promise(certificate: Certificate, *, recomputed: bool = True) -> str:
+def promise(certificate: Certificate, *, recomputed: bool = True) -> Markup:
     """What is promised, or what is not, in one paragraph."""
-    at = claim(certificate.epsilon, certificate.delta)
-    if certificate.verdict == "certified":
-        rest = "" if certificate.delta == 0 else f", but for {number(certificate.delta, 6)}"
-        how = (
-            "was computed from the noise that is added and is certified" if recomputed else "is stated to be certified"
-        )
-        return (
-            "One person's data change the probability of any outcome by a factor of at most "
-            f"{factor(certificate.epsilon)}{rest}. The claim, ({at})-differential privacy, {how}."
-        )
+    stated = claim(certificate.epsilon, certificate.delta)
     if certificate.verdict == "refuted":
-        least = number(certificate.bracket.lower, 6, "down")
-        return (
-            f"The claimed privacy is not given. The claim is {at}; at that ε the exact δ is at least {least}. "
-            "The library refuses to release anything under this claim."
-        )
-    return (
-        f"The claim, {at}, is neither proven nor refuted: it lies inside the computed bracket of δ. "
-        "The library refuses to release anything under it."
-    )
+        return text("promise-refuted", claim=stated, least=number(certificate.bracket.lower, 6, "down"))
+    if certificate.verdict != "certified":
+        return text("promise-undecided", claim=stated)
+    rest = "" if certificate.delta == 0 else f", but for {number(certificate.delta, 6)}"
+    how = "was computed from the noise that is added and is certified" if recomputed else "is stated to be certified"
+    return text("promise-certified", claim=stated, factor=factor(certificate.epsilon), rest=rest, how=how)
 
 
 def meaning(epsilon: float, delta: float) -> Markup:
     """What the two numbers say about the outputs."""
-    most = factor(epsilon)
-    last = (
-        "δ = 0 leaves no exception: nothing can come out that would be impossible under the other data set."
-        if delta == 0
-        else f"δ = {number(delta, 6)} is an allowance on top of that factor. In particular, an outcome that would be "
-        f"impossible under the other data set has probability at most {number(delta, 6)}."
-    )
-    return many(
-        el(
-            "p",
-            "Take any two neighbouring data sets and any event: a value that comes out, a conclusion drawn from it, a "
-            "decision taken on it. Its probability under one data set is at most ",
-            el("strong", f"{most} times"),
-            f" its probability under the other, plus {number(delta, 6)}.",
-        ),
-        el(
-            "ul",
-            el(
-                "li",
-                f"ε = {number(epsilon, 6)} bounds the ratio: e^ε = {most}. The smaller it is, the less anybody can "
-                "tell the two data sets apart. It holds whatever else the observer knows and however long they "
-                "compute.",
-            ),
-            el("li", last),
-        ),
-    )
+    shown = number(delta, 6)
+    exception = text("no-exception") if delta == 0 else text("exception", delta=shown)
+    return text("meaning", factor=factor(epsilon), epsilon=number(epsilon, 6), delta=shown, exception=exception)
 
 
 def assumed(certificate: Certificate) -> Markup | None:
@@ -104,29 +65,10 @@ def assumed(certificate: Certificate) -> Markup | None:
 
 def not_promised(certificate: Certificate) -> Markup:
     """The limits of the promise."""
-    grown = "its ε times k, with a larger δ" if certificate.delta else "k times its ε"
-    items: list[Child] = [
-        "It is not a promise that nothing is learned. What the data say about people in general can be learned, and "
-        "may be applied to anybody, in the data or not.",
-        "It is for one person at a time. A group of k people (a family, or one person whose data were counted as "
-        f"k people's) is protected by {grown}.",
-        "The person is the unit that was bounded: one record, or everything one person contributed if records were "
-        "grouped by owner when they were clipped. This page cannot tell which.",
-        "It covers this release only. Other releases from the same data add to it: keep one budget for all of them.",
-        "It covers what is published, not the data themselves, the unperturbed answer, logs, or the time a computation "
-        "took.",
-        "It rests on the bounds on what one person can change. They must come from clipping or from the nature of the "
-        "question, never from looking at the data.",
-    ]
-    if certificate.scope:
-        items.insert(0, certificate.scope)
-    if certificate.secure is False:
-        items.insert(
-            0,
-            "The randomness was seeded or watched, as in a simulation. Whoever knows the seed can subtract the noise: "
-            "do not publish what was drawn.",
-        )
-    return many(el("p", "What is not promised:"), el("ul", [el("li", item) for item in items]))
+    seeded = [text("seeded")] if certificate.secure is False else []
+    first = [el("li", sentence) for sentence in (*seeded, certificate.scope) if sentence]
+    group = "its ε times k, with a larger δ" if certificate.delta else "k times its ε"
+    return text("not-promised", first=first, group=group)
 
 
 def randomness(secure: bool | None) -> str:
@@ -158,28 +100,28 @@ def _(sensitivity: L1) -> str:
 
 @set_words.register
 def _(sensitivity: Box) -> str:
-    low, high = float(sensitivity.profile.min()), float(sensitivity.profile.max())
-    span = f"{number(high)}" if low == high else f"a bound of its own, from {number(low)} to {number(high)}"
-    return f"each coordinate by at most {span}"
+    low, high = _ends(sensitivity.profile)
+    return f"each coordinate by at most {high if low == high else f'a bound of its own, from {low} to {high}'}"
 
 
 @set_words.register
 def _(sensitivity: Blocks) -> str:
-    low, high = float(sensitivity.radii.min()), float(sensitivity.radii.max())
-    return (
-        f"each of {counted(sensitivity.radii.size, 'block')} of coordinates by a Euclidean length of its own, from "
-        f"{number(low)} to {number(high)}"
-    )
+    return _lengths(counted(sensitivity.radii.size, "block") + " of coordinates", sensitivity.radii)
 
 
 @set_words.register
 def _(sensitivity: Slices) -> str:
-    low, high = float(sensitivity.radii.min()), float(sensitivity.radii.max())
-    return (
-        f"each of {counted(sensitivity.radii.size, 'slice')} along mode {sensitivity.mode} of the tensor by a "
-        "Euclidean "
-        f"length of its own, from {number(low)} to {number(high)}"
-    )
+    slices = counted(sensitivity.radii.size, "slice")
+    return _lengths(f"{slices} along mode {sensitivity.mode} of the tensor", sensitivity.radii)
+
+
+def _ends(bounds: Floats) -> tuple[str, str]:
+    return number(float(bounds.min())), number(float(bounds.max()))
+
+
+def _lengths(things: str, radii: Floats) -> str:
+    low, high = _ends(radii)
+    return f"each of {things} by a Euclidean length of its own, from {low} to {high}"
 
 
 _LAWS: dict[type[Law], str] = {
@@ -203,25 +145,20 @@ def law_words(law: Law) -> str:
     return _LAWS.get(type(law), f"{law.kind} noise")
 
 
-@singledispatch
 def subject_words(subject: Any) -> str:
     """What a step of a plan runs."""
+    match subject:
+        case Additive():
+            return f"{subject.law.kind} noise on {counted(subject.law.dim, 'coordinate')}"
+        case AdaptiveMixing():
+            return f"an adaptive Gaussian sketch of {counted(subject.rows, 'row')}"
+        case Mixing():
+            return f"a Gaussian sketch of {counted(subject.rows, 'row')}"
+        case GaussianLoss():
+            return f"Gaussian noise, {number(1 / subject.mu)} times the sensitivity" if subject.mu else "no release"
+        case BareLoss():
+            return f"any mechanism with ε = {number(subject.pure_epsilon)}, δ = {number(subject.failure)}"
     return type(subject).__name__
-
-
-@subject_words.register
-def _(subject: Additive) -> str:
-    return f"{subject.law.kind} noise on {counted(subject.law.dim, 'coordinate')}"
-
-
-@subject_words.register
-def _(subject: Mixing) -> str:
-    return f"a Gaussian sketch of {counted(subject.rows, 'row')}"
-
-
-@subject_words.register
-def _(subject: AdaptiveMixing) -> str:
-    return f"an adaptive Gaussian sketch of {counted(subject.rows, 'row')}"
 
 
 def shape_words(shape: tuple[int, ...]) -> str:
@@ -231,13 +168,7 @@ def shape_words(shape: tuple[int, ...]) -> str:
     return f"a tensor of {f' {TIMES} '.join(whole(size) for size in shape)} entries"
 
 
-def advantage_words(gain: Bracket) -> str:
+def advantage_words(gain: Bracket) -> Markup:
     """What the attacker's advantage means for a guess."""
-    right, reached = percent((1 + gain.upper) / 2, 4, "up"), percent((1 + gain.lower) / 2, 4, "down")
-    also = f" The best one reaches {reached}." if gain.lower > 0 else ""
-    return (
-        "The best attacker, who knows the rest of the data and the method, is to say which of two "
-        "neighbouring data sets "
-        f"was used. A coin decides which one it is, so a blind guess is right half the time; no attacker is right more "
-        f"than {right} of the time.{also}"
-    )
+    most, least = percent((1 + gain.upper) / 2, 4, "up"), percent((1 + gain.lower) / 2, 4, "down")
+    return text("advantage", most=most, reached=f" The best one reaches {least}." if gain.lower > 0 else "")

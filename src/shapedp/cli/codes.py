@@ -1,0 +1,3 @@
+"""Exit codes."""
+
+DONE, INTERNAL, WRONG_INPUT, REFUSED, INTERRUPTED = 0, 1, 2, 3, 130
