@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from shapedp.datasets import load_california_housing, load_electricity
 from shapedp.learn.losses import Logistic
 from shapedp.learn.solvers.cd import Columns, Descent, OfMargin, Penalty, Response, Schedule, Squared
-from shapedp.mechanisms.families.base import optimal_scales
+from shapedp.noise.request import optimal_scales
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int, str], None]

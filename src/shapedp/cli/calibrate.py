@@ -12,7 +12,7 @@ from shapedp.cli.options import add_claim, add_json, add_sensitivity, numbers, s
 from shapedp.cli.output import print_certificate, print_json
 from shapedp.cli.paths import writing
 from shapedp.mechanisms import calibrate
-from shapedp.mechanisms.families import FAMILIES
+from shapedp.noise import FAMILIES
 
 
 def register(commands: Any) -> None:

@@ -14,7 +14,7 @@ from shapedp.mechanisms.base import Release
 from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.noise import Law, law_from_json
 from shapedp.numerics.checks import count, finite, numeric, positive, probability
-from shapedp.privacy import Certificate, Deferred, Loss, assumptions_of, certificate_of, loss_of
+from shapedp.privacy import Certificate, Deferred, Loss, assumptions_of, certificate_of
 from shapedp.privacy.assumptions import known
 from shapedp.sampling import source
 from shapedp.sensitivity import Sensitivity, sensitivity_from_json
@@ -53,7 +53,7 @@ class Additive:
     @cached_property
     def loss(self) -> Loss:
         """The privacy loss of one release."""
-        return loss_of(self.law, self.sensitivity)
+        return self.law.loss(self.sensitivity)
 
     @cached_property
     def certificate(self) -> Certificate:

@@ -10,16 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.noise import Law, TensorGaussian
-from shapedp.noise.base import Floats
-from shapedp.noise.io import READERS
-from shapedp.privacy import GaussianLoss, loss_of
+from shapedp.noise import Law, TensorGaussian, registered
+from shapedp.numerics.arrays import Floats
+from shapedp.privacy import GaussianLoss
 from shapedp.sampling import Source
 from shapedp.sensitivity import L2, Blocks, Sensitivity
 
 _ROUND = 2.0**-45
 
 
+@registered()
 @dataclass(frozen=True, eq=False)
 class Stack(Law):
     """The concatenation of independent tensor laws."""
@@ -60,18 +60,16 @@ class Stack(Law):
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Stack:
-        """What `to_json` wrote."""
         return cls(tuple(TensorGaussian.from_json(law) for law in data["laws"]))
 
+    def _loss(self, sensitivity: Sensitivity) -> GaussianLoss:
+        return _stacked(self, sensitivity)
 
-READERS[Stack.kind] = Stack.from_json
 
-
-@loss_of.register(Stack)
-def _stack(law: Stack, sensitivity: Sensitivity) -> GaussianLoss:
+def _stacked(law: Stack, sensitivity: Sensitivity) -> GaussianLoss:
     """mu^2 = sum_m (radius_m max_p |W_p|_2)^2: within a block the difference may sit in its weakest law."""
     radii, sizes = _blocks(sensitivity)
-    whole = [loss_of(one, L2(1.0, shape=one.shape)) for one in law.laws]
+    whole = [one.loss(L2(1.0, shape=one.shape)) for one in law.laws]
     ends = np.cumsum([one.dim for one in law.laws])
     block = np.searchsorted(np.cumsum(sizes), ends, side="left")
     starts = np.searchsorted(np.cumsum(sizes), ends - [one.dim for one in law.laws], side="right")

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from shapedp.accounting import Step, compose
 from shapedp.learn.losses import MarginLoss
 from shapedp.mechanisms import Additive
-from shapedp.mechanisms.families.base import optimal_scales
 from shapedp.noise import Gaussian
+from shapedp.noise.request import optimal_scales
 from shapedp.numerics.checks import count, one_of, positive, vector
 from shapedp.privacy import GaussianLoss
 from shapedp.sensitivity import Adjacency, Box

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from shapedp.boundary.values import boolean
 from shapedp.numerics import SearchError, falling_root, first_true_near, last_true, last_true_near
 from shapedp.numerics.checks import nonnegative, one_of, probability
 from shapedp.privacy.bracket import Bracket
-from shapedp.sensitivity import ADJACENCIES
+from shapedp.sensitivity import ADJACENCIES, Sensitivity
 
 if TYPE_CHECKING:
     from shapedp.privacy.losses.discrete import DiscreteLoss
@@ -241,3 +241,24 @@ class Loss(ABC):
         return AdjustedLoss(
             self, failure=probability("p", p), total_variation=probability("total_variation", total_variation)
         )
+
+
+class HasLoss(Protocol):
+    """A law of noise: it knows its privacy loss against a sensitivity set."""
+
+    def loss(self, sensitivity: Sensitivity) -> Loss:
+        """The loss of f(D) + noise when neighbours move f by a vector of the set."""
+
+
+def loss_of(law: HasLoss, sensitivity: Sensitivity) -> Loss:
+    """The privacy loss of f(D) + noise when neighbours move f by a vector of the set, under its neighbour relation.
+
+    Parameters: a law of `shapedp.noise`, and a set of `shapedp.sensitivity`.
+    Returns: the `Loss`. Refuses what cannot be computed, with the reason.
+
+    Example:
+        >>> import shapedp as sdp
+        >>> loss_of(sdp.Gaussian(2.0, dim=3), sdp.L2(1.0, dim=3)).mu
+        0.5
+    """
+    return law.loss(sensitivity)

@@ -10,14 +10,12 @@ from functools import cached_property, singledispatch
 import numpy as np
 
 from shapedp.boundary.values import booleans
-from shapedp.noise import DiscreteLaplace, Laplace
 from shapedp.numerics import sum_bounds
 from shapedp.numerics.checks import nonnegative, numeric, real, vector
 from shapedp.numerics.laplace_sums import LaplaceSum
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.losses.base import Floats
 from shapedp.privacy.losses.gaussian import renyi_order
-from shapedp.privacy.losses.pairing import loss_of
 from shapedp.privacy.losses.sums import SumLoss
 from shapedp.sensitivity import L1, Box, Sensitivity
 
@@ -129,48 +127,22 @@ class LaplaceLoss(SumLoss):
 @singledispatch
 def worst_ratios(sensitivity: Sensitivity, scales: Floats) -> tuple[Floats, bool]:
     """Ratios |v_i|/b_i of one difference of the set, and whether it is the worst for log-concave noise."""
-    return _over(sensitivity.extreme(), scales), False
+    return ratios_of(sensitivity.extreme(), scales), False
 
 
 @worst_ratios.register(Box)
 def _box(sensitivity: Box, scales: Floats) -> tuple[Floats, bool]:
-    return _over(sensitivity.profile, scales), True
+    return ratios_of(sensitivity.profile, scales), True
 
 
 @worst_ratios.register(L1)
 def _cross(sensitivity: L1, scales: Floats) -> tuple[Floats, bool]:
     """The vertex along the coordinate of least noise."""
-    return _over(np.array([sensitivity.radius]), np.array([float(scales.min())])), True
+    return ratios_of(np.array([sensitivity.radius]), np.array([float(scales.min())])), True
 
 
-@loss_of.register(Laplace)
-def _laplace(law: Laplace, sensitivity: Sensitivity) -> LaplaceLoss:
-    ratios, worst = worst_ratios(sensitivity, law.scales)
-    return LaplaceLoss(sensitivity.l1_reach(law.scales)[1], ratios, worst=worst)
-
-
-@loss_of.register(DiscreteLaplace)
-def _discrete(law: DiscreteLaplace, sensitivity: Sensitivity) -> LaplaceLoss:
-    """Rounding the input moves each coordinate by at most one more grid step: sum 1/steps on top.
-
-    Whole numbers on a grid of 1 or less are not rounded.
-
-    With q = e^(-1/steps) a shift by s steps has delta(eps) = 1 - min over x of (q^x + e^eps q^(s - x))/(q^-1/2 + q^1/2)
-    <= 1 - e^((eps - s/steps)/2)/cosh(1/(2 steps)): that of continuous noise of ratio s/steps + 2 log cosh(1/(2 steps)),
-    the latter at most 1/(4 steps^2).
-    """
-    moving = ~sensitivity.fixed() if law.steps.size > 1 else np.ones(1, dtype=np.bool_)
-    with np.errstate(divide="ignore"):
-        extra = float((1 / law.steps[moving]).sum()) * (law.dim if law.steps.size == 1 else 1) * (1 + 2.0**-40)
-        finer = float((0.25 / law.steps[moving] ** 2).sum()) * (law.dim if law.steps.size == 1 else 1)
-    whole = np.floor(sensitivity.extreme() / law.grid) * law.grid
-    reach = sensitivity.l1_reach(law.scales)[1]
-    shown = _over(whole, law.scales) * (1 - 2.0**-50)
-    pure = (reach + (0.0 if sensitivity.unrounded(law.grid) else extra)) * (1 + 2.0**-50)
-    return LaplaceLoss(pure, shown, continuous=False, wider=(pure + finer) * (1 + 2.0**-40))
-
-
-def _over(difference: Floats, scales: Floats) -> Floats:
+def ratios_of(difference: Floats, scales: Floats) -> Floats:
+    """|v_i|/b_i where it is above 0; a single 0 where it never is."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = difference / scales
     ratios = np.where(difference == 0, 0.0, ratios)

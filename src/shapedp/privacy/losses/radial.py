@@ -9,7 +9,6 @@ from functools import cached_property
 
 import numpy as np
 
-from shapedp.noise.radial import Radial
 from shapedp.numerics import SearchError
 from shapedp.numerics.checks import count, nonnegative, positive, probability
 from shapedp.numerics.excess import ShiftExcess
@@ -18,8 +17,6 @@ from shapedp.numerics.quadrature import legendre
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.losses.base import EPSILON_LIMIT, Floats, Loss, Pieces, with_sampler_error
 from shapedp.privacy.losses.gaussian import GaussianLoss
-from shapedp.privacy.losses.pairing import loss_of
-from shapedp.sensitivity import Sensitivity
 
 GAP = 1e-7
 _RENYI_CELLS = 1500
@@ -329,10 +326,3 @@ class ReleasedRadialLoss(Loss):
                 "a float release of radial noise has no finite Renyi divergence: ask its `base` for the law's"
             )
         return self.base.renyi(alpha)
-
-
-@loss_of.register(Radial)
-def _radial(law: Radial, sensitivity: Sensitivity) -> Loss:
-    """Only the L2 reach counts: the noise is spherical."""
-    ratio = sensitivity.l2_reach(law.scales)[1]
-    return ReleasedRadialLoss(RadialLoss(law.dim, law.a, law.b, ratio), *law.slip)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from shapedp.mechanisms import Additive, calibrate
-from shapedp.mechanisms.families.base import DoesNotApplyError
-from shapedp.mechanisms.families.radial import best_shape
+from shapedp.noise import DoesNotApplyError
+from shapedp.noise.radial import best_shape
 from shapedp.recipes import RECIPES
 from shapedp.sensitivity import L2, Adjacency
 
