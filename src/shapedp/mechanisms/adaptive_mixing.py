@@ -13,7 +13,6 @@ from scipy import special
 from shapedp.mechanisms.mixing import (
     ROOM,
     UP,
-    Floats,
     Sketching,
     calibratable,
     check_claim,
@@ -24,6 +23,7 @@ from shapedp.mechanisms.mixing import (
     rounding,
     too_large,
 )
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, one_of, positive, probability, size
 from shapedp.numerics.gram import gram_error, least_eigenvalue
 from shapedp.privacy import Loss

@@ -22,7 +22,7 @@ from shapedp.mechanisms.base import Release
 from shapedp.mechanisms.calibrate import calibrate
 from shapedp.mechanisms.certify import KINDS
 from shapedp.noise import Gaussian, Law, law_from_json
-from shapedp.numerics.arrays import frozen
+from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import count, finite, one_of, positive, probability, size, vector
 from shapedp.numerics.hyperspherical import from_angles, to_angles
 from shapedp.privacy import Certificate, Deferred, Loss, assumptions_of, certificate_of
@@ -33,7 +33,6 @@ CELLS = 2**22  # numbers converted at a time
 MOST_ROWS = 2**23  # up to here sums of clipped rows are exact
 _ROUND = 1 + 2.0**-16  # the norm of a sum of so many rows is off by less than 2^-17 of the clip
 _HUGE = 1e150
-Floats = NDArray[np.float64]
 
 
 def windows(dim: int, width: float) -> Floats:

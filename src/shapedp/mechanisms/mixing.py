@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms.watch import is_watched, watched
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, numeric, one_of, positive, probability, size
 from shapedp.numerics.gram import (
     BLOCK,
@@ -35,7 +36,6 @@ ROOM = 2.0**-10  # of delta, left for floating point where the sizes are not kno
 UP = 1 + 2.0**-44
 MOST_EPSILON = 700.0
 CHUNK = GROUP * BLOCK
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

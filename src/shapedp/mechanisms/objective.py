@@ -9,12 +9,12 @@ from functools import cached_property, singledispatch
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.noise import Gaussian, Law, law_from_json
 from shapedp.noise.radial import Radial
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability
 from shapedp.numerics.radius import RadiusRule
 from shapedp.privacy import Certificate, Deferred, GaussianLoss, Loss, assumptions_of, certificate_of
@@ -27,7 +27,6 @@ SCHEMA = 1
 UP = 1 + 2.0**-48
 FAR = 1e-30  # the probability with which `farthest` may be exceeded
 NEIGHBOURS: tuple[Adjacency, ...] = ("zero-out", "replace")
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

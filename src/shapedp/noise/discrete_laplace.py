@@ -15,7 +15,8 @@ from shapedp.noise.grid import GridLaw, powers_of_two, whole_numbers
 from shapedp.noise.request import DoesNotApplyError, Request
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import size, vector
-from shapedp.privacy.losses.laplace import LaplaceLoss, ratios_of
+from shapedp.privacy.losses import LaplaceLoss
+from shapedp.privacy.losses.sums import ratios_of
 from shapedp.sampling import Source, discrete_laplace
 from shapedp.sensitivity import Sensitivity
 

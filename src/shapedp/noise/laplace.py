@@ -15,7 +15,8 @@ from shapedp.noise.request import UP, DoesNotApplyError, Request, by_slice
 from shapedp.noise.spread import SpreadLaw
 from shapedp.noise.tilted import least_error
 from shapedp.numerics.arrays import Floats
-from shapedp.privacy.losses.laplace import LaplaceLoss, worst_ratios
+from shapedp.privacy.losses import LaplaceLoss
+from shapedp.privacy.losses.sums import worst_ratios
 from shapedp.sampling import LAPLACE, Quantile
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
 

@@ -27,10 +27,10 @@ from shapedp.mechanisms.mixing import (
     rounding,
 )
 from shapedp.numerics import first_true
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, positive, probability
 from shapedp.numerics.gram import least_eigenvalue
 from shapedp.privacy import Loss
-from shapedp.privacy.losses.base import Floats
 from shapedp.privacy.losses.gaussian import GaussianLoss
 from shapedp.privacy.losses.mixing import MixingLoss, Neighbours, label
 from shapedp.sampling import Source, rounded_sum

@@ -15,10 +15,10 @@ import numpy as np
 from shapedp.boundary.values import boolean
 from shapedp.mechanisms.certify import KINDS
 from shapedp.mechanisms.mixing import UP, Sketching, check_claim, check_sizes, draw_sketch
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import one_of, positive
 from shapedp.numerics.gram import least_eigenvalue
 from shapedp.privacy import Loss
-from shapedp.privacy.losses.base import Floats
 from shapedp.privacy.losses.mixing import MixingLoss, Neighbours, label
 from shapedp.recipes.mixing import positive_delta, rdp_gamma, with_rounding
 from shapedp.sampling import Source, rounded_sum

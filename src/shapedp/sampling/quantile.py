@@ -9,10 +9,10 @@ from math import isqrt
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
-Floats = NDArray[np.float64]
+from shapedp.numerics.arrays import Floats
+
 Enclosure = tuple[int, int]
 
 _GUARD = 64

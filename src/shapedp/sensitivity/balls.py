@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.documents import encode
 from shapedp.numerics import sum_bounds
-from shapedp.numerics.arrays import frozen
+from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import laid_out, one_of, positive, vector
-from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity, flattened, layout
+from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Sensitivity, flattened, layout
 from shapedp.sensitivity.rows import Rows
 
 UP = 1 + 2.0**-50

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.values import numeric, one_of, size, sizes
+from shapedp.numerics.arrays import Floats
 from shapedp.sensitivity.rows import Rows, owner_mask
 
-Floats = NDArray[np.float64]
 Adjacency = Literal["add-remove", "replace", "zero-out"]
 ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace", "zero-out")
 

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.documents import encode
 from shapedp.numerics import sum_bounds
-from shapedp.numerics.arrays import block_index, block_sizes, frozen
+from shapedp.numerics.arrays import Floats, block_index, block_sizes, frozen
 from shapedp.numerics.checks import laid_out, one_of, vector
 from shapedp.sensitivity.balls import norm_of_quotient, outward, quotient
-from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity, flattened
+from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Sensitivity, flattened
 from shapedp.sensitivity.rows import Rows
 
 _HUGE = 1e290  # sums of larger terms may overflow

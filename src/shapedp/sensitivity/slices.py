@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.documents import encode
-from shapedp.numerics.arrays import frozen
+from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import count, laid_out, one_of, vector
 from shapedp.sensitivity.balls import norm_of_quotient
-from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity, layout
+from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Sensitivity, layout
 from shapedp.sensitivity.boxes import Blocks
 from shapedp.sensitivity.rows import Rows
 

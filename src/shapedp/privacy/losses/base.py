@@ -11,18 +11,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.boundary.values import boolean
 from shapedp.numerics import SearchError, falling_root, first_true_near, last_true, last_true_near
-from shapedp.numerics.checks import nonnegative, one_of, probability
+from shapedp.numerics.arrays import Floats
+from shapedp.numerics.checks import nonnegative, one_of, positive, probability
 from shapedp.privacy.bracket import Bracket
 from shapedp.sensitivity import ADJACENCIES, Sensitivity
 
 if TYPE_CHECKING:
     from shapedp.privacy.losses.discrete import DiscreteLoss
 
-Floats = NDArray[np.float64]
 EPSILON_LIMIT = 1e6
 
 
@@ -53,6 +52,14 @@ def one_relation(found: Iterable[str | None]) -> str | None:
             "derive every sensitivity under the same adjacency"
         )
     return names[0] if names else None
+
+
+def renyi_order(alpha: float) -> float:
+    """An order above 1."""
+    alpha = positive("alpha", alpha)
+    if not alpha > 1:
+        raise ValueError(f"alpha must be > 1, got {alpha!r}")
+    return alpha
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import nonnegative, vector
 from shapedp.numerics.laplace_sums import LaplaceSum
 from shapedp.privacy.bracket import Bracket
-from shapedp.privacy.losses.base import Floats
-from shapedp.privacy.losses.gaussian import renyi_order
+from shapedp.privacy.losses.base import renyi_order
 from shapedp.privacy.losses.sums import SumLoss
 
 _SMALL_SUM = 700.0
@@ -48,10 +48,9 @@ class MixedLoss(SumLoss):
 
     def renyi(self, alpha: float) -> Bracket:
         """log M(alpha - 1)/(alpha - 1) of the sum."""
-        order = renyi_order(alpha)
-        value = self.total.cumulants(order - 1)[0] / (order - 1)
-        slip = self.total.log_mgf_error(order - 1) / (order - 1) + order * self._slack + 4 * MU_ERROR * value
-        return Bracket(max(value - slip, 0.0), value + slip)
+        found = self.sum_renyi(renyi_order(alpha))
+        slip = 4 * MU_ERROR * found.upper
+        return Bracket(max(found.lower - slip, 0.0), found.upper + slip)
 
     def _top(self) -> float:
         """Pure epsilon of the Laplace part, and of the Gaussian part where its delta is below 1e-300."""

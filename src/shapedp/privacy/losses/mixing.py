@@ -10,12 +10,13 @@ from typing import Literal
 import numpy as np
 
 from shapedp.numerics import SearchError, last_true, last_true_near
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability, real
 from shapedp.numerics.chisquare import lower_excess, upper_excess
 from shapedp.numerics.contour import QuadraticSum
 from shapedp.privacy.bracket import Bracket
-from shapedp.privacy.losses.base import Floats, Loss, one_relation
-from shapedp.privacy.losses.gaussian import GaussianLoss, renyi_order
+from shapedp.privacy.losses.base import Loss, one_relation, renyi_order
+from shapedp.privacy.losses.gaussian import GaussianLoss
 
 Neighbours = Literal["zero-out", "replace"]
 NEIGHBOURS: tuple[Neighbours, ...] = ("zero-out", "replace")

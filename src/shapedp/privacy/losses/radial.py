@@ -10,12 +10,13 @@ from functools import cached_property
 import numpy as np
 
 from shapedp.numerics import SearchError
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, positive, probability
 from shapedp.numerics.excess import ShiftExcess
 from shapedp.numerics.gammatail import deviance, log_peak, log_radii
 from shapedp.numerics.quadrature import legendre
 from shapedp.privacy.bracket import Bracket
-from shapedp.privacy.losses.base import EPSILON_LIMIT, Floats, Loss, Pieces, with_sampler_error
+from shapedp.privacy.losses.base import EPSILON_LIMIT, Loss, Pieces, with_sampler_error
 from shapedp.privacy.losses.gaussian import GaussianLoss
 
 GAP = 1e-7
