@@ -23,7 +23,7 @@ from shapedp.numerics import SearchError, first_true
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.inversion import best_tilt, stop_loss
 from shapedp.numerics.laplace_sums import LaplaceSum
-from shapedp.sensitivity import Box
+from shapedp.sensitivity import Box, Sensitivity
 
 _GUIDE = 2**11
 _THIN = 16
@@ -184,7 +184,7 @@ def least_error(sensitivity: Box, request: Request, pure: Law, make: Maker, *, m
     outcomes = [(*found, split) for _, split in rough[:2] if (found := _tried(problem, split))]
     for _, c, log_lambda, split in sorted(outcomes)[:3]:
         slope = problem.slope(problem.loss(c, log_lambda, split))
-        law = _certified(sensitivity, request, _scaled(problem, y, sensitivity, make, (c, log_lambda, split)), slope)
+        law = certified(sensitivity, request, _scaled(problem, y, sensitivity, make, (c, log_lambda, split)), slope)
         if law is not None:
             better = law.expected_error(request.error, request.weights) < pure.expected_error(
                 request.error, request.weights
@@ -226,8 +226,10 @@ def _scaled(
     return lambda factor: make(scales / factor, gaussian)
 
 
-def _certified(sensitivity: Box, request: Request, make: Callable[[float], Law], slope: float) -> Law | None:
-    """The law of the largest factor found whose exact upper delta meets the claim: secant in log delta."""
+def certified(
+    sensitivity: Sensitivity, request: Request, make: Callable[[float], Law], slope: float
+) -> Law | None:
+    """The law of the largest factor found near 1 whose exact upper delta meets the claim: secant in log delta."""
     target = math.log(request.delta)
     factor, previous = 1.0, None
     best: tuple[float, Law] | None = None
