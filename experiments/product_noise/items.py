@@ -16,8 +16,7 @@ import numpy as np
 from shapedp import GaussianLoss
 from shapedp.claims.harness import Item, Progress, Table, compared
 from shapedp.claims.product_noise import exact_delta
-from shapedp.noise.radial import best_shape
-from shapedp.noise.radial import Radial, chi
+from shapedp.noise.radial import Radial, best_shape, chi
 from shapedp.numerics.radius import RadiusRule
 from shapedp.privacy.losses.radial import RadialLoss
 from shapedp.recipes.product_noise import ProductNoise, claim

@@ -4,6 +4,7 @@ from shapedp.noise.base import FAMILIES, LAWS, Family, Law, law_from_json, regis
 from shapedp.noise.discrete_laplace import DiscreteLaplace
 from shapedp.noise.gaussian import Gaussian
 from shapedp.noise.laplace import Laplace
+from shapedp.noise.logistic import Logistic
 from shapedp.noise.mixed import Mixed
 from shapedp.noise.radial import Radial
 from shapedp.noise.request import DoesNotApplyError, Request
@@ -21,6 +22,7 @@ __all__ = [
     "L1Staircase",
     "Laplace",
     "Law",
+    "Logistic",
     "Mixed",
     "Radial",
     "Request",

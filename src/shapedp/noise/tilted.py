@@ -226,9 +226,7 @@ def _scaled(
     return lambda factor: make(scales / factor, gaussian)
 
 
-def certified(
-    sensitivity: Sensitivity, request: Request, make: Callable[[float], Law], slope: float
-) -> Law | None:
+def certified(sensitivity: Sensitivity, request: Request, make: Callable[[float], Law], slope: float) -> Law | None:
     """The law of the largest factor found near 1 whose exact upper delta meets the claim: secant in log delta."""
     target = math.log(request.delta)
     factor, previous = 1.0, None
