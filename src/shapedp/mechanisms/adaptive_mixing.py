@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
@@ -45,7 +46,7 @@ class AdaptiveMixing(Sketching):
     Reference: Lev et al. 2025, Algorithm 1, mended: l in units of C^2, sqrt(gamma), no classic Gaussian bound.
     """
 
-    kind = "adaptive-mixing"
+    kind: ClassVar[str] = "adaptive-mixing"
     rows: int
     row_bound: float
     gamma: float

@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy import special
 
-from shapedp.mechanisms.certify import KINDS
 from shapedp.mechanisms.mixing import (
     Mixing,
     Sketching,
@@ -204,7 +203,7 @@ def with_rounding(ideal: Any, gamma: float, rows: int, records: int | None, dim:
 class ModifiedGaussMix(Sketching):
     """Algorithm 1 exactly as printed, with the claim of Theorem 1 at its parameters."""
 
-    kind = "modified-gauss-mix"
+    kind: ClassVar[str] = "modified-gauss-mix"
     rows: int
     row_bound: float
     gamma: float
@@ -255,9 +254,6 @@ class ModifiedGaussMix(Sketching):
         variance = self.noise_variance(least_eigenvalue(moments), z)
         last = max((self.ideal.kept - 1) / 2, 2.0**-40) * self.row_bound**2
         return draw_sketch(moments, self.rows, variance, last, randomness), variance
-
-
-KINDS["modified-gauss-mix"] = ModifiedGaussMix  # its certificates can be recomputed
 
 
 def modified_gauss_mix(*, rows: int, row_bound: float, epsilon: float, delta: float) -> ModifiedGaussMix:
