@@ -18,6 +18,7 @@ MOVED = {
     "shapedp.privacy.losses.pairing": "shapedp.privacy.losses.base",
     "shapedp.privacy.losses.staircase": "shapedp.noise.staircase",
     "shapedp.privacy.losses.tensor": "shapedp.noise.tensor_reach",
+    "shapedp.audit.same": "shapedp.audit.equality",
     "shapedp.scale": "shapedp.learn.partitions",
 }
 
