@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shapedp.boundary.values import boolean
 from shapedp.mechanisms.base import Claimed, Release
 from shapedp.noise import Law, law_from_json
 from shapedp.numerics.checks import count, finite, numeric, positive, probability
@@ -72,6 +73,7 @@ class Additive(Claimed):
         `rng` replaces secure randomness in tests and simulations; the certificate then says so. With `batch=n`
         x holds n queries, one per row, and the release counts as n spends.
         """
+        unsafe = boolean("unsafe", unsafe)
         values = self._checked(x, batch)
         flat = values.reshape(-1) if batch is None else values.reshape(-1, self.law.dim)
         drawn = self._drawn(flat, lambda randomness: self.law.add_to(flat, randomness), rng, unsafe)

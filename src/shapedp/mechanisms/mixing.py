@@ -82,8 +82,9 @@ class Sketching(Claimed):
 
         The caller vouches that every row was within the row bound and that the matrix is as exact as `gram_sum`'s.
         """
+        unsafe = boolean("unsafe", unsafe)
         sized = self._sized(records, dim)
-        certificate = sized.certificate if boolean("unsafe", unsafe) else required(sized)
+        certificate = sized.certificate if unsafe else required(sized)
         moments = gram() if callable(gram) else gram
         drawn = self._drawn(  # the variance comes last
             moments, lambda randomness: np.append(*self._draw(moments, randomness)), rng, unsafe, certificate

@@ -152,12 +152,14 @@ class GeoDP(Claimed):
         self, gradients: ArrayLike, *, rng: np.random.Generator | None = None, unsafe: bool = False
     ) -> Direction:
         """The noisy mean of per-example gradients; raises unless certified or `unsafe`."""
+        unsafe = boolean("unsafe", unsafe)
         return self.release_mean(self.clipped(gradients).sum(axis=0) / self.batch, rng=rng, unsafe=unsafe)
 
     def release_mean(
         self, mean: ArrayLike, *, rng: np.random.Generator | None = None, unsafe: bool = False
     ) -> Direction:
         """The same, from the mean of the clipped gradients."""
+        unsafe = boolean("unsafe", unsafe)
         exact = polar(mean)
         if exact.shape != (self.dim,):
             raise ValueError(f"mean must have shape ({self.dim},), got {np.shape(mean)}")
