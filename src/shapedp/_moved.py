@@ -20,6 +20,7 @@ MOVED = {
     "shapedp.privacy.losses.tensor": "shapedp.noise.tensor_reach",
     "shapedp.audit.same": "shapedp.audit.equality",
     "shapedp.scale": "shapedp.learn.partitions",
+    "shapedp.torch.stack": "shapedp.noise.stack",
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -16,6 +16,8 @@ from shapedp.numerics.checks import count, finite, numeric, positive, probabilit
 from shapedp.privacy import Loss
 from shapedp.privacy.assumptions import known
 from shapedp.sensitivity import Sensitivity, sensitivity_from_json
+
+TOGETHER = "This is the worth of each of {} releases made together: all of them cost that many times as much."
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +79,14 @@ class Additive(Claimed):
         values = self._checked(x, batch)
         flat = values.reshape(-1) if batch is None else values.reshape(-1, self.law.dim)
         drawn = self._drawn(flat, lambda randomness: self.law.add_to(flat, randomness), rng, unsafe)
+        spends, certificate = 1 if batch is None else len(values), drawn.certificate
+        if spends > 1:
+            certificate = replace(certificate, scope=TOGETHER.format(spends))
         return Release(
             value=drawn.value.reshape(values.shape),
             law=self.law,
-            certificate=drawn.certificate,
-            spends=1 if batch is None else len(values),
+            certificate=certificate,
+            spends=spends,
             unsafe=drawn.unsafe,
             shape=self.shape,
         )

@@ -8,6 +8,7 @@ from shapedp.noise.logistic import Logistic
 from shapedp.noise.mixed import Mixed
 from shapedp.noise.radial import Radial
 from shapedp.noise.request import DoesNotApplyError, Request
+from shapedp.noise.stack import Stack
 from shapedp.noise.staircase import Staircase
 from shapedp.noise.staircase_l1 import L1Staircase
 from shapedp.noise.tensor import TensorGaussian
@@ -26,6 +27,7 @@ __all__ = [
     "Mixed",
     "Radial",
     "Request",
+    "Stack",
     "Staircase",
     "TensorGaussian",
     "law_from_json",

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from shapedp.mechanisms import calibrate
 from shapedp.noise import Gaussian, Laplace, Law, Radial, TensorGaussian
+from shapedp.noise.stack import Stack
 from shapedp.numerics.checks import one_of, positive
 from shapedp.privacy import GaussianLoss, Loss, loss_of
 from shapedp.sensitivity import L2, Blocks, Box, Sensitivity
 from shapedp.torch.layout import Layout
-from shapedp.torch.stack import Stack
 
 Floats = NDArray[np.float64]
 Shape = Literal["optimal", "equal", "spr", "proportional"]

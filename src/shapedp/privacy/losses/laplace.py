@@ -12,6 +12,8 @@ from shapedp.numerics.arrays import Floats
 from shapedp.numerics.laplace_sums import LaplaceSum
 from shapedp.privacy.losses.sums import RatioLoss
 
+_TINY = 5e-324  # by which a number below the normal range may be off
+
 
 @dataclass(frozen=True, eq=False)
 class LaplaceLoss(RatioLoss):
@@ -58,6 +60,6 @@ class LaplaceLoss(RatioLoss):
             if not self.continuous:
                 single = -0.5 * np.expm1(np.minimum(epsilon - top, 0.0))
             all_up = -(0.5 ** min(self.ratios.size, 1100)) * np.expm1(np.minimum(epsilon - self._sum, 0.0))
-        lower = np.maximum(single, all_up) * (1 - 2.0**-50)
-        upper = np.where(upper > 0, np.minimum(upper * (1 + 2.0**-50), 1.0), 0.0)
+        lower = np.maximum(np.maximum(single, all_up) * (1 - 2.0**-50) - _TINY, 0.0)
+        upper = np.where(epsilon < self.pure, np.minimum(upper * (1 + 2.0**-50) + _TINY, 1.0), 0.0)
         return np.minimum(lower, upper), upper

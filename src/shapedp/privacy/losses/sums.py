@@ -13,7 +13,7 @@ import numpy as np
 
 from shapedp.boundary.values import booleans
 from shapedp.numerics import sum_bounds
-from shapedp.numerics.arrays import Floats
+from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import nonnegative, numeric, probability, real, vector
 from shapedp.numerics.inversion import Transform, stop_loss
 from shapedp.privacy.bracket import Bracket
@@ -133,7 +133,7 @@ class RatioLoss(SumLoss):
         pure, given = real("pure", self.pure), numeric("ratios", self.ratios).astype(np.float64, copy=False)
         object.__setattr__(self, "pure", pure if pure == math.inf else nonnegative("pure", pure))
         vector("ratios", np.minimum(given, sys.float_info.max), least=0.0)
-        object.__setattr__(self, "ratios", given)
+        object.__setattr__(self, "ratios", frozen(given))
         if self._sum > pure * (1 + 2.0**-40):
             raise ValueError(f"ratios must add up to at most pure = {pure!r}, got {self._sum!r}")
 

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.noise import Law, TensorGaussian, registered
+from shapedp.noise.base import Law, registered
+from shapedp.noise.tensor import TensorGaussian
 from shapedp.numerics.arrays import Floats
 from shapedp.privacy import GaussianLoss
 from shapedp.sampling import Source
