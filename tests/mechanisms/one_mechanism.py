@@ -6,9 +6,9 @@ from shapedp import L2, Additive, Gaussian, Laplace, Mechanism, Mixing, Release
 from shapedp.mechanisms import AdaptiveMixing, AngleWindows, MeanAngles, ObjectivePerturbation, Sketch
 from shapedp.mechanisms.angles import Direction
 from shapedp.numerics.arrays import Floats
-from shapedp.recipes.geodp import GeoDP
-from shapedp.recipes.mixing import ModifiedGaussMix
-from shapedp.recipes.sheffet import ThresholdMixing
+from shapedp.papers.gaussian_mixing.recipes import ModifiedGaussMix
+from shapedp.papers.gaussian_mixing.sheffet import ThresholdMixing
+from shapedp.papers.geodp.recipes import GeoDP
 
 CLASSES: tuple[type[Mechanism], ...] = (
     Additive,
