@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from _harness import Result
-from shapedp.mechanisms.families.radial import best_shape
+from shapedp.noise.radial import best_shape
 from shapedp.privacy.losses.radial import RadialLoss
 
 DIMS = (2, 3, 5, 14, 50, 100, 1000, 10**6, 10**9)

@@ -85,7 +85,8 @@ def test_the_contract_accepts_a_downward_import(tmp_path: Path) -> None:
     ("importer", "imported"),
     [
         ("numerics", "noise"),
-        ("noise", "sensitivity"),
+        ("privacy", "noise"),
+        ("sensitivity", "noise"),
         ("sampling", "sensitivity"),
         ("sampling", "noise"),
         ("privacy", "mechanisms"),

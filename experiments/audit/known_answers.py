@@ -32,7 +32,7 @@ def known(quick: bool) -> list[str]:
         "laplace, pure": sdp.calibrate("laplace", sdp.L1(1.0, 1), epsilon=1.0, delta=0.0),
         "laplace, box": sdp.calibrate("laplace", sdp.Box([1.0, 0.3, 0.1]), epsilon=1.0, delta=0.0),
     }
-    from shapedp.mechanisms.families import FAMILIES
+    from shapedp.noise import FAMILIES
 
     if "radial" in FAMILIES:
         mechanisms["radial, dim 3"] = sdp.calibrate("radial", sdp.L2(1.0, 3), **CLAIM)

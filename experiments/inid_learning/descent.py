@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from shapedp.learn.losses import Logistic
 from shapedp.learn.solvers.cd import SQUARED, Columns, Descent, Penalty, Response, Schedule, of_margin
-from shapedp.mechanisms.families.base import optimal_scales
+from shapedp.noise.request import optimal_scales
 from shapedp.papers.datasets import load_california_housing, load_electricity
 
 Floats = NDArray[np.float64]

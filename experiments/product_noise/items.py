@@ -14,8 +14,7 @@ import math
 import numpy as np
 
 from shapedp import GaussianLoss
-from shapedp.mechanisms.families.radial import best_shape
-from shapedp.noise.radial import Radial, chi
+from shapedp.noise.radial import Radial, best_shape, chi
 from shapedp.numerics.radius import RadiusRule
 from shapedp.papers.product_noise.claims import exact_delta
 from shapedp.papers.product_noise.recipes import ProductNoise, claim

@@ -11,7 +11,7 @@ import shapedp
 from shapedp.accounting import BareLoss, Plan, Step
 from shapedp.accounting.repeat import Repetition
 from shapedp.mechanisms import AdaptiveMixing, Additive, Mixing
-from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Mixed, Radial, TensorGaussian
+from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Logistic, Mixed, Radial, TensorGaussian
 from shapedp.papers.gaussian_mixing.recipes import ModifiedGaussMix
 from shapedp.papers.gaussian_mixing.sheffet import ThresholdMixing
 from shapedp.privacy import GaussianLoss
@@ -32,6 +32,7 @@ KINDS = (
     "sampled",
     "sketch",
     "repetition",
+    "logistic",
 )
 # a quick kind is met as often as its price allows: a round of cases holds each slow kind once
 ROUND = (
@@ -39,12 +40,15 @@ ROUND = (
     *("plan", "gaussian", "discrete", "mixing", "radial", "repetition", "bare", "tensor", "laplace", "sketch"),
     *("discrete", "gaussian", "staircase", "bare", "sampled", "mixing", "repetition", "plan", "laplace", "mixed"),
 )
-_SLOW = ("laplace", "mixed", "plan", "sampled", "radial", "sketch", "mixing")  # a search for epsilon takes seconds
+LATER = 100_000  # from this case on rounds hold kinds that came later: the cases before keep theirs
+LATER_ROUND = (*ROUND, "logistic", "logistic")
+_SLOW = ("laplace", "logistic", "mixed", "plan", "sampled", "radial", "sketch", "mixing")  # epsilon takes seconds
 
 
 def kind_of(number: int) -> str:
     """The kind of a case."""
-    return ROUND[number % len(ROUND)]
+    kinds = ROUND if number < LATER else LATER_ROUND
+    return kinds[number % len(kinds)]
 
 
 class Skipped(Exception):
@@ -139,6 +143,8 @@ def _law(kind: str, rng: np.random.Generator, region: Any, epsilon: float) -> An
         return Gaussian(scales if rng.random() < 0.5 else float(scales[0]), region.dim)
     if kind == "laplace":
         return Laplace(scales if rng.random() < 0.5 else float(scales[0]), region.dim)
+    if kind == "logistic":
+        return Logistic(scales if rng.random() < 0.5 else float(scales[0]), region.dim)
     if kind == "mixed":
         return Mixed(scales, rng.random(region.dim) < 0.5)
     if kind == "radial":

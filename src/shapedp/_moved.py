@@ -36,6 +36,12 @@ MOVED = {
     "shapedp.learn.solvers.linear.mixing_paper": "shapedp.papers.gaussian_mixing.solvers",
     "shapedp.learn.solvers.linear.sheffet": "shapedp.papers.gaussian_mixing.solvers",
     "shapedp.accounting.ledger": "shapedp.ledger",
+    "shapedp.mechanisms.families.base": "shapedp.noise.request",
+    "shapedp.mechanisms.families": "shapedp.noise",
+    "shapedp.noise.io": "shapedp.noise.base",
+    "shapedp.privacy.losses.pairing": "shapedp.privacy.losses.base",
+    "shapedp.privacy.losses.staircase": "shapedp.noise.staircase",
+    "shapedp.privacy.losses.tensor": "shapedp.noise.tensor_reach",
     "shapedp.audit.same": "shapedp.audit.equality",
     "shapedp.boundary.texts": "shapedp.tables.csvfiles",
     "shapedp.learn.csvfiles": "shapedp.tables.csvfiles",
@@ -81,6 +87,6 @@ class _Moved(MetaPathFinder, Loader):
 
 
 def install() -> None:
-    """Find old paths after everything else failed."""
+    """Find old paths before anything else: a moved sub-module must not be loaded a second time."""
     if not any(isinstance(finder, _Moved) for finder in sys.meta_path):
-        sys.meta_path.append(_Moved())
+        sys.meta_path.insert(0, _Moved())

@@ -22,6 +22,7 @@ from flint import arb_mat
 
 from shapedp_check.balls import Ball, ball, exact, total
 from shapedp_check.files import NotDescribed, entry, number, numbers, whole, wholes
+from shapedp_check.logistic import Logistic
 from shapedp_check.pairs import DiscreteLaplace, Gaussian, Hopeless, Laplace, Pair, Response, Worst
 from shapedp_check.radial import Radial
 from shapedp_check.sets import Scales, Set
@@ -87,6 +88,23 @@ def _gaussian(law: Any, region: Set) -> Bounds:
 
 def _laplace(law: Any, region: Set) -> Bounds:
     return _product(_scales(law, region), [False], region)
+
+
+def _logistic(law: Any, region: Set) -> Bounds:
+    """The corner of a box, the vertex of least noise of an L1 ball; above, on other sets, the pure guarantee."""
+    scales = _scales(law, region)
+    scales = scales * region.dim if len(scales) == 1 else scales
+    moved = list(zip(region.widths() if region.box is None else region.box, scales, strict=True))
+    if any(width > 0 and scale == 0 for width, scale in moved):
+        return Bounds.tight((Hopeless(), 1))
+    ratios = Counter(exact(width) / exact(scale) for width, scale in moved if width) or Counter([Fraction(0)])
+    if region.box is not None:
+        return Bounds.tight(*((Logistic(ratio), count) for ratio, count in ratios.items()))
+    alone = (Logistic(max(ratios)), 1)
+    if region.l1 is not None:
+        return Bounds.tight(alone)
+    reach = _fraction_above(region.l1_reach(scales))
+    return Bounds(((Logistic(reach), 1),), ((alone,),), ("logistic noise: bounded above by a shift of one coordinate",))
 
 
 def _mixed(law: Any, region: Set) -> Bounds:
@@ -362,6 +380,7 @@ def _l1_staircase(law: Any, region: Set) -> Bounds:
 READERS = {
     "gaussian": _gaussian,
     "laplace": _laplace,
+    "logistic": _logistic,
     "mixed": _mixed,
     "tensor-gaussian": _tensor,
     "radial": _radial,

@@ -9,7 +9,7 @@ import numpy as np
 
 import shapedp as sdp
 from shapedp.mechanisms import AdaptiveMixing
-from shapedp.mechanisms.families import FAMILIES
+from shapedp.noise import FAMILIES
 
 
 @dataclass(frozen=True)

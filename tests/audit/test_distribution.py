@@ -8,7 +8,7 @@ from tests.laws import LAWS
 
 import shapedp as sdp
 from shapedp import audit
-from shapedp.audit.shapes import LEVELS, cosine_level, magnitude_levels
+from shapedp.audit.shapes import LEVELS, cosine_level
 from shapedp.sampling import source
 
 EVERY = pytest.mark.parametrize("row", LAWS, ids=lambda row: row.name)
@@ -166,7 +166,7 @@ def test_levels_have_the_chances_they_state():
     k = np.arange(-400, 401)
     mass = np.exp(law.log_density(k[:, None] * 0.5))
     for level in LEVELS:
-        width, chance = magnitude_levels(law, float(level))
+        width, chance = law.magnitude_levels(float(level))
         assert mass[np.abs(k * 0.5) <= width].sum() == pytest.approx(float(chance[0]), rel=1e-9)
     assert cosine_level(2, 0.5) == pytest.approx(np.sqrt(0.5))
     assert cosine_level(3, 0.5) == pytest.approx(0.5)

@@ -14,7 +14,7 @@ import shapedp as sdp
 from shapedp import audit
 from shapedp.audit.sketches import subject_of
 from shapedp.mechanisms import AdaptiveMixing
-from shapedp.mechanisms.families import FAMILIES
+from shapedp.noise import FAMILIES
 from shapedp.privacy import GaussianLoss
 
 KNOWN = {

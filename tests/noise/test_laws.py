@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
-from tests.laws import LAWS
+from tests.laws import ELSEWHERE, LAWS
 
+from shapedp import noise
 from shapedp.noise import law_from_json
 from shapedp.sampling import SecureSource, SimulatedSource
 
@@ -29,6 +31,14 @@ def nodes(row, law, i):
     x = np.concatenate([(a + b) / 2 + (b - a) / 2 * t for a, b in itertools.pairwise(edges)])
     weights = np.concatenate([(b - a) / 2 * w for a, b in itertools.pairwise(edges)])
     return np.concatenate([-x[::-1], x]), np.concatenate([weights[::-1], weights])
+
+
+def test_every_registered_law_is_tested():
+    here = {row.make(1.0).kind for row in LAWS}
+    assert not here & ELSEWHERE.keys()
+    assert set(noise.LAWS) == here | ELSEWHERE.keys()
+    assert all((Path(__file__).parents[1] / path).exists() for path in ELSEWHERE.values())
+    assert {family.law.kind for family in noise.FAMILIES.values()} <= here | ELSEWHERE.keys()
 
 
 @EVERY

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import shapedp as sdp
-from shapedp.mechanisms.families.radial import best_shape
+from shapedp.noise.radial import best_shape
 from shapedp.privacy.losses import GaussianLoss
 from shapedp.privacy.losses.radial import RadialLoss
 

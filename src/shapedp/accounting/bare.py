@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from shapedp.boundary.values import booleans
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import nonnegative, probability
 from shapedp.privacy import Bracket
 from shapedp.privacy.conversions import pure_to_rdp
-from shapedp.privacy.losses.base import Floats, Loss, Pieces
+from shapedp.privacy.losses.base import Loss, Pieces
 
 _ROUND = 2.0**-49
 _TINY = 5e-324  # by which a number below the normal range may be off

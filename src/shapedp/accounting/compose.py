@@ -18,9 +18,10 @@ from shapedp.boundary.values import boolean
 from shapedp.mechanisms.base import adjacency_of
 from shapedp.noise.radial import DEVIATIONS
 from shapedp.numerics import SearchError, first_true, last_true, last_true_near
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, positive, probability
 from shapedp.privacy import AdjustedLoss, Bracket, GaussianLoss, Loss
-from shapedp.privacy.losses.base import Floats, Pieces, one_relation
+from shapedp.privacy.losses.base import Pieces, one_relation
 
 _QUICK = 0.02
 _MOST_VIEWS = 30

@@ -8,7 +8,8 @@ import numpy as np
 from scipy.special import betainc
 
 from shapedp.numerics import SelfCheckError
-from shapedp.privacy.losses.base import Floats, Loss
+from shapedp.numerics.arrays import Floats
+from shapedp.privacy.losses.base import Loss
 
 _LEVELS = np.concatenate([[0.0], np.geomspace(1e-8, 700.0, 79)])
 _NEAR_TOP = 1 - 2.0 ** -np.arange(1.0, 31.0)

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.tailsums import hockey_stick_sums
-from shapedp.privacy.losses.base import Floats
 from shapedp.privacy.losses.discrete import Masses
 
 UNIT = 2.0**-53

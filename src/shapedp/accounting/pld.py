@@ -23,7 +23,8 @@ from shapedp.accounting.fourier import (
     window,
 )
 from shapedp.numerics import SelfCheckError
-from shapedp.privacy.losses.base import Floats, Loss
+from shapedp.numerics.arrays import Floats
+from shapedp.privacy.losses.base import Loss
 from shapedp.privacy.losses.discrete import DiscreteLoss, Masses, bound_masses, coarse_step, support, upper_masses
 
 Counted = Sequence[tuple[Loss, int]]

@@ -9,7 +9,7 @@ import numpy as np
 from shapedp.numerics import normal_log_density
 from shapedp.numerics.checks import positive
 from shapedp.privacy import Bracket
-from shapedp.privacy.losses.gaussian import renyi_order
+from shapedp.privacy.losses.base import renyi_order
 
 ORDER_LIMIT = 512.0
 

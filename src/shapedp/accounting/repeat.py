@@ -16,11 +16,11 @@ from shapedp.boundary.documents import described
 from shapedp.mechanisms.base import adjacency_of
 from shapedp.mechanisms.certify import KINDS
 from shapedp.numerics import last_true
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import real
 from shapedp.privacy import Bracket, GaussianLoss, Loss, one_relation
 from shapedp.privacy.conversions import ORDERS, rdp_to_delta
-from shapedp.privacy.losses.base import Floats, with_sampler_error
-from shapedp.privacy.losses.gaussian import renyi_order
+from shapedp.privacy.losses.base import renyi_order, with_sampler_error
 from shapedp.sampling import Source
 
 SCHEMA = 1

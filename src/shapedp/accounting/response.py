@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, probability
 from shapedp.privacy import Bracket
-from shapedp.privacy.losses.base import Floats, Loss
-from shapedp.privacy.losses.gaussian import renyi_order
+from shapedp.privacy.losses.base import Loss, renyi_order
 
 _ROUND = 2.0**-49
 _TINY = 5e-324

@@ -7,9 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import finite, probability
 from shapedp.privacy import Bracket, Loss
-from shapedp.privacy.losses.base import Floats
 
 
 def _levels(alpha: ArrayLike) -> Floats:

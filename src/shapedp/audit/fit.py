@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.audit.bounds import binomial_p_values
-from shapedp.audit.shapes import LEVELS, Shape, cosine_level, magnitude_levels, radius_level, shape_of, whitened
+from shapedp.audit.shapes import LEVELS, cosine_level
 from shapedp.audit.subjects import released
 from shapedp.mechanisms import Additive
 from shapedp.noise import Law
+from shapedp.noise.base import Traits
 from shapedp.numerics.checks import count, positive
 
 Floats = NDArray[np.float64]
@@ -88,9 +89,9 @@ def distribution(
     followed, sampler = _sampler(mechanism, law)
     n = max(_VALUES // followed.dim, 2000) if samples is None else count("samples", samples, least=100)
     noise, on_grid = _draw(followed, sampler, n, None if seed is None else np.random.default_rng(seed))
-    turned, straight = whitened(followed, noise)
-    checks = tuple(_checks(turned, shape_of(turned) if turned is followed else Shape(True, True, True), straight))
-    if isinstance(mechanism, Additive) and shape_of(followed).grid is not None:
+    turned, straight = followed.whitened(noise)
+    checks = tuple(_checks(turned, turned.traits() if turned is followed else Traits(True, True, True), straight))
+    if isinstance(mechanism, Additive) and followed.traits().grid is not None:
         checks += (Check("grid", 1.0 if on_grid else 0.0, n, "values off the grid of the law"),)
     return DistributionResult(followed.kind, n, int(noise.size), rate, checks)
 
@@ -111,7 +112,7 @@ def _sampler(mechanism: Any, law: Law | None) -> tuple[Law, Sampler]:
 
 def _draw(law: Law, sampler: Sampler, n: int, rng: np.random.Generator | None) -> tuple[Floats, bool]:
     """n rows of noise from several releases at two inputs, and whether every release lay on the law's grid."""
-    grid = shape_of(law).grid
+    grid = law.traits().grid
     step = np.ones(1) if grid is None else grid
     away = np.rint(np.broadcast_to(law.marginal_scales() * 3.3 / step, law.dim)) * step
     size = max(1, min(-(-n // 4), _BLOCK // law.dim))
@@ -133,7 +134,7 @@ def _check(name: str, hits: Any, n: Any, p: Any, detail: str) -> Check:
     return Check(name, min(1.0, float(values[worst]) * values.size), values.size, told)
 
 
-def _checks(law: Law, shape: Shape, noise: Floats) -> Iterator[Check]:
+def _checks(law: Law, shape: Traits, noise: Floats) -> Iterator[Check]:
     scales = law.marginal_scales()
     noisy = scales > 0
     if not noisy.all() and noise[:, ~noisy].any():
@@ -146,7 +147,7 @@ def _checks(law: Law, shape: Shape, noise: Floats) -> Iterator[Check]:
     yield from _lattice(shape, noise[:, noisy], noisy)
 
 
-def _scales(law: Law, shape: Shape, noise: Floats, noisy: NDArray[np.bool_]) -> Iterator[Check]:
+def _scales(law: Law, shape: Traits, noise: Floats, noisy: NDArray[np.bool_]) -> Iterator[Check]:
     n, inside = len(noise), [_inside(law, noise, level) for level in LEVELS]
     if shape.independent:
         hits = [int(hit[:, noisy].sum()) for hit, _ in inside]
@@ -160,7 +161,7 @@ def _scales(law: Law, shape: Shape, noise: Floats, noisy: NDArray[np.bool_]) -> 
 
 
 def _inside(law: Law, noise: Floats, level: float) -> tuple[NDArray[np.bool_], Floats]:
-    widths, chances = magnitude_levels(law, float(level))
+    widths, chances = law.magnitude_levels(float(level))
     return np.abs(noise) <= widths, chances
 
 
@@ -169,7 +170,7 @@ def _mean(p: Floats, noisy: NDArray[np.bool_]) -> float:
     return float(np.broadcast_to(p, noisy.size)[noisy].mean())
 
 
-def _signs(noise: Floats, shape: Shape) -> Iterator[Check]:
+def _signs(noise: Floats, shape: Traits) -> Iterator[Check]:
     """Given the magnitudes, signs are fair coins of their own: alone, along a draw, and from draw to draw."""
     sign = np.sign(noise).astype(np.int8)
     up, down = (sign > 0).sum(0), (sign < 0).sum(0)
@@ -211,9 +212,9 @@ def _magnitudes(below: NDArray[np.bool_], p: Floats) -> Iterator[Check]:
         yield _check("independence of coordinates, magnitudes", same, len(below) * pairs, chance, "share on one side")
 
 
-def _directions(law: Law, shape: Shape, standard: Floats) -> Iterator[Check]:
+def _directions(law: Law, shape: Traits, standard: Floats) -> Iterator[Check]:
     radius = np.sqrt(np.square(standard).sum(1))
-    known = [(r, level) for level in LEVELS if (r := radius_level(law, float(level))) is not None]
+    known = [(r, level) for level in LEVELS if (r := law.radius_level(float(level))) is not None]
     if known:
         hits = [int((radius <= r).sum()) for r, _ in known]
         yield _check("radius", hits, len(radius), [level for _, level in known], "share within a ball")
@@ -226,7 +227,7 @@ def _directions(law: Law, shape: Shape, standard: Floats) -> Iterator[Check]:
         yield _check("direction", hits, len(radius), np.repeat(LEVELS, 3), "share within an angle")
 
 
-def _lattice(shape: Shape, noise: Floats, noisy: NDArray[np.bool_]) -> Iterator[Check]:
+def _lattice(shape: Traits, noise: Floats, noisy: NDArray[np.bool_]) -> Iterator[Check]:
     """Exact repeats between halves of the draws, and the parity of grid steps."""
     half = len(noise) // 2
     if shape.grid is None or not shape.parity:

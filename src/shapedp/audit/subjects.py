@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shapedp.audit.equality import same
 from shapedp.mechanisms import Additive
-from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law, Mixed, Staircase
+from shapedp.noise import Law
 from shapedp.numerics.checks import finite
 
 Floats = NDArray[np.float64]
@@ -160,8 +160,7 @@ def pair_of(neighbours: Any) -> tuple[Any, Any]:
 
 def log_ratio(law: Law, first: Floats, second: Floats, outputs: Floats) -> Floats:
     """log p(y - first) - log p(y - second); decisive where a coordinate without noise differs."""
-    first, second = _centre(law, first), _centre(law, second)
-    noisy = _noisy(law)
+    first, second, noisy = law.centre(first), law.centre(second), law.noisy()
     told: Floats | float = 0.0
     if not noisy.all():
         plain = ~noisy & (first != second)
@@ -170,57 +169,7 @@ def log_ratio(law: Law, first: Floats, second: Floats, outputs: Floats) -> Float
             told = np.where(outputs[:, at] == first[at], np.inf, -np.inf)
         if not noisy.any():
             return np.zeros(len(outputs)) + told
-        law, first, second, outputs = _reduced(law, noisy), first[noisy], second[noisy], outputs[:, noisy]
+        law, first, second, outputs = law.of_coordinates(noisy), first[noisy], second[noisy], outputs[:, noisy]
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = law.log_density(outputs - first) - law.log_density(outputs - second)
     return np.nan_to_num(ratio, nan=0.0, posinf=np.inf, neginf=-np.inf) + told
-
-
-@singledispatch
-def _noisy(law: Law) -> NDArray[np.bool_]:
-    """Which coordinates carry noise."""
-    return np.broadcast_to(law.variances() > 0, law.dim)
-
-
-@_noisy.register
-def _(law: Staircase) -> NDArray[np.bool_]:
-    return np.ones(law.dim, dtype=np.bool_)  # its moments are sums over many steps
-
-
-@singledispatch
-def _centre(law: Law, x: Floats) -> Floats:
-    """Where the noise is centred when x is released."""
-    return x
-
-
-@_centre.register(DiscreteLaplace)
-@_centre.register(Staircase)
-def _(law: DiscreteLaplace | Staircase, x: Floats) -> Floats:
-    return np.asarray(np.rint(x / law.grid) * law.grid)
-
-
-@singledispatch
-def _reduced(law: Law, keep: NDArray[np.bool_]) -> Law:
-    """The law of some of its coordinates."""
-    raise TypeError(f"{type(law).__name__} noise leaves coordinates without noise: audit the others on their own")
-
-
-@_reduced.register
-def _(law: Gaussian, keep: NDArray[np.bool_]) -> Law:
-    return Gaussian(np.broadcast_to(law.scales, law.dim)[keep])
-
-
-@_reduced.register
-def _(law: Laplace, keep: NDArray[np.bool_]) -> Law:
-    return Laplace(np.broadcast_to(law.scales, law.dim)[keep])
-
-
-@_reduced.register
-def _(law: Mixed, keep: NDArray[np.bool_]) -> Law:
-    return Mixed(law.scales[keep], law.gaussian[keep])
-
-
-@_reduced.register
-def _(law: DiscreteLaplace, keep: NDArray[np.bool_]) -> Law:
-    steps, grid = (np.broadcast_to(part, law.dim)[keep] for part in (law.steps, law.grid))
-    return DiscreteLaplace(steps, grid, int(keep.sum()))

@@ -222,10 +222,10 @@ def published(result: Any) -> Any:
     """What a result shows: arrays, numbers, releases, certificates, containers, attributes that end in `_`."""
     if result is None or isinstance(result, bool | int | float | str | np.generic | np.ndarray):
         return result
-    if isinstance(result, Release):
-        return result.value
     if isinstance(result, Sketch):
         return [result.value, result.noise_variance]
+    if isinstance(result, Release):
+        return result.value
     if isinstance(result, Certificate):
         return published(result.to_json())
     if isinstance(result, Mapping):

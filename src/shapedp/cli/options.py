@@ -12,7 +12,7 @@ import numpy as np
 
 from shapedp.cli.files import SUFFIXES, read_vector
 from shapedp.mechanisms import Additive
-from shapedp.numerics.tails import Floats
+from shapedp.numerics.arrays import Floats
 from shapedp.papers.recipes import RECIPES
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
 

@@ -21,7 +21,7 @@ from shapedp.cli.files import (
 from shapedp.cli.output import certificate_lines, show, written
 from shapedp.cli.paths import beside
 from shapedp.mechanisms import Additive
-from shapedp.numerics.tails import Floats
+from shapedp.numerics.arrays import Floats
 from shapedp.privacy import ROWS
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity
 

@@ -7,9 +7,9 @@ from shapedp.mechanisms.angles import AngleWindows, MeanAngles
 from shapedp.mechanisms.base import Mechanism, Release
 from shapedp.mechanisms.calibrate import calibrate
 from shapedp.mechanisms.certify import certify, mechanism_from_json, verify
-from shapedp.mechanisms.families import DoesNotApplyError
 from shapedp.mechanisms.mixing import Mixing, Sketch
 from shapedp.mechanisms.objective import ObjectivePerturbation
+from shapedp.noise import DoesNotApplyError
 
 __all__ = [
     "AdaptiveMixing",

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
@@ -13,7 +14,6 @@ from scipy import special
 from shapedp.mechanisms.mixing import (
     ROOM,
     UP,
-    Floats,
     Sketching,
     calibratable,
     check_claim,
@@ -24,6 +24,7 @@ from shapedp.mechanisms.mixing import (
     rounding,
     too_large,
 )
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, one_of, positive, probability, size
 from shapedp.numerics.gram import gram_error, least_eigenvalue
 from shapedp.privacy import Loss
@@ -45,7 +46,7 @@ class AdaptiveMixing(Sketching):
     Reference: Lev et al. 2025, Algorithm 1, mended: l in units of C^2, sqrt(gamma), no classic Gaussian bound.
     """
 
-    kind = "adaptive-mixing"
+    kind: ClassVar[str] = "adaptive-mixing"
     rows: int
     row_bound: float
     gamma: float

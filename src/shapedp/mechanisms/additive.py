@@ -10,34 +10,31 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.values import boolean
-from shapedp.mechanisms.base import Release
-from shapedp.mechanisms.watch import is_watched, watched
+from shapedp.mechanisms.base import Claimed, Release
 from shapedp.noise import Law, law_from_json
 from shapedp.numerics.checks import count, finite, numeric, positive, probability
-from shapedp.privacy import Certificate, Deferred, Loss, assumptions_of, certificate_of, loss_of
+from shapedp.privacy import Loss
 from shapedp.privacy.assumptions import known
-from shapedp.sampling import source
 from shapedp.sensitivity import Sensitivity, sensitivity_from_json
 
-SCHEMA = 1
 TOGETHER = "This is the worth of each of {} releases made together: all of them cost that many times as much."
 
 
 @dataclass(frozen=True, eq=False)
-class Additive:
+class Additive(Claimed):
     """f(D) + noise, with the claim (epsilon, delta) it is meant to meet.
 
     Guarantee: `loss` is computed from the law and the sensitivity set; `release` happens only if the claim is
     certified by it. `recipe` names the published calibration that chose the scale, if one did.
     """
 
+    kind: ClassVar[str] = "additive"
     law: Law
     sensitivity: Sensitivity
     epsilon: float
     delta: float
     recipe: str | None = None
     premises: tuple[str, ...] = ()  # names of what is assumed about the query; see privacy.assumptions
-    reason: ClassVar[str] = ""  # which step of a published argument fails where the claim is refuted
 
     def __post_init__(self) -> None:
         if self.law.dim != self.sensitivity.dim:
@@ -54,20 +51,7 @@ class Additive:
     @cached_property
     def loss(self) -> Loss:
         """The privacy loss of one release."""
-        return loss_of(self.law, self.sensitivity)
-
-    @cached_property
-    def certificate(self) -> Certificate:
-        """The mechanism's own claim, computed."""
-        return certificate_of(
-            self.loss,
-            self.epsilon,
-            self.delta,
-            adjacency=self.sensitivity.adjacency,
-            subject=Deferred(self.to_json),
-            reason=self.reason,
-            assumptions=assumptions_of(self),
-        )
+        return self.law.loss(self.sensitivity)
 
     @property
     def expected_squared_error(self) -> float:
@@ -85,7 +69,7 @@ class Additive:
         rng: np.random.Generator | None = None,
         unsafe: bool = False,
         batch: int | None = None,
-    ) -> Release:
+    ) -> Release[NDArray[Any]]:
         """x + noise, on the grid of the law; float32 in, float32 out.
 
         `rng` replaces secure randomness in tests and simulations; the certificate then says so. With `batch=n`
@@ -94,17 +78,16 @@ class Additive:
         unsafe = boolean("unsafe", unsafe)
         values = self._checked(x, batch)
         flat = values.reshape(-1) if batch is None else values.reshape(-1, self.law.dim)
-        randomness = source(rng)
-        certificate = self.certificate if unsafe else self.certificate.require()
-        spends = 1 if batch is None else len(values)
+        drawn = self._drawn(flat, lambda randomness: self.law.add_to(flat, randomness), rng, unsafe)
+        spends, certificate = 1 if batch is None else len(values), drawn.certificate
         if spends > 1:
             certificate = replace(certificate, scope=TOGETHER.format(spends))
         return Release(
-            value=watched(self, flat, lambda: self.law.add_to(flat, randomness)).reshape(values.shape),
+            value=drawn.value.reshape(values.shape),
             law=self.law,
-            certificate=certificate.with_randomness(randomness.secure and not is_watched()),
+            certificate=certificate,
             spends=spends,
-            unsafe=certificate.verdict != "certified",
+            unsafe=drawn.unsafe,
             shape=self.shape,
         )
 
@@ -118,29 +101,17 @@ class Additive:
         checked = finite("x", array)
         return array if array.dtype == np.float32 else checked
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object from which `from_json` restores an equal mechanism."""
+    def _described(self) -> dict[str, Any]:
+        plain = super()._described()
+        premises = plain.pop("premises")
         return {
-            "schema": SCHEMA,
-            "kind": "additive",
-            "law": self.law.to_json(),
+            **plain,
             "sensitivity": self.sensitivity.to_json(),
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "recipe": self.recipe,
-            **({"premises": list(self.premises)} if self.premises else {}),
+            **({"premises": list(premises)} if premises else {}),
         }
 
     @classmethod
-    def from_json(cls, data: Any) -> Additive:
-        """What `to_json` wrote."""
-        if not isinstance(data, dict) or data.get("kind") != "additive":
-            raise ValueError("not a mechanism: the field kind must read 'additive'")
-        if data.get("schema") != SCHEMA:
-            raise ValueError(f"mechanism schema {data.get('schema')!r} is not the supported {SCHEMA}")
-        try:
-            law, sensitivity = law_from_json(data["law"]), sensitivity_from_json(data["sensitivity"])
-            premises = tuple(data.get("premises", ()))
-            return cls(law, sensitivity, data["epsilon"], data["delta"], data.get("recipe"), premises)
-        except KeyError as missing:
-            raise ValueError(f"mechanism lacks the field {missing}") from None
+    def _read(cls, data: dict[str, Any]) -> dict[str, Any]:
+        law, sensitivity = law_from_json(data["law"]), sensitivity_from_json(data["sensitivity"])
+        stated = {"recipe": data.get("recipe"), "premises": tuple(data.get("premises", ()))}
+        return {"law": law, "sensitivity": sensitivity, "epsilon": data["epsilon"], "delta": data["delta"], **stated}

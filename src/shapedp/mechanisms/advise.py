@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from shapedp.boundary.values import boolean
 from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.calibrate import _calibrated, _request
-from shapedp.mechanisms.families import FAMILIES, Request
+from shapedp.noise import FAMILIES, Request
 from shapedp.privacy import NotCertifiedError
 from shapedp.sensitivity import Box, Sensitivity
 
@@ -79,10 +79,9 @@ def _different(request: Request) -> int:
 
 def _why(request: Request, served: list[tuple[float, str, Additive]]) -> str:
     cost, name, mechanism = served[0]
-    explain = FAMILIES[name].why
     text = f"{name} noise has the least expected error"
-    if explain is not None:
-        text += f": {explain(request, mechanism.law)}"
+    if reason := FAMILIES[name].law.why(request, mechanism.law):
+        text += f": {reason}"
     if len(served) > 1:
         text += f"; {served[1][1]} noise costs {served[1][0] / cost:.3g} times as much"
     return text + "."

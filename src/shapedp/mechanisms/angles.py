@@ -7,33 +7,30 @@ mean at their full range, and the mean of per-example angles clamped to windows 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shapedp.boundary.documents import decode, encode
 from shapedp.boundary.values import boolean
 from shapedp.mechanisms.additive import Additive
-from shapedp.mechanisms.base import Release
+from shapedp.mechanisms.base import Claimed, Release
 from shapedp.mechanisms.calibrate import calibrate
-from shapedp.mechanisms.certify import KINDS
-from shapedp.noise import Gaussian, Law, law_from_json
-from shapedp.numerics.arrays import frozen
+from shapedp.noise import Gaussian, Law
+from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import count, finite, one_of, positive, probability, size, vector
 from shapedp.numerics.hyperspherical import from_angles, to_angles
-from shapedp.privacy import Certificate, Deferred, Loss, assumptions_of, certificate_of
+from shapedp.privacy import Loss
 from shapedp.sensitivity import ADJACENCIES, L2, Adjacency, Box
 
-SCHEMA = 1
 CELLS = 2**22  # numbers converted at a time
 MOST_ROWS = 2**23  # up to here sums of clipped rows are exact
 _ROUND = 1 + 2.0**-16  # the norm of a sum of so many rows is off by less than 2^-17 of the clip
 _HUGE = 1e150
-Floats = NDArray[np.float64]
 
 
 def windows(dim: int, width: float) -> Floats:
@@ -54,36 +51,19 @@ def tail_weights(dim: int) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Direction:
-    """A released gradient: its value in rectangular coordinates, and the release of norm and angles behind it."""
+class Direction(Release[Floats]):
+    """A released gradient in rectangular coordinates, and the release of norm and angles behind it."""
 
-    value: Floats
-    polar: Release
+    polar: Release[Floats] | None = None
 
-    @property
-    def certificate(self) -> Certificate:
-        """The certificate of the release."""
-        return self.polar.certificate
-
-    @property
-    def spends(self) -> int:
-        """How often the budget was used."""
-        return self.polar.spends
-
-    @property
-    def unsafe(self) -> bool:
-        """Whether the claim is not certified."""
-        return self.polar.unsafe
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(self.value, dtype=dtype, copy=copy)
-
-    def __len__(self) -> int:
-        return len(self.value)
+    @classmethod
+    def of(cls, value: Floats, polar: Release[Floats]) -> Direction:
+        """A gradient computed from a release of norm and angles."""
+        return cls(value, None, polar.certificate, polar.spends, polar.unsafe, polar=polar)
 
 
 @dataclass(frozen=True, eq=False)
-class Polar(ABC):
+class Polar(Claimed):
     """Norm and angles of gradients plus noise; the noisy vector is computed from them afterwards.
 
     `law` is noise on (norm, a_1, ..., a_(d-1)) of sums, not means; `batch` is the fixed number B that sums are
@@ -92,7 +72,6 @@ class Polar(ABC):
     Guarantee: `loss` is that of the noise against `sensitivity`, a box that holds for every pair of neighbours.
     """
 
-    kind: ClassVar[str]
     law: Law
     clip: float
     batch: int
@@ -136,18 +115,6 @@ class Polar(ABC):
         """The privacy loss of one release."""
         return self.additive.loss
 
-    @cached_property
-    def certificate(self) -> Certificate:
-        """The mechanism's own claim, computed."""
-        return certificate_of(
-            self.loss,
-            self.epsilon,
-            self.delta,
-            adjacency=self.adjacency,
-            subject=Deferred(self.to_json),
-            assumptions=assumptions_of(self),
-        )
-
     def release(
         self, gradients: ArrayLike, *, rng: np.random.Generator | None = None, unsafe: bool = False
     ) -> Direction:
@@ -161,28 +128,11 @@ class Polar(ABC):
         """The same from (norm, angles) that `query` gave, or that sums kept elsewhere give."""
         unsafe = boolean("unsafe", unsafe)
         noisy = self.additive.release(answer, rng=rng, unsafe=unsafe)
-        return Direction(self.vector(np.asarray(noisy.value)), noisy)
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object from which `from_json` restores an equal mechanism."""
-        names = ("clip", "batch", "epsilon", "delta", "adjacency")
-        plain = {name: getattr(self, name) for name in names}
-        return {"schema": SCHEMA, "kind": self.kind, "law": self.law.to_json(), **plain}
+        return Direction.of(self.vector(np.asarray(noisy.value)), noisy)
 
     @classmethod
-    def from_json(cls, data: Any) -> Self:
-        """What `to_json` wrote."""
-        if not isinstance(data, dict) or data.get("kind") != cls.kind or data.get("schema") != SCHEMA:
-            raise ValueError(f"not such a mechanism: kind must read {cls.kind!r} and schema {SCHEMA}")
-        try:
-            return cls(**cls._fields(data))
-        except KeyError as missing:
-            raise ValueError(f"mechanism lacks the field {missing}") from None
-
-    @classmethod
-    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
-        names = ("clip", "batch", "epsilon", "delta", "adjacency")
-        return {"law": law_from_json(data["law"]), **{name: data[name] for name in names}}
+    def _laws(cls) -> tuple[str, ...]:
+        return ("law",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,16 +225,12 @@ class AngleWindows(Polar):
     def vector(self, answer: Floats) -> Floats:
         return np.asarray(from_angles(answer[0] / self.batch, answer[1:] / self.batch))
 
-    def to_json(self) -> dict[str, Any]:
-        return {**super().to_json(), "windows": encode(self.windows)}
+    def _described(self) -> dict[str, Any]:
+        return {**super()._described(), "windows": encode(self.windows)}
 
     @classmethod
-    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
-        return {**super()._fields(data), "windows": decode("windows", data["windows"])}
-
-
-for _each in (MeanAngles, AngleWindows):
-    KINDS[_each.kind] = _each  # their certificates can be recomputed
+    def _read(cls, data: dict[str, Any]) -> dict[str, Any]:
+        return {**super()._read(data), "windows": decode("windows", data["windows"])}
 
 
 def polar(x: ArrayLike) -> Floats:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.values import boolean
 from shapedp.mechanisms.additive import Additive
-from shapedp.mechanisms.families import FAMILIES, DoesNotApplyError, Family, Request
+from shapedp.noise import FAMILIES, DoesNotApplyError, Family, Request
 from shapedp.noise.errors import measure_of
 from shapedp.numerics.checks import numeric, one_of, positive, probability, vector
 from shapedp.sensitivity import Sensitivity
@@ -90,7 +90,7 @@ def _calibrated(family: Family, request: Request) -> Additive:
         raise DoesNotApplyError(f"{family.name} noise is calibrated for the squared error only")
     for aim in (1.0, 1 - 2.0**-36, 1 - 2.0**-28):  # lower where rounding alone leaves the claim undecided
         try:
-            law = family.law(replace(request, delta=request.delta * aim))
+            law = family.law.fitted(replace(request, delta=request.delta * aim))
         except ArithmeticError:
             raise DoesNotApplyError(
                 f"epsilon {request.epsilon:g} and delta {request.delta:g} are beyond what {family.name} noise can be "

@@ -9,24 +9,15 @@ from typing import Any
 
 from shapedp._papers import PROVIDED, published
 from shapedp.boundary.documents import described
-from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
-from shapedp.mechanisms.additive import Additive
-from shapedp.mechanisms.base import adjacency_of
-from shapedp.mechanisms.mixing import Mixing
-from shapedp.mechanisms.objective import ObjectivePerturbation
+from shapedp.mechanisms.base import KINDS, adjacency_of
 from shapedp.numerics.checks import positive, probability
 from shapedp.privacy import Bracket, Certificate, Deferred, Loss, assumptions_of, certificate_of
 from shapedp.privacy.assumptions import UNSTATED
 
+__all__ = ["KINDS", "certify", "mechanism_from_json", "verify"]
+
 _REPEATABLE = 1e-9  # how far the ends of a bracket may differ from machine to machine, relatively
 _NARROW = 1e-6  # a bracket this narrow may be off by its own width besides
-
-KINDS: dict[str, Any] = {
-    "additive": Additive,
-    "mixing": Mixing,
-    "adaptive-mixing": AdaptiveMixing,
-    "objective": ObjectivePerturbation,
-}
 
 
 def class_of(kind: object) -> Any:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shapedp.boundary.values import boolean, booleans
-from shapedp.mechanisms.watch import is_watched, watched
+from shapedp.boundary.values import boolean
+from shapedp.mechanisms.base import Claimed, Release
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, numeric, one_of, positive, probability, size
 from shapedp.numerics.gram import (
     BLOCK,
@@ -25,81 +25,40 @@ from shapedp.numerics.gram import (
     gram_error,
     gram_sum,
 )
-from shapedp.privacy import Certificate, Deferred, Loss, assumptions_of, certificate_of
+from shapedp.privacy import Certificate, Loss
 from shapedp.privacy.losses.mixing import NEIGHBOURS, MixingLoss, Neighbours
-from shapedp.sampling import GAUSSIAN, Source, rounded_sum, source
+from shapedp.sampling import GAUSSIAN, Source, rounded_sum
 from shapedp.sensitivity import L2
 
-SCHEMA = 1
 ROOM = 2.0**-10  # of delta, left for floating point where the sizes are not known yet
 UP = 1 + 2.0**-44
 MOST_EPSILON = 700.0
 CHUNK = GROUP * BLOCK
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Sketch:
+class Sketch(Release[Floats]):
     """k released rows, each distributed as N(0, X^T X + noise_variance I), and the certificate they carry.
 
     A sketch has no error bars of its own: what is read from it has.
     """
 
-    value: Floats
-    noise_variance: float
-    certificate: Certificate
-    spends: int = 1
-    unsafe: bool = False
-
-    def __post_init__(self) -> None:
-        booleans(self)
+    noise_variance: float = 0.0
 
     def gram(self) -> Floats:
         """An unbiased estimate of X^T X (not always positive semidefinite)."""
         k, d = self.value.shape
         return np.asarray(self.value.T @ self.value / k - self.noise_variance * np.eye(d))
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(self.value, dtype=dtype, copy=copy)
 
-    def __len__(self) -> int:
-        return len(self.value)
-
-
-class Sketching(ABC):
+class Sketching(Claimed):
     """What the mixing mechanisms share: sizes, certificate, release and description. A subclass has the fields."""
 
-    kind: ClassVar[str]
     rows: int
     row_bound: float
-    epsilon: float
-    delta: float
     adjacency: Neighbours
     records: int | None
     dim: int | None
-
-    @property
-    def reason(self) -> str:
-        """Which step of a published argument fails where the claim is refuted; empty for our own."""
-        return ""
-
-    @property
-    @abstractmethod
-    def loss(self) -> Loss:
-        """The privacy loss of one release."""
-
-    @cached_property
-    def certificate(self) -> Certificate:
-        """The mechanism's own claim, computed."""
-        return certificate_of(
-            self.loss,
-            self.epsilon,
-            self.delta,
-            adjacency=self.adjacency,
-            subject=Deferred(self.to_json),
-            reason=self.reason,
-            assumptions=assumptions_of(self),
-        )
 
     def release(self, x: Any, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Sketch:
         """The sketch of the rows of x, clipped to the row bound; `rng` replaces secure randomness in simulations."""
@@ -125,16 +84,13 @@ class Sketching(ABC):
         """
         unsafe = boolean("unsafe", unsafe)
         sized = self._sized(records, dim)
-        randomness = source(rng)
         certificate = sized.certificate if unsafe else required(sized)
         moments = gram() if callable(gram) else gram
-        answer = watched(self, moments, lambda: np.append(*self._draw(moments, randomness)))  # the variance comes last
-        return Sketch(
-            answer[:-1].reshape(self.rows, dim),
-            float(answer[-1]),
-            certificate.with_randomness(randomness.secure and not is_watched()),
-            unsafe=certificate.verdict != "certified",
+        drawn = self._drawn(  # the variance comes last
+            moments, lambda randomness: np.append(*self._draw(moments, randomness)), rng, unsafe, certificate
         )
+        rows, variance = drawn.value[:-1].reshape(self.rows, dim), float(drawn.value[-1])
+        return Sketch(rows, None, drawn.certificate, unsafe=drawn.unsafe, noise_variance=variance)
 
     def _sized(self, records: int, dim: int) -> Any:
         """The mechanism with the sizes of the data, which are public."""
@@ -148,23 +104,6 @@ class Sketching(ABC):
     def _draw(self, moments: Floats, randomness: Source) -> tuple[Floats, float]:
         """The sketch and the noise variance in it."""
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object from which `from_json` restores an equal mechanism."""
-        names = [field.name for field in fields(self)]  # type: ignore[arg-type]
-        return {"schema": SCHEMA, "kind": self.kind, **{name: getattr(self, name) for name in names}}
-
-    @classmethod
-    def from_json(cls, data: Any) -> Self:
-        """What `to_json` wrote."""
-        if not isinstance(data, dict) or data.get("kind") != cls.kind:
-            raise ValueError(f"not such a mechanism: the field kind must read {cls.kind!r}")
-        if data.get("schema") != SCHEMA:
-            raise ValueError(f"mechanism schema {data.get('schema')!r} is not the supported {SCHEMA}")
-        try:
-            return cls(**{field.name: data[field.name] for field in fields(cls)})  # type: ignore[arg-type]
-        except KeyError as missing:
-            raise ValueError(f"mechanism lacks the field {missing}") from None
-
 
 @dataclass(frozen=True)
 class Mixing(Sketching):
@@ -177,7 +116,7 @@ class Mixing(Sketching):
     Reference: Lev et al. 2025, The Gaussian mixing mechanism; Sheffet 2019, Theorem 2.
     """
 
-    kind = "mixing"
+    kind: ClassVar[str] = "mixing"
     rows: int
     row_bound: float
     gamma: float

@@ -6,44 +6,30 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shapedp.boundary.values import boolean, booleans
-from shapedp.mechanisms.watch import is_watched, watched
-from shapedp.noise import Gaussian, Law, law_from_json
+from shapedp.boundary.values import boolean
+from shapedp.mechanisms.base import Claimed, Release
+from shapedp.noise import Gaussian, Law
 from shapedp.noise.radial import Radial
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability
 from shapedp.numerics.radius import RadiusRule
-from shapedp.privacy import Certificate, Deferred, GaussianLoss, Loss, assumptions_of, certificate_of
+from shapedp.privacy import GaussianLoss, Loss
 from shapedp.privacy.losses.largest import LargestLoss
 from shapedp.privacy.losses.radial import RadialLoss, ReleasedRadialLoss
-from shapedp.sampling import Source, rounded_sum, source
+from shapedp.sampling import Source, rounded_sum
 from shapedp.sensitivity import L2, Adjacency
 
-SCHEMA = 1
 UP = 1 + 2.0**-48
 FAR = 1e-30  # the probability with which `farthest` may be exceeded
 NEIGHBOURS: tuple[Adjacency, ...] = ("zero-out", "replace")
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Perturbed:
-    """Released weights and the certificate they carry."""
-
-    value: Floats
-    certificate: Certificate
-    unsafe: bool = False
-
-    def __post_init__(self) -> None:
-        booleans(self)
-
-
-@dataclass(frozen=True, eq=False)
-class ObjectivePerturbation:
+class ObjectivePerturbation(Claimed):
     """w near argmin J(w) + b.w, b drawn from `law`; then w + n, n from `output_law`.
 
     J is the sum of the records' losses and a strongly convex term, in `problems` blocks of weights. Each record's
@@ -60,6 +46,7 @@ class ObjectivePerturbation:
     for generalised linear losses, Redberg, Koskela and Wang 2023.
     """
 
+    kind: ClassVar[str] = "objective"
     law: Law
     reach: float
     problems: int
@@ -111,74 +98,32 @@ class ObjectivePerturbation:
             )
         return tuple((self.reach * math.sqrt(m) * UP, float(times) * UP) for m, times in enumerate(counts) if times > 0)
 
-    @cached_property
-    def certificate(self) -> Certificate:
-        """The mechanism's own claim, computed."""
-        return certificate_of(
-            self.loss,
-            self.epsilon,
-            self.delta,
-            adjacency=self.adjacency,
-            subject=Deferred(self.to_json),
-            assumptions=assumptions_of(self),
-        )
-
     def release(
         self,
         gradient: Floats,
-        solve: Callable[[Floats], Floats],
+        solve: Callable[[Floats], Floats] | None = None,
         *,
         rng: np.random.Generator | None = None,
         unsafe: bool = False,
-    ) -> Perturbed:
+    ) -> Release[Floats]:
         """`solve(b)` must return weights within `output_reach`/2 of the minimum, rounding of b to its grid included.
 
         `gradient` is J'(0), by which an audit sees what one record moves.
         """
         unsafe = boolean("unsafe", unsafe)
-        randomness = source(rng)
-        certificate = self.certificate if unsafe else self.certificate.require()
+        if solve is None:
+            raise TypeError("solve must be given: a function from the random linear term to the weights")
 
-        def draw() -> Floats:
+        def draw(randomness: Source) -> Floats:
             weights = solve(fine_draw(self.law, randomness))
             return np.asarray(self.output_law.add_to(weights.reshape(-1), randomness))
 
-        value = watched(self, np.asarray(gradient).reshape(-1), draw)
-        return Perturbed(
-            value,
-            certificate.with_randomness(randomness.secure and not is_watched()),
-            unsafe=certificate.verdict != "certified",
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object from which `from_json` restores an equal mechanism."""
-        plain = (
-            "reach",
-            "problems",
-            "log_ratio",
-            "output_reach",
-            "epsilon",
-            "delta",
-            "adjacency",
-            "output_epsilon",
-            "recipe",
-        )
-        laws = {"law": self.law.to_json(), "output_law": self.output_law.to_json()}
-        return {"schema": SCHEMA, "kind": "objective", **laws, **{name: getattr(self, name) for name in plain}}
+        drawn = self._drawn(np.asarray(gradient).reshape(-1), draw, rng, unsafe)
+        return Release(drawn.value, None, drawn.certificate, unsafe=drawn.unsafe)
 
     @classmethod
-    def from_json(cls, data: Any) -> ObjectivePerturbation:
-        """What `to_json` wrote."""
-        if not isinstance(data, dict) or data.get("kind") != "objective":
-            raise ValueError("not a mechanism: the field kind must read 'objective'")
-        if data.get("schema") != SCHEMA:
-            raise ValueError(f"mechanism schema {data.get('schema')!r} is not the supported {SCHEMA}")
-        fields = {key: value for key, value in data.items() if key not in ("schema", "kind")}
-        try:
-            fields |= {name: law_from_json(fields[name]) for name in ("law", "output_law")}
-            return cls(**fields)
-        except (KeyError, TypeError) as missing:
-            raise ValueError(f"mechanism lacks or has a field too many: {missing}") from None
+    def _laws(cls) -> tuple[str, ...]:
+        return "law", "output_law"
 
 
 @singledispatch

@@ -1,24 +1,54 @@
-"""What every noise law answers."""
+"""A law of noise: one class that answers everything about it. And the registries of laws and families.
+
+A law's file says how the noise is distributed, drawn and written down, what it costs in privacy for a sensitivity
+set (`_loss`), which member of the family meets a claim (`fitted`), how a report names it (`phrase`) and what an audit
+may count (`traits`). `@registered` enters the class in `LAWS` and, under a family's name, in `FAMILIES`. Everything
+else in the library asks these methods: no other module knows a law by name.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.boundary.documents import described
+from shapedp.boundary.values import boolean, booleans
 from shapedp.noise.errors import Measure, measure_of
+from shapedp.noise.request import DoesNotApplyError, Request
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, positive, real
+from shapedp.privacy.losses import Loss
 from shapedp.sampling import Source
+from shapedp.sensitivity import Sensitivity
 
-Floats = NDArray[np.float64]
+
+@dataclass(frozen=True)
+class Traits:
+    """What an audit may count in draws of a law.
+
+    `independent`: the coordinates are. `fair`: signs are coins of their own, given the magnitudes. `isotropic`: so is
+    the noise divided by its scales. `grid`: the points that draws lie on; `parity`: it is so fine that even and odd
+    points are equally likely. `widths`: `half_widths` is exact, not a bound.
+    """
+
+    independent: bool = False
+    fair: bool = False
+    isotropic: bool = False
+    grid: Floats | None = None
+    parity: bool = True
+    widths: bool = True
 
 
 class Law(ABC):
     """A distribution of noise on R^dim, symmetric about zero."""
 
     kind: ClassVar[str]
+    phrase: ClassVar[str] = ""  # the noise in words, for reports
     dim: int
 
     @abstractmethod
@@ -48,6 +78,32 @@ class Law(ABC):
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `law_from_json` restores an equal law."""
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """What `to_json` wrote."""
+        raise ValueError(f"{cls.__name__} noise cannot be read from a file")
+
+    def loss(self, sensitivity: Sensitivity) -> Loss:
+        """The privacy loss of f(D) + noise when neighbours move f by a vector of the set, under its relation."""
+        return self._loss(sensitivity).under(sensitivity.adjacency)
+
+    def _loss(self, sensitivity: Sensitivity) -> Loss:
+        raise TypeError(f"no privacy loss is known for {type(self).__name__} noise")
+
+    @classmethod
+    def fitted(cls, request: Request) -> Law:
+        """The least-error law of the family that meets a request, on the private side; or DoesNotApplyError."""
+        raise DoesNotApplyError(f"{cls.kind} noise is not calibrated")
+
+    @classmethod
+    def why(cls, request: Request, law: Law) -> str:
+        """What made a law of the family win over the other families; empty where nothing is to be said."""
+        return ""
+
+    def words(self, number: Callable[[float], str] = "{:.4g}".format) -> str:
+        """The noise in a phrase, its numbers written by `number`."""
+        return self.phrase or f"{self.kind} noise"
 
     @property
     def second_moment(self) -> float:
@@ -88,6 +144,82 @@ class Law(ABC):
     def sample(self, n: int, source: Source) -> Floats:
         """n draws, one per row."""
         return np.asarray(self.add_to(np.zeros((count("n", n), self.dim)), source))
+
+    def traits(self) -> Traits:
+        """What an audit may count in its draws."""
+        return Traits()
+
+    def whitened(self, noise: Floats) -> tuple[Law, Floats]:
+        """The law and its draws, turned where that makes coordinates independent."""
+        return self, noise
+
+    def magnitude_levels(self, level: float) -> tuple[Floats, Floats]:
+        """Widths c and chances p with P(|n_i| <= c_i) = p_i; rounding to a grid may move p by 1e-5."""
+        return self.half_widths(level), np.array([level])
+
+    def radius_level(self, level: float) -> float | None:
+        """r with P(|n/scales|_2 <= r) = level, scales the standard deviations; None where it is not known."""
+        return None
+
+    def noisy(self) -> NDArray[np.bool_]:
+        """Which coordinates carry noise."""
+        return np.broadcast_to(self.variances() > 0, self.dim)
+
+    def centre(self, x: Floats) -> Floats:
+        """Where the noise is centred when x is released."""
+        return x
+
+    def of_coordinates(self, keep: NDArray[np.bool_]) -> Law:
+        """The law of some of its coordinates."""
+        raise TypeError(f"{type(self).__name__} noise leaves coordinates without noise: audit the others on their own")
+
+
+@dataclass(frozen=True)
+class Family:
+    """A name that `calibrate` knows, the law that fits itself to a request, and the options it takes.
+
+    `every_measure` says whether it can minimise other measures than the squared error.
+    """
+
+    name: str
+    law: type[Law]
+    options: tuple[str, ...] = ()
+    every_measure: bool = False
+
+    def __post_init__(self) -> None:
+        booleans(self)
+
+
+LAWS: dict[str, type[Law]] = {}
+FAMILIES: dict[str, Family] = {}
+LawClass = TypeVar("LawClass", bound=type[Law])
+
+
+def registered(
+    *, family: str | None = None, options: tuple[str, ...] = (), every_measure: bool = False
+) -> Callable[[LawClass], LawClass]:
+    """Enters a law: `law_from_json` then reads its kind and, under a family's name, `calibrate` fits it."""
+    every_measure = boolean("every_measure", every_measure)
+
+    def enter(law: LawClass) -> LawClass:
+        LAWS[law.kind] = law
+        if family is not None:
+            FAMILIES[family] = Family(family, law, options, every_measure)
+        return law
+
+    return enter
+
+
+@described
+def law_from_json(data: Any) -> Law:
+    """The law that `to_json` wrote."""
+    kind = data.get("law") if isinstance(data, dict) else None
+    if not isinstance(kind, str) or kind not in LAWS:
+        raise ValueError(f"law must be one of {', '.join(LAWS)}, got {kind!r}")
+    try:
+        return LAWS[kind].from_json(data)
+    except KeyError as missing:
+        raise ValueError(f"law {kind!r} lacks the field {missing}") from None
 
 
 def confidence_level(value: float) -> float:

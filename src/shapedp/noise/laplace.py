@@ -1,30 +1,43 @@
-"""Laplace noise, continuous and on the integers of a grid."""
+"""Laplace noise; the least-error shape of each set: in closed form under pure DP, numerically for delta > 0."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import singledispatch
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from shapedp.boundary.documents import decode, encode
-from shapedp.noise.base import Floats, Law, confidence_level
+from shapedp.noise.base import Law, confidence_level, registered
+from shapedp.noise.discrete_laplace import DiscreteLaplace
+from shapedp.noise.request import UP, DoesNotApplyError, Request, by_slice
 from shapedp.noise.spread import SpreadLaw
-from shapedp.numerics.arrays import frozen
-from shapedp.numerics.checks import size, vector
-from shapedp.sampling import Source, discrete_laplace
+from shapedp.noise.tilted import least_error
+from shapedp.numerics.arrays import Floats
+from shapedp.privacy.losses import LaplaceLoss
+from shapedp.privacy.losses.sums import worst_ratios
+from shapedp.sampling import LAPLACE, Quantile
+from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
 
-_REACH = 2.0**62
-MAX_STEPS = 2**50
+WORTH = 1e-4  # a delta that relaxes epsilon by less than this part is not spent
 
 
+@registered(family="laplace", every_measure=True)
 @dataclass(frozen=True, eq=False, init=False)
 class Laplace(SpreadLaw):
-    """Independent Laplace coordinates with density exp(-|x|/b)/(2 b): `Laplace(b, dim=M)` or `Laplace(vector)`."""
+    """Independent Laplace coordinates with density exp(-|x|/b)/(2 b): `Laplace(b, dim=M)` or `Laplace(vector)`.
+
+    Parameters: `scale` is b, one number (with `dim`), one per coordinate, or one per block of `sizes`.
+
+    Example:
+        >>> Laplace(1.0, dim=2).second_moment
+        4.0
+    """
 
     kind: ClassVar[str] = "laplace"
+    phrase: ClassVar[str] = "Laplace noise, independent in every coordinate"
+    quantile: ClassVar[Quantile] = LAPLACE
 
     def log_density(self, x: Floats) -> Floats:
         scales = self.spread.per_coordinate()
@@ -40,92 +53,109 @@ class Laplace(SpreadLaw):
     def half_widths(self, confidence: float) -> Floats:
         return self.scales * -math.log1p(-confidence_level(confidence))
 
-
-@dataclass(frozen=True, eq=False, init=False)
-class DiscreteLaplace(Law):
-    """P(n_i = k grid_i) ~ exp(-|k|/steps_i) over the integers k: Laplace noise of scale steps times grid.
-
-    Drawn in integer arithmetic: it promises delta = 0 exactly, which floating-point noise cannot. The input is
-    rounded to the grid first, which widens the sensitivity by grid_i in each coordinate; the loss counts it.
-    """
-
-    kind: ClassVar[str] = "discrete-laplace"
-    steps: Floats
-    grid: Floats
-    dim: int
-
-    def __init__(self, steps: ArrayLike, grid: ArrayLike, dim: int) -> None:
-        steps, grid = (
-            vector("steps", np.atleast_1d(steps), least=0.0),
-            vector("grid", np.atleast_1d(grid), least=0.0),
-        )
-        if (steps != np.rint(steps)).any() or steps.max() > MAX_STEPS:
-            raise ValueError("steps must be whole numbers of at most 2^50")
-        if (np.frexp(grid)[0] != 0.5).any():
-            raise ValueError("grid must hold powers of two")
-        if {steps.size, grid.size} - {1, size("dim", dim)} or steps.size != grid.size:
-            raise ValueError(f"steps and grid must both have 1 or dim = {dim} entries, got {steps.size}, {grid.size}")
-        object.__setattr__(self, "steps", frozen(steps))
-        object.__setattr__(self, "grid", frozen(grid))
-        object.__setattr__(self, "dim", dim)
-
-    @property
-    def scales(self) -> Floats:
-        return self.steps * self.grid
-
-    def log_density(self, x: Floats) -> Floats:
-        """log of the probability of each grid point, per cell of the grid."""
-        noisy = self.steps > 0
-        steps, k = np.broadcast_to(self.steps, self.dim), np.abs(x) / self.grid
-        if not noisy.all() or (k != np.rint(k)).any():
-            raise ValueError("x must lie on the grid, and every coordinate must carry noise")
-        return np.asarray(-(k / steps).sum(-1) + np.log(np.tanh(0.5 / steps)).sum())
-
-    def variances(self) -> Floats:
-        """grid^2 2q/(1-q)^2 with q = e^(-1/steps), that is grid^2/(2 sinh^2(1/(2 steps)))."""
-        with np.errstate(divide="ignore"):
-            half = 0.5 / self.steps
-        return np.where(self.steps > 0, np.square(self.grid) / (2 * np.square(np.sinh(np.minimum(half, 300.0)))), 0.0)
-
-    def absolute_moments(self, p: float) -> Floats:
-        """grid^p tanh(1/(2 steps)) 2 sum_{k > 0} k^p e^(-k/steps), the sum as Gamma(p + 1) steps^(p + 1) when long."""
-        steps, back = np.unique(self.steps, return_inverse=True)
-        sums = np.array([_power_sum(float(step), p) for step in steps])
-        with np.errstate(divide="ignore"):
-            return np.asarray(self.grid**p * 2 * (np.tanh(0.5 / steps) * sums)[back])
-
-    def half_widths(self, confidence: float) -> Floats:
-        """The smallest grid multiple c with P(|n_i| <= c) >= confidence."""
-        tail = 1 - confidence_level(confidence)
-        with np.errstate(divide="ignore"):
-            q_log = -1 / self.steps
-            k = np.ceil(np.log(tail * (1 + np.exp(q_log)) / 2) / q_log - 1)
-        return np.where(self.steps > 0, np.maximum(k, 0.0), 0.0) * self.grid
-
-    def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
-        x = np.asarray(x)
-        multiple = np.asarray(x, dtype=np.float64) / self.grid
-        if not (np.abs(multiple) < _REACH).all():
-            raise ValueError("x must be finite and below 2^62 grid steps of the mechanism")
-        noisy = np.broadcast_to(self.steps > 0, x.shape)
-        noise = discrete_laplace(np.maximum(self.steps, 1).astype(np.int64), x.shape, source)
-        total = (np.rint(multiple).astype(np.int64) + noise).astype(np.float64) * self.grid
-        return np.where(noisy, total, x).astype(np.float32 if x.dtype == np.float32 else np.float64)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"law": self.kind, "steps": encode(self.steps), "grid": encode(self.grid), "dim": self.dim}
+    def _loss(self, sensitivity: Sensitivity) -> LaplaceLoss:
+        ratios, worst = worst_ratios(sensitivity, self.scales)
+        return LaplaceLoss(sensitivity.l1_reach(self.scales)[1], ratios, worst=worst)
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> DiscreteLaplace:
-        """What `to_json` wrote."""
-        return cls(decode("steps", data["steps"]), decode("grid", data["grid"]), data["dim"])
+    def fitted(cls, request: Request) -> Law:
+        scales = pure_scales(request.sensitivity, request)
+        if request.delta == 0:
+            return DiscreteLaplace.above(scales, request)
+        scales = _relaxed(request.sensitivity, scales, request)
+        return cls(scales[0], request.sensitivity.dim) if scales.size == 1 else cls(scales)
+
+    @classmethod
+    def why(cls, request: Request, law: Law) -> str:
+        return _reason(request.sensitivity)
 
 
-def _power_sum(steps: float, p: float) -> float:
-    """sum_{k > 0} k^p e^(-k/steps), to a relative 1e-6 and better."""
-    if steps == 0:
-        return 0.0
-    if steps > 1000:
-        return float(math.gamma(p + 1) * steps ** (p + 1))
-    k = np.arange(1, math.ceil((60 + 4 * p) * steps) + 1)
-    return float((k**p * np.exp(-k / steps)).sum())
+@singledispatch
+def _relaxed(sensitivity: Sensitivity, pure: Floats, request: Request) -> Floats:
+    """What delta > 0 saves over the pure scales, where the worst difference is known: nothing by default."""
+    return pure
+
+
+@_relaxed.register(L1)
+def _relaxed_cross(sensitivity: L1, pure: Floats, request: Request) -> Floats:
+    """One coordinate decides: delta = 1 - e^((epsilon - a)/2) at a = radius/b."""
+    relaxed = request.epsilon - 2 * math.log1p(-request.delta)
+    return np.array([sensitivity.radius / relaxed * UP]) if relaxed > request.epsilon * (1 + WORTH) else pure
+
+
+@_relaxed.register(Box)
+def _relaxed_box(sensitivity: Box, pure: Floats, request: Request) -> Floats:
+    """Every coordinate at its top: delta >= 2^-K (1 - e^(epsilon - sum a)), which bounds what can be saved."""
+    shown = request.delta * 2.0 ** min(int((sensitivity.profile > 0).sum()), 1000)
+    if shown < 1 and -math.log1p(-shown) < WORTH * request.epsilon:
+        return pure
+    found = least_error(sensitivity, request, Laplace(pure), lambda scales, _: Laplace(scales))
+    return pure if found is None else found.scales
+
+
+@singledispatch
+def pure_scales(sensitivity: Sensitivity, request: Request) -> Floats:
+    """Scales b of least error with sup |v/b|_1 = epsilon over the set: pure DP for Laplace and logistic noise."""
+    raise DoesNotApplyError(f"no Laplace shape is known for the set {sensitivity.kind!r}")
+
+
+@pure_scales.register(L1)
+def _cross(sensitivity: L1, request: Request) -> Floats:
+    """b = radius/epsilon: only the smallest scale counts. Reference: Dwork et al. 2006, Proposition 1."""
+    return np.array([sensitivity.radius / request.epsilon * UP])
+
+
+@pure_scales.register(Box)
+def _box(sensitivity: Box, request: Request) -> Floats:
+    """b_i = (l_i/w_i)^(1/3) sum_j (l_j^2 w_j)^(1/3)/epsilon; b_i^(p+1) ~ l_i/w_i for sum w_i E |n_i|^p.
+
+    Reference: i.n.i.d. noise paper, Theorem 5 and (12).
+    """
+    return request.optimal_scales(sensitivity.profile, request.epsilon, order=1)
+
+
+@pure_scales.register(L2)
+def _ball(sensitivity: L2, request: Request) -> Floats:
+    """|c/b|_2 radius <= epsilon for axes c: b_i^2 = (c_i/sqrt(w_i)) sum_j c_j sqrt(w_j) radius^2/epsilon^2."""
+    axes = np.ones(1) if sensitivity.scales is None else sensitivity.scales
+    sizes = np.broadcast_shapes(axes.shape, request.plain_weights().shape)
+    bounds, copies = sensitivity.radius * np.broadcast_to(axes, sizes), sensitivity.dim // sizes[0]
+    return request.optimal_scales(bounds, request.epsilon, order=2, copies=copies)
+
+
+@pure_scales.register(Blocks)
+def _blocks(sensitivity: Blocks, request: Request) -> Floats:
+    """Within a block b_i^(p+2) ~ 1/w_i costs A_m/n_m^p, A_m = (sum w_i^(2/(p+2)))^((p+2)/2); then as for a box.
+
+    Here n_m = |1/b|_2 over block m, and sum C_m n_m = epsilon. For the worst coordinate b_i^2 ~ 1/w_i.
+    """
+    power = request.measure.power
+    weights = np.broadcast_to(request.plain_weights(), sensitivity.dim)
+    exponent = 0.5 if request.measure.maximum else 1 / (power + 2)
+    inner = np.add.reduceat(weights ** (2 * exponent), sensitivity.starts)
+    costs = inner if request.measure.maximum else inner ** ((power + 2) / 2)
+    outer = request.optimal_scales(sensitivity.radii, request.epsilon, order=1, weights=costs)
+    return np.asarray(weights**-exponent * np.repeat(np.sqrt(inner) * outer, sensitivity.sizes))
+
+
+@pure_scales.register(Slices)
+def _slices(sensitivity: Slices, request: Request) -> Floats:
+    """Slices are blocks in another order."""
+    return sensitivity.in_place(_blocks(sensitivity.blocks, by_slice(sensitivity, request)))
+
+
+@singledispatch
+def _reason(sensitivity: Sensitivity) -> str:
+    return "its peak at zero is sharp, which pays off while few coordinates decide or no delta is allowed"
+
+
+@_reason.register(L1)
+def _reason_cross(sensitivity: L1) -> str:
+    return "a vertex of the L1 ball moves one coordinate only, and there Laplace noise is sharper than Gaussian"
+
+
+@_reason.register(Box)
+def _reason_box(sensitivity: Box) -> str:
+    bounds = sensitivity.profile / sensitivity.profile.max()
+    effective = float(bounds.sum() ** 2 / (bounds @ bounds))
+    return f"few coordinates decide (about {effective:.3g} of {bounds.size}), and there its sharp peak at zero pays off"

@@ -1,4 +1,4 @@
-"""Gaussian noise on some coordinates, Laplace on the others."""
+"""Gaussian noise on some coordinates, Laplace on the others; the best split of a box."""
 
 from __future__ import annotations
 
@@ -8,20 +8,34 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from shapedp.boundary.documents import decode, encode
-from shapedp.noise.base import Floats, Law, confidence_level
-from shapedp.numerics.arrays import frozen
+from shapedp.noise.base import Law, Traits, confidence_level, registered
+from shapedp.noise.gaussian import normal_half_width, normal_moment
+from shapedp.noise.laplace import Laplace
+from shapedp.noise.request import DoesNotApplyError, Request
+from shapedp.noise.tilted import least_error
+from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import vector
-from shapedp.sampling import Source, rounded_sum
+from shapedp.privacy.losses import GaussianLoss, MixedLoss
+from shapedp.sampling import Source, grid_for, rounded_sum
+from shapedp.sensitivity import Box, Sensitivity
 
 
+@registered(family="mixed", every_measure=True)
 @dataclass(frozen=True, eq=False, init=False)
 class Mixed(Law):
-    """Independent coordinates: N(0, scale_i^2) where `gaussian_i`, density exp(-|x|/scale_i)/(2 scale_i) elsewhere."""
+    """Independent coordinates: N(0, scale_i^2) where `gaussian_i`, density exp(-|x|/scale_i)/(2 scale_i) elsewhere.
+
+    Parameters: `scale` holds one number per coordinate, `gaussian` one boolean each.
+
+    Example:
+        >>> Mixed([1.0, 1.0], [True, False]).variances()
+        array([1., 2.])
+    """
 
     kind: ClassVar[str] = "mixed"
+    phrase: ClassVar[str] = "Gaussian noise in some coordinates, Laplace noise in the others"
     values: Floats
     gaussian: NDArray[np.bool_]
 
@@ -52,14 +66,11 @@ class Mixed(Law):
         return np.where(self.gaussian, 1.0, 2.0) * np.square(self.values)
 
     def absolute_moments(self, p: float) -> Floats:
-        """As for each kind of coordinate."""
-        normal = math.exp(0.5 * p * math.log(2) + math.lgamma((p + 1) / 2) - 0.5 * math.log(math.pi))
-        return np.asarray(np.where(self.gaussian, normal, math.gamma(p + 1)) * self.values**p)
+        return np.asarray(np.where(self.gaussian, normal_moment(p), math.gamma(p + 1)) * self.values**p)
 
     def half_widths(self, confidence: float) -> Floats:
         level = confidence_level(confidence)
-        normal = float(special.ndtri(0.5 + level / 2))
-        return np.asarray(np.where(self.gaussian, normal, -math.log1p(-level)) * self.values)
+        return np.asarray(np.where(self.gaussian, normal_half_width(level), -math.log1p(-level)) * self.values)
 
     def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
         x = np.asarray(x)
@@ -78,5 +89,52 @@ class Mixed(Law):
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Mixed:
-        """What `to_json` wrote."""
         return cls(decode("scale", data["scale"]), decode("gaussian", data["gaussian"]) != 0)
+
+    def traits(self) -> Traits:
+        return Traits(independent=True, fair=True, grid=grid_for(self.scales))
+
+    def of_coordinates(self, keep: NDArray[np.bool_]) -> Mixed:
+        return Mixed(self.values[keep], self.gaussian[keep])
+
+    def _loss(self, sensitivity: Sensitivity) -> MixedLoss | GaussianLoss:
+        if not isinstance(sensitivity, Box):
+            raise TypeError(f"mixed noise is known for boxes only, not for the set {sensitivity.kind!r}")
+        moving = sensitivity.profile > 0
+        if (self.values[moving] == 0).any():
+            return GaussianLoss(math.inf)
+        normal, other = moving & self.gaussian, moving & ~self.gaussian
+        z = sensitivity.profile[normal] / self.values[normal]
+        ratios = sensitivity.profile[other] / self.values[other]
+        return MixedLoss(ratios if ratios.size else np.zeros(1), math.sqrt(math.fsum(z * z)))
+
+    @classmethod
+    def fitted(cls, request: Request) -> Mixed:
+        """Laplace noise on the coordinates that decide, Gaussian noise on the many that do not."""
+        if request.delta == 0:
+            raise DoesNotApplyError("mixed noise cannot meet delta = 0: use Laplace noise, or allow a delta > 0")
+        sensitivity = request.sensitivity
+        if not isinstance(sensitivity, Box):
+            raise DoesNotApplyError(
+                f"mixed noise serves boxes, where the corner is the worst, not the set {sensitivity.kind!r}"
+            )
+        pure = request.optimal_scales(sensitivity.profile, request.epsilon, order=1)
+        found = least_error(sensitivity, request, Laplace(pure), cls._of, mixed=True)
+        if not isinstance(found, Mixed) or found.gaussian.all():
+            raise DoesNotApplyError(
+                "no mixture beats one kind of noise for all coordinates here: use laplace or gaussian"
+            )
+        return found
+
+    @classmethod
+    def _of(cls, scales: Floats, gaussian: NDArray[np.bool_]) -> Law:
+        return cls(scales, gaussian) if gaussian.any() else Laplace(scales)
+
+    @classmethod
+    def why(cls, request: Request, law: Law) -> str:
+        assert isinstance(law, Mixed)
+        crowd = int(law.gaussian.sum())
+        few = law.dim - crowd
+        decide = "1 coordinate decides and carries" if few == 1 else f"{few} coordinates decide and carry"
+        rest = f"the losses of the other {crowd} add up in squares under Gaussian noise"
+        return f"{decide} Laplace noise, sharp at zero; {rest}"

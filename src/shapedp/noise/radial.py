@@ -1,8 +1,10 @@
-"""Spherical noise: a radius of generalised gamma law times a uniform direction."""
+"""Spherical noise: a radius of generalised gamma law times a uniform direction; the best such law of an L2 ball."""
 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -11,12 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from shapedp.noise.base import Floats, Law, confidence_level
+from shapedp.noise.base import Law, Traits, confidence_level, registered
+from shapedp.noise.request import UP, DoesNotApplyError, Request
+from shapedp.numerics import SearchError
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, positive, size
 from shapedp.numerics.radius import RadiusRule
 from shapedp.numerics.sphere import Cap
+from shapedp.privacy.losses import GaussianLoss, Loss, RadialLoss
+from shapedp.privacy.losses.base import EPSILON_LIMIT
+from shapedp.privacy.losses.radial import ReleasedRadialLoss
 from shapedp.sampling import GAUSSIAN, Source, grid_for, rounded_sum
+from shapedp.sensitivity import L2, Sensitivity
 
+Shape = tuple[float, float]
+Progress = Callable[[int, Shape, float], None]
+EVALUATIONS = 70
+SECONDS = 300.0  # of the search; a few are usual
 _BLOCK = 1 << 18
 _MOST = 1e100  # of a and b
 _SMOOTHING_BITS = 8
@@ -26,6 +39,7 @@ DEVIATIONS = 38.0  # a normal exceeds so many of its deviations with probability
 _SURE = 400  # from this dimension on |G| < sqrt(dim)/2 has probability below 1e-55
 
 
+@registered(family="radial", options=("shape", "progress"))
 @dataclass(frozen=True)
 class Radial(Law):
     """Density ~ |x|^(a - dim) exp(-(|x|/scale)^b) on R^dim: the radius is scale times Gamma(a/b)^(1/b).
@@ -190,8 +204,57 @@ class Radial(Law):
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Radial:
-        """What `to_json` wrote."""
         return cls(data["dim"], data["a"], data["b"], data["scale"])
+
+    def words(self, number: Callable[[float], str] = "{:.4g}".format) -> str:
+        return (
+            "a random length times a uniform direction: density proportional to "
+            f"r^({number(self.a - self.dim)}) exp(-(r/s)^{number(self.b)}) at distance r, with s = {number(self.scale)}"
+        )
+
+    def traits(self) -> Traits:
+        return Traits(fair=True, isotropic=True, grid=np.array([self.grid]))
+
+    def radius_level(self, level: float) -> float | None:
+        return float(self.radius_quantile(np.array([level]))[0] / self.marginal_scales()[0])
+
+    def _loss(self, sensitivity: Sensitivity) -> Loss:
+        """Only the L2 reach counts: the noise is spherical."""
+        ratio = sensitivity.l2_reach(self.scales)[1]
+        return ReleasedRadialLoss(RadialLoss(self.dim, self.a, self.b, ratio), *self.slip)
+
+    @classmethod
+    def fitted(cls, request: Request) -> Radial:
+        radius = _ball_radius(request.sensitivity)
+        dim = request.sensitivity.dim
+        if dim < 2:
+            raise DoesNotApplyError("spherical noise needs dim >= 2: in one dimension use Laplace or Gaussian noise")
+        if request.epsilon > EPSILON_LIMIT:
+            raise DoesNotApplyError(f"spherical noise is computed for epsilon of at most {EPSILON_LIMIT:g}")
+        shape = request.options.get("shape")
+        if shape is None:
+            shape = best_shape(dim, request.epsilon, request.delta, progress=request.options.get("progress"))
+        a, b = (positive(name, value) for name, value in zip(("a", "b"), shape, strict=True))
+        if a > dim:
+            raise DoesNotApplyError(f"a = {a:g} exceeds dim = {dim}: the longest shift would not be the worst")
+        law = cls(dim, a, b, radius)
+        for _ in range(4):  # the slip depends on the scale through its power of two only
+            slip, missed = law.slip
+            epsilon = request.epsilon - 2 * slip * (1 + 2.0**-40)
+            if request.delta == 0:
+                raise DoesNotApplyError(
+                    "float releases of spherical noise carry a delta > 0: ask for delta = 1e-12, say"
+                )
+            left = request.delta - (1 + math.exp(min(request.epsilon, 700.0))) * missed
+            delta = left * math.exp(-slip) * (1 - 2.0**-40)
+            if not (epsilon > 0 and delta > 0):
+                raise DoesNotApplyError("the claim is below what rounding in floats allows in this dimension")
+            ratio = RadialLoss.calibrate(dim, a, b, epsilon, delta).ratio
+            following = cls(dim, a, b, radius / ratio * UP)
+            if following.slip == (slip, missed):
+                return following
+            law = following
+        return cls(dim, a, b, law.scale * (1 + 1e-4))
 
 
 def chi(nu: float, sigma: float, dim: int) -> Radial:
@@ -221,3 +284,54 @@ def _normals(n: int, source: Source) -> Floats:
     uniform *= 2.0**-64
     GAUSSIAN.magnitude(uniform)
     return np.copysign(uniform, words, out=uniform)
+
+
+def _ball_radius(sensitivity: Sensitivity) -> float:
+    if not isinstance(sensitivity, L2):
+        raise DoesNotApplyError(f"spherical noise serves an L2 ball, not the set {sensitivity.kind!r}")
+    if sensitivity.scales is not None:
+        raise DoesNotApplyError("spherical noise serves a ball, not an ellipsoid: use Gaussian noise")
+    return sensitivity.radius
+
+
+def best_shape(dim: int, epsilon: float, delta: float, *, progress: Progress | None = None) -> Shape:
+    """(a, b) of the generalised gamma law with the least E R^2 that meets (epsilon, delta).
+
+    A simplex search over sqrt(dim - a) and log b, started at exp(-r) and at the Gaussian. Nothing it finds is
+    trusted: the law is calibrated and certified afterwards.
+    """
+    from scipy import optimize
+
+    if delta == 0:
+        return float(dim), 1.0
+    mu, deadline = GaussianLoss.calibrate(epsilon, delta).mu, time.monotonic() + SECONDS
+    best: tuple[float, Shape] = (0.0, (float(dim), 2.0))  # log of E R^2 over the Gaussian's
+    last: float | None = None
+    done = 0
+
+    def cost(point: Floats) -> float:
+        nonlocal best, last, done
+        if time.monotonic() > deadline:
+            raise DoesNotApplyError(f"no best shape was found within {SECONDS:g} s: fix one with shape=(a, b)")
+        a, b = dim - min(float(point[0]) ** 2, 0.95 * dim), math.exp(min(max(float(point[1]), -2.0), 2.5))
+        try:
+            last = RadialLoss.approximate(dim, a, b, epsilon, delta, start=last, gap=3e-5, tolerance=3e-6)
+        except SearchError:
+            return 50.0
+        value = 2 / b * math.log(a / b) + math.log1p(RadiusRule(a, b).mean_excess(2.0))
+        value += 2 * math.log(mu / last) - math.log(dim)
+        best = min(best, (value, (a, b)))
+        done += 1
+        if progress is not None:
+            progress(done, best[1], math.exp(best[0]))
+        return value
+
+    root = 0.1 * math.sqrt(dim)
+    simplex = np.array([[root, 0.2], [3 * root, 0.25], [root, 0.5]])
+    optimize.minimize(
+        cost,
+        simplex[0],
+        method="Nelder-Mead",
+        options={"xatol": 2e-3, "fatol": 1e-5, "initial_simplex": simplex, "maxfev": EVALUATIONS},
+    )
+    return best[1]

@@ -1,4 +1,4 @@
-"""Rotations kept to 24 bits, so that turning a vector in fixed-point arithmetic is exact."""
+"""Modes of a tensor: scales and a rotation kept to 24 bits, so that turning a vector is exact in fixed point."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.boundary.documents import decode, encode
-from shapedp.numerics.arrays import frozen
+from shapedp.boundary.values import count, finite, laid_out, vector
+from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.modes import multiply
 
-Floats = NDArray[np.float64]
 _BITS = 24
 _REACH = 2.0**52
 
@@ -110,3 +109,78 @@ class Rotation:
 def _within_reach(top: float) -> None:
     if not top <= _REACH:
         raise ValueError("x must stay below 2^52 steps of the mechanism in every direction; clip it first")
+
+
+@dataclass(frozen=True, eq=False)
+class Mode:
+    """One factor of the covariance: R^-1 diag(scales^2) R^-T, R the rotation, or the identity where it is None."""
+
+    scales: Floats
+    rotation: Rotation | None = None
+
+    @classmethod
+    def of(cls, factor: Any) -> Mode:
+        """From a matrix U (the covariance is U U^T; U may be rectangular), a diagonal, or a size (the identity)."""
+        if np.ndim(factor) == 0:
+            return cls(frozen(np.ones(laid_out(count("a factor's size", factor)))))
+        array = finite("factors", factor)
+        if array.ndim == 1:
+            return cls(frozen(vector("factors", array, least=0.0)))
+        if array.ndim != 2 or not array.size:
+            raise ValueError(f"a factor must be a size, a diagonal or a matrix, got shape {array.shape}")
+        if array.shape[0] == array.shape[1] and not (array - np.diag(np.diagonal(array))).any():
+            return cls(frozen(np.abs(np.diagonal(array))))
+        axes, values, _ = np.linalg.svd(array, full_matrices=array.shape[0] > array.shape[1])
+        scales = np.zeros(len(array))
+        scales[: values.size] = np.where(values > values[0] * 2.0**-45, values, 0.0)
+        return cls(frozen(scales), Rotation.near(axes.T))
+
+    @cached_property
+    def whitener(self) -> Floats:
+        """diag(1/scales) R."""
+        if self.singular:
+            raise ValueError("the covariance is singular: some directions carry no noise, nothing can whiten them")
+        return (np.eye(self.size) if self.rotation is None else self.rotation.matrix) / self.scales[:, None]
+
+    @cached_property
+    def root(self) -> Floats:
+        """R^-1 diag(scales): a square root of the covariance."""
+        return np.diag(self.scales) if self.rotation is None else self.rotation.inverse * self.scales
+
+    @property
+    def size(self) -> int:
+        """The number of entries along the mode."""
+        return self.scales.size
+
+    @property
+    def singular(self) -> bool:
+        """Whether some direction carries no noise."""
+        return bool(self.scales.min() == 0)
+
+    def variances(self) -> Floats:
+        """The diagonal of the covariance."""
+        if self.rotation is None:
+            return np.square(self.scales)
+        return np.asarray(np.square(self.rotation.inverse) @ np.square(self.scales))
+
+    def deviations(self) -> Floats:
+        """The roots of `variances`."""
+        return self.scales if self.rotation is None else np.sqrt(self.variances())
+
+    def exponents(self) -> tuple[float, float]:
+        """log2 of the smallest and of the largest scale above zero."""
+        noisy = self.scales[self.scales > 0]
+        if not noisy.size:
+            raise ValueError("a factor must carry some noise: it is zero")
+        return math.log2(float(noisy.min())), math.log2(float(noisy.max()))
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields `scales` and `rotation`."""
+        return {"scales": encode(self.scales), "rotation": None if self.rotation is None else self.rotation.to_json()}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Mode:
+        """What `to_json` wrote."""
+        scales = vector("scales", decode("scales", data["scales"]), least=0.0)
+        rotation = None if data.get("rotation") is None else Rotation.from_json(data["rotation"], scales.size)
+        return cls(frozen(scales), rotation)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.documents import decode, encode
-from shapedp.noise.base import Law
-from shapedp.numerics.arrays import block_sizes, frozen
+from shapedp.noise.base import Law, Traits
+from shapedp.numerics.arrays import Floats, block_sizes, frozen
 from shapedp.numerics.checks import laid_out, nonnegative, size, total, vector
-from shapedp.sampling import Source, rounded_sum
-
-Floats = NDArray[np.float64]
+from shapedp.sampling import Quantile, Source, grid_for, rounded_sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +69,13 @@ class Spread:
 
 @dataclass(frozen=True, eq=False, init=False)
 class SpreadLaw(Law):
-    """Independent coordinates of one kind, each with its own scale; the sampler is the exact one of that kind."""
+    """Independent coordinates of one kind, each with its own scale; the sampler is the exact one of that kind.
 
+    `quantile` is the sampler's law of scale 1; `isotropic` says whether coordinates of equal scale are.
+    """
+
+    quantile: ClassVar[Quantile]
+    isotropic: ClassVar[bool] = False
     spread: Spread
 
     def __init__(self, scale: ArrayLike, dim: int | None = None, *, sizes: ArrayLike | None = None) -> None:
@@ -88,7 +91,19 @@ class SpreadLaw(Law):
 
     def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
         scales = self.scales
-        return rounded_sum(x, self.kind, scales[0] if scales.size == 1 else scales, None, source)
+        return rounded_sum(x, self.quantile, scales[0] if scales.size == 1 else scales, None, source)
 
     def to_json(self) -> dict[str, Any]:
         return {"law": self.kind, **self.spread.to_json()}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        spread = Spread.from_json(data)
+        one = spread.sizes is None and isinstance(data["scale"], int | float)
+        return cls(float(spread.values[0]) if one else spread.values, spread.dim, sizes=spread.sizes)
+
+    def traits(self) -> Traits:
+        return Traits(independent=True, fair=True, isotropic=self.isotropic, grid=grid_for(self.scales))
+
+    def of_coordinates(self, keep: NDArray[np.bool_]) -> Self:
+        return type(self)(self.spread.per_coordinate()[keep])

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.noise.base import Floats, Law
+from shapedp.noise.base import Law, registered
 from shapedp.noise.tensor import TensorGaussian
+from shapedp.numerics.arrays import Floats
+from shapedp.privacy import GaussianLoss
 from shapedp.sampling import Source
+from shapedp.sensitivity import L2, Blocks, Sensitivity
+
+_ROUND = 2.0**-45
 
 
+@registered()
 @dataclass(frozen=True, eq=False)
 class Stack(Law):
     """The concatenation of independent tensor laws."""
@@ -53,5 +61,42 @@ class Stack(Law):
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Stack:
-        """What `to_json` wrote."""
         return cls(tuple(TensorGaussian.from_json(law) for law in data["laws"]))
+
+    def _loss(self, sensitivity: Sensitivity) -> GaussianLoss:
+        return _stacked(self, sensitivity)
+
+
+def _stacked(law: Stack, sensitivity: Sensitivity) -> GaussianLoss:
+    """mu^2 = sum_m (radius_m max_p |W_p|_2)^2: within a block the difference may sit in its weakest law."""
+    radii, sizes = _blocks(sensitivity)
+    whole = [one.loss(L2(1.0, shape=one.shape)) for one in law.laws]
+    ends = np.cumsum([one.dim for one in law.laws])
+    block = np.searchsorted(np.cumsum(sizes), ends, side="left")
+    starts = np.searchsorted(np.cumsum(sizes), ends - [one.dim for one in law.laws], side="right")
+    if (block != starts).any():
+        raise TypeError("a tensor law lies across two blocks of the set: clip by layers or as a whole")
+    bounds = np.zeros((2, radii.size))
+    for at, loss in zip(block, whole, strict=True):
+        assert isinstance(loss, GaussianLoss)
+        least = loss.mu if loss.least is None else loss.least
+        bounds[:, at] = np.maximum(bounds[:, at], (least, loss.mu))
+    low, high = (math.sqrt(math.fsum(np.square(radii * one))) for one in bounds)
+    return GaussianLoss(high * (1 + _ROUND), low * (1 - _ROUND))
+
+
+@singledispatch
+def _blocks(sensitivity: Sensitivity) -> tuple[Floats, NDArray[np.int64]]:
+    raise TypeError(f"no bound is known for tensor noise on the set {sensitivity.kind!r}: use Flat or PerLayer clips")
+
+
+@_blocks.register(Blocks)
+def _(sensitivity: Blocks) -> tuple[Floats, NDArray[np.int64]]:
+    return sensitivity.radii, sensitivity.sizes
+
+
+@_blocks.register(L2)
+def _(sensitivity: L2) -> tuple[Floats, NDArray[np.int64]]:
+    if sensitivity.scales is not None:
+        raise TypeError("no bound is known for tensor noise on an ellipsoid")
+    return np.array([sensitivity.radius]), np.array([sensitivity.dim])

@@ -1,4 +1,4 @@
-"""Staircase noise: the optimal pure-DP law of one coordinate, on a grid, and its l1-radial form in several."""
+"""Staircase noise on a grid: the optimal pure-DP law of one coordinate."""
 
 from __future__ import annotations
 
@@ -10,14 +10,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.documents import decode, encode
-from shapedp.noise.base import Floats, Law, confidence_level
-from shapedp.numerics.arrays import frozen
-from shapedp.numerics.checks import positive, size, vector
+from shapedp.noise.base import Law, confidence_level, registered
+from shapedp.noise.grid import GridLaw, powers_of_two, whole_numbers
+from shapedp.noise.request import DoesNotApplyError, Request, optimal_scales
+from shapedp.numerics import sum_bounds
+from shapedp.numerics.arrays import Floats, frozen
+from shapedp.numerics.checks import vector
+from shapedp.privacy.losses import LaplaceLoss
 from shapedp.sampling import Source, exponential_coins, geometric
+from shapedp.sensitivity import L1, Box, Sensitivity
 
 UNITS = 2**30  # epsilons are multiples of 1/UNITS
-_REACH = 2.0**62
 _LANES = 1 << 15
+_FIELDS = ("width", "inner", "units", "grid")
+_STEPS_BITS = 24
+_LARGEST = 4096
+_MOST = 2.0**20  # epsilons are counted in units of 2^-30 that must add up exactly
 
 
 def radial_moments(dim: int, epsilon: float, gamma: float, power: float) -> tuple[float, float]:
@@ -51,8 +59,9 @@ def best_gamma(dim: int, epsilon: float, power: float) -> float:
     return float(optimize.minimize_scalar(error, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-9}).x)
 
 
+@registered(family="staircase", every_measure=True)
 @dataclass(frozen=True, eq=False, init=False)
-class Staircase(Law):
+class Staircase(GridLaw):
     """Independent coordinates n = k grid with P(k) ~ exp(-epsilon level), level = floor((|k| + width - inner)/width).
 
     `width`, `inner` (1 <= inner <= width) and `units` (epsilon = units/2^30) hold one integer per coordinate; the input
@@ -62,18 +71,19 @@ class Staircase(Law):
     """
 
     kind: ClassVar[str] = "staircase"
+    phrase: ClassVar[str] = "staircase noise on a grid, drawn in integer arithmetic, independent in every coordinate"
     width: Floats
     inner: Floats
     units: Floats
     grid: Floats
 
     def __init__(self, width: ArrayLike, inner: ArrayLike, units: ArrayLike, grid: ArrayLike) -> None:
-        given = {"width": width, "inner": inner, "units": units, "grid": grid}
-        arrays = {name: vector(name, np.atleast_1d(value), least=0.0) for name, value in given.items()}
+        given = zip(_FIELDS, (width, inner, units, grid), strict=True)
+        arrays = {name: vector(name, np.atleast_1d(value), least=0.0) for name, value in given}
         if len({array.size for array in arrays.values()}) != 1:
             raise ValueError("width, inner, units and grid must have one entry per coordinate")
         for name in ("width", "inner", "units"):
-            if (arrays[name] != np.rint(arrays[name])).any() or arrays[name].max() > 2**50:
+            if not whole_numbers(arrays[name]):
                 raise ValueError(f"{name} must hold whole numbers of at most 2^50")
         if (arrays["inner"] > arrays["width"]).any() or (np.minimum(arrays["inner"], arrays["units"]) < 1).any():
             raise ValueError("1 <= inner <= width and units >= 1 must hold in every coordinate")
@@ -81,8 +91,7 @@ class Staircase(Law):
             raise ValueError(
                 "width is too large beside units: draws beyond 800 units of decay would leave 64-bit integers"
             )
-        if (np.frexp(arrays["grid"])[0] != 0.5).any():
-            raise ValueError("grid must hold powers of two")
+        powers_of_two(arrays["grid"])
         for name, array in arrays.items():
             object.__setattr__(self, name, frozen(array))
 
@@ -130,30 +139,107 @@ class Staircase(Law):
         tail = 1 - confidence_level(confidence)
         return np.asarray(np.ceil(-math.log(tail) / self.epsilons + 1) * self.scales)
 
-    def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
-        x = np.asarray(x)
-        multiple = np.asarray(x, dtype=np.float64) / self.grid
-        if not (np.abs(multiple) < _REACH).all():
-            raise ValueError("x must be finite and below 2^62 grid steps of the mechanism")
-        shape = x.shape
+    def magnitude_levels(self, level: float) -> tuple[Floats, Floats]:
+        """The first grid point at which the exact chance reaches the level, by bisection."""
+        low, high = np.zeros(self.dim), np.ceil((40 / self.epsilons + 2) * self.width)
+        while (high - low > 1).any():
+            middle = np.floor((low + high) / 2)
+            enough = self._chance(middle) >= level
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return high * self.grid, self._chance(high)
+
+    def _chance(self, c: Floats) -> Floats:
+        """P(|k| <= c): level 0 holds inner points on either side, each further level width of them."""
+        q = np.exp(-self.epsilons)
+        level = self._level(c)
+        full = self.width * (q - np.power(q, np.maximum(level, 1.0))) / (1 - q)
+        last = np.power(q, level) * (c - (level - 1) * self.width - self.inner + 1)
+        side = np.where(level > 0, self.inner - 1 + full + last, c)
+        total = 2 * (self.inner + q * (self.width - self.inner)) / (1 - q) - 1
+        return np.asarray((1 + 2 * side) / total)
+
+    @property
+    def steps_per_scale(self) -> Floats:
+        return self.width
+
+    def noisy(self) -> NDArray[np.bool_]:
+        return np.ones(self.dim, dtype=np.bool_)
+
+    def _draw(self, shape: tuple[int, ...], source: Source) -> NDArray[np.int64]:
         lanes = [
             np.broadcast_to(array, shape).reshape(-1).astype(np.int64) for array in (self.width, self.inner, self.units)
         ]
-        noise = np.empty(x.size, dtype=np.int64)
-        for start in range(0, x.size, _LANES):
+        noise = np.empty(math.prod(shape), dtype=np.int64)
+        for start in range(0, noise.size, _LANES):
             width, inner, units = (lane[start : start + _LANES] for lane in lanes)
             noise[start : start + _LANES] = _draw(width, inner, units, source)
-        total = (np.rint(multiple).astype(np.int64) + noise.reshape(shape)).astype(np.float64) * self.grid
-        return total.astype(np.float32 if x.dtype == np.float32 else np.float64)
+        return noise.reshape(shape)
 
     def to_json(self) -> dict[str, Any]:
-        names = ("width", "inner", "units", "grid")
-        return {"law": self.kind, **{name: encode(getattr(self, name)) for name in names}}
+        return {"law": self.kind, **{name: encode(getattr(self, name)) for name in _FIELDS}}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Staircase:
-        """What `to_json` wrote."""
-        return cls(*(decode(name, data[name]) for name in ("width", "inner", "units", "grid")))
+        return cls(*(decode(name, data[name]) for name in _FIELDS))
+
+    def _loss(self, sensitivity: Sensitivity) -> LaplaceLoss:
+        """A coordinate that moves by s grid steps (one more if the input is rounded) crosses ceil(s/width) levels.
+
+        Each coordinate is bounded on its own: exact for a box, generous for other sets.
+        """
+        bounds = sensitivity.profile if isinstance(sensitivity, Box) else _coordinate_bounds(sensitivity)
+        if sensitivity.unrounded(self.grid):
+            steps = np.floor(bounds * (1 + 2.0**-50)) / self.grid
+        else:
+            steps = np.ceil(bounds / self.grid * (1 + 2.0**-50)) + 1
+        levels = np.where(sensitivity.fixed(), 0.0, np.ceil(steps / self.width))
+        return LaplaceLoss(sum_bounds(levels * self.epsilons, 2.0**-50)[1], continuous=False)
+
+    @classmethod
+    def fitted(cls, request: Request) -> Staircase:
+        """epsilon is split as the Laplace mechanism's optimum splits it; each coordinate then takes its best steps."""
+        if request.measure.maximum:
+            raise DoesNotApplyError("staircase noise minimises sums of |n|^p, not the worst coordinate")
+        bounds, power = _box_bounds(request.sensitivity), request.measure.power
+        if (bounds == 0).any() or bounds.size > _LARGEST:
+            raise DoesNotApplyError(f"staircase noise needs at most {_LARGEST} coordinates, each of sensitivity > 0")
+        split = bounds / optimal_scales(bounds, request.plain_weights(), power, 1, request.epsilon)
+        if not split.max() <= _MOST:
+            raise DoesNotApplyError(f"epsilon is too large for staircase noise: at most {_MOST:g} per coordinate")
+        units = np.floor(split * UNITS * (1 - 2.0**-40))
+        if units.min() < 2**10:
+            raise DoesNotApplyError("epsilon is too small for staircase noise: use laplace noise")
+        grid = np.ldexp(1.0, np.frexp(bounds)[1] - _STEPS_BITS)
+        width = np.ceil(bounds / grid * (1 + 2.0**-50)) + 1
+        table = {u: best_gamma(1, u / UNITS, power) for u in set(units.tolist())}
+        fractions = np.array([table[u] for u in units.tolist()])
+        inner = np.clip(np.rint(fractions * width), 1, width)
+        while math.fsum(units) / UNITS > request.epsilon * (1 - 2.0**-49):
+            units = units - 1
+        return cls(width, inner, units, grid)
+
+    @classmethod
+    def why(cls, request: Request, law: Law) -> str:
+        return "each coordinate spends enough epsilon that steps as wide as its bound beat an exponential decay"
+
+
+def _coordinate_bounds(sensitivity: Sensitivity) -> Floats:
+    """The largest |v_i| of each coordinate over the set."""
+    only = np.where(np.eye(sensitivity.dim, dtype=np.bool_), 1.0, np.inf)
+    return np.array([sensitivity.l1_reach(scales)[1] for scales in only])
+
+
+def _box_bounds(sensitivity: Sensitivity) -> Floats:
+    """The profile of a box, or of an L1 ball of one coordinate."""
+    if isinstance(sensitivity, Box):
+        return sensitivity.profile
+    if not isinstance(sensitivity, L1):
+        raise DoesNotApplyError(
+            f"staircase noise serves boxes, coordinate by coordinate, not the set {sensitivity.kind!r}"
+        )
+    if sensitivity.dim > 1:
+        raise DoesNotApplyError("staircase noise on an L1 ball has no float-safe sampler beyond one coordinate")
+    return np.array([sensitivity.radius])
 
 
 def _draw(
@@ -185,84 +271,3 @@ def _uniform(bound: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
         words[again] = source.words(again.size) >> np.uint64(1)
         again = again[words[again] >= limit[again]]
     return np.asarray((words % bound.astype(np.uint64)).astype(np.int64))
-
-
-@dataclass(frozen=True, eq=False, init=False)
-class L1Staircase(Law):
-    """Density constant on l1 shells: height e^(-k epsilon) on k <= |x|_1/width < k + gamma, lower by e^epsilon beyond.
-
-    Guarantee: (epsilon, 0)-DP for an L1 sensitivity of `width`; least E |n|_1 in dimensions 1 and 2.
-    A baseline: it is drawn in simulations only (`rng=`), no float-safe sampler is known for it.
-    Reference: Geng, Kairouz, Oh and Viswanath 2015, Theorem 1.
-    """
-
-    kind: ClassVar[str] = "l1-staircase"
-    width: float
-    epsilon: float
-    dim: int
-    gamma: float
-
-    def __init__(self, width: float, epsilon: float, dim: int, *, gamma: float | None = None) -> None:
-        object.__setattr__(self, "width", positive("width", width))
-        object.__setattr__(self, "epsilon", positive("epsilon", epsilon))
-        object.__setattr__(self, "dim", size("dim", dim))
-        fraction = best_gamma(dim, self.epsilon, 1.0) if gamma is None else gamma
-        if not 0 <= fraction <= 1:
-            raise ValueError(f"gamma must lie in [0, 1], got {gamma!r}")
-        object.__setattr__(self, "gamma", float(fraction))
-
-    @property
-    def scales(self) -> Floats:
-        return np.array([self.width])
-
-    def _radial(self, power: float) -> float:
-        mass, total = radial_moments(self.dim, self.epsilon, self.gamma, power)
-        return float(total / mass * self.width**power)
-
-    def log_density(self, x: Floats) -> Floats:
-        radius = np.abs(np.asarray(x, dtype=np.float64)).sum(-1) / self.width
-        level = np.floor(radius) + (radius - np.floor(radius) >= self.gamma)
-        mass = radial_moments(self.dim, self.epsilon, self.gamma, 1.0)[0]
-        volume = self.dim * math.log(2 * self.width) - math.lgamma(self.dim) + math.log(mass)
-        return np.asarray(-self.epsilon * level - volume)
-
-    def absolute_moments(self, p: float) -> Floats:
-        """E |n_i|^p: a coordinate is |n|_1 times a Beta(1, dim - 1) variable."""
-        share = math.exp(math.lgamma(p + 1) + math.lgamma(self.dim) - math.lgamma(p + self.dim))
-        return np.array([self._radial(p) * share])
-
-    def variances(self) -> Floats:
-        return self.absolute_moments(2.0)
-
-    def half_widths(self, confidence: float) -> Floats:
-        """c with P(|n_i| > c) <= 1 - confidence, by Markov's inequality."""
-        return np.sqrt(self.variances() / (1 - confidence_level(confidence)))
-
-    def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
-        if source.secure:
-            raise ValueError(
-                "l1 staircase noise has no float-safe sampler: use laplace noise, or pass rng= to simulate"
-            )
-        values = np.asarray(x, dtype=np.float64)
-        n = values.size // self.dim
-        edges = np.arange(max(math.ceil(60 / self.epsilon), 64), dtype=np.float64)
-        cuts = np.concatenate([edges, edges + self.gamma])
-        tops = np.concatenate([edges + self.gamma, edges + 1])
-        level = np.concatenate([edges, edges + 1])
-        mass = np.exp(-self.epsilon * level) * (tops**self.dim - cuts**self.dim)
-        uniform = (source.words(3 * n).astype(np.float64) / 2.0**64).reshape(3, n)
-        shell = np.minimum(np.searchsorted(np.cumsum(mass) / mass.sum(), uniform[0]), mass.size - 1)
-        low, high = cuts[shell] ** self.dim, tops[shell] ** self.dim
-        radius = (low + (high - low) * uniform[1]) ** (1 / self.dim) * self.width
-        waits = -np.log((source.words(n * self.dim).astype(np.float64) + 1) / 2.0**64).reshape(n, self.dim)
-        signs = np.where(source.words(n * self.dim) & np.uint64(1), 1.0, -1.0).reshape(n, self.dim)
-        noise = signs * waits / waits.sum(axis=1, keepdims=True) * radius[:, None]
-        return np.asarray(values + noise.reshape(values.shape))
-
-    def to_json(self) -> dict[str, Any]:
-        return {"law": self.kind, "width": self.width, "epsilon": self.epsilon, "dim": self.dim, "gamma": self.gamma}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> L1Staircase:
-        """What `to_json` wrote."""
-        return cls(data["width"], data["epsilon"], data["dim"], gamma=data["gamma"])

@@ -6,101 +6,32 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, singledispatch
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
-from shapedp.boundary.documents import decode, encode
-from shapedp.boundary.values import count, finite, laid_out, nonnegative, sizes, vector
-from shapedp.noise.base import Floats, Law, confidence_level
-from shapedp.noise.rotation import Rotation
-from shapedp.numerics.arrays import frozen
+from shapedp.boundary.values import count, finite, nonnegative, sizes
+from shapedp.noise.base import Law, registered
+from shapedp.noise.gaussian import Gaussian, largest_mu, normal_half_width, normal_moment
+from shapedp.noise.request import DoesNotApplyError, Request
+from shapedp.noise.rotation import Mode
+from shapedp.noise.tensor_reach import tensor_loss
+from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.modes import multiply, outer, replace_mode
+from shapedp.privacy.losses import GaussianLoss
 from shapedp.sampling import Source, grid_for, rounded_sum
+from shapedp.sensitivity import L1, L2, Box, Sensitivity, Slices
 
 SLACK = 2.0**-20  # what rounding of the rotated input may add to mu
+_UP = 1 + 2.0**-34  # beyond what the loss allows for rounding
+_ALIKE = 2.0**-40
 _SLAB = 1 << 20  # entries whose scales are laid out at a time
 _SPAN = 400  # scales lie between 2^-400 and 2^400: squares neither overflow nor vanish
 
 
-@dataclass(frozen=True, eq=False)
-class Mode:
-    """One factor of the covariance: R^-1 diag(scales^2) R^-T, R the rotation, or the identity where it is None."""
-
-    scales: Floats
-    rotation: Rotation | None = None
-
-    @classmethod
-    def of(cls, factor: Any) -> Mode:
-        """From a matrix U (the covariance is U U^T; U may be rectangular), a diagonal, or a size (the identity)."""
-        if np.ndim(factor) == 0:
-            return cls(frozen(np.ones(laid_out(count("a factor's size", factor)))))
-        array = finite("factors", factor)
-        if array.ndim == 1:
-            return cls(frozen(vector("factors", array, least=0.0)))
-        if array.ndim != 2 or not array.size:
-            raise ValueError(f"a factor must be a size, a diagonal or a matrix, got shape {array.shape}")
-        if array.shape[0] == array.shape[1] and not (array - np.diag(np.diagonal(array))).any():
-            return cls(frozen(np.abs(np.diagonal(array))))
-        axes, values, _ = np.linalg.svd(array, full_matrices=array.shape[0] > array.shape[1])
-        scales = np.zeros(len(array))
-        scales[: values.size] = np.where(values > values[0] * 2.0**-45, values, 0.0)
-        return cls(frozen(scales), Rotation.near(axes.T))
-
-    @cached_property
-    def whitener(self) -> Floats:
-        """diag(1/scales) R."""
-        if self.singular:
-            raise ValueError("the covariance is singular: some directions carry no noise, nothing can whiten them")
-        return (np.eye(self.size) if self.rotation is None else self.rotation.matrix) / self.scales[:, None]
-
-    @cached_property
-    def root(self) -> Floats:
-        """R^-1 diag(scales): a square root of the covariance."""
-        return np.diag(self.scales) if self.rotation is None else self.rotation.inverse * self.scales
-
-    @property
-    def size(self) -> int:
-        """The number of entries along the mode."""
-        return self.scales.size
-
-    @property
-    def singular(self) -> bool:
-        """Whether some direction carries no noise."""
-        return bool(self.scales.min() == 0)
-
-    def variances(self) -> Floats:
-        """The diagonal of the covariance."""
-        if self.rotation is None:
-            return np.square(self.scales)
-        return np.asarray(np.square(self.rotation.inverse) @ np.square(self.scales))
-
-    def deviations(self) -> Floats:
-        """The roots of `variances`."""
-        return self.scales if self.rotation is None else np.sqrt(self.variances())
-
-    def exponents(self) -> tuple[float, float]:
-        """log2 of the smallest and of the largest scale above zero."""
-        noisy = self.scales[self.scales > 0]
-        if not noisy.size:
-            raise ValueError("a factor must carry some noise: it is zero")
-        return math.log2(float(noisy.min())), math.log2(float(noisy.max()))
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields `scales` and `rotation`."""
-        return {"scales": encode(self.scales), "rotation": None if self.rotation is None else self.rotation.to_json()}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Mode:
-        """What `to_json` wrote."""
-        scales = vector("scales", decode("scales", data["scales"]), least=0.0)
-        rotation = None if data.get("rotation") is None else Rotation.from_json(data["rotation"], scales.size)
-        return cls(frozen(scales), rotation)
-
-
+@registered(family="tensor", options=("factors",))
 @dataclass(frozen=True, eq=False, init=False)
 class TensorGaussian(Law):
     """Z = N x_1 U_1 ... x_K U_K, N standard normal: `TensorGaussian([U_1, 28, [1.0, 0.5]])`.
@@ -114,6 +45,7 @@ class TensorGaussian(Law):
     """
 
     kind: ClassVar[str] = "tensor-gaussian"
+    phrase: ClassVar[str] = "Gaussian noise whose covariance is a product of one small matrix per mode of the tensor"
     modes: tuple[Mode, ...]
 
     def __init__(self, factors: Sequence[Any], *, scale: float = 1.0) -> None:
@@ -177,14 +109,13 @@ class TensorGaussian(Law):
         return float(total)
 
     def absolute_moments(self, p: float) -> Floats:
-        """sigma_i^p 2^(p/2) Gamma((p + 1)/2)/sqrt(pi)."""
-        return self.scales**p * math.exp(0.5 * p * math.log(2) + math.lgamma((p + 1) / 2) - 0.5 * math.log(math.pi))
+        return self.scales**p * normal_moment(p)
 
     def marginal_scales(self) -> Floats:
         return self.scales
 
     def half_widths(self, confidence: float) -> Floats:
-        return self.scales * float(special.ndtri(0.5 + confidence_level(confidence) / 2))
+        return self.scales * normal_half_width(confidence)
 
     def colorize(self, z: ArrayLike) -> Floats:
         """A square root of the covariance times z: turns standard normal noise into this law's."""
@@ -307,5 +238,84 @@ class TensorGaussian(Law):
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> TensorGaussian:
-        """What `to_json` wrote."""
         return cls.of_modes([Mode.from_json(mode) for mode in data["modes"]])
+
+    def whitened(self, noise: Floats) -> tuple[Law, Floats]:
+        if any(mode.singular for mode in self.modes):
+            return self, noise
+        return Gaussian(1.0, self.dim), self.whiten(noise).reshape(noise.shape)
+
+    def _loss(self, sensitivity: Sensitivity) -> GaussianLoss:
+        return tensor_loss(self, sensitivity)
+
+    @classmethod
+    def fitted(cls, request: Request) -> TensorGaussian:
+        sensitivity, mu = request.sensitivity, largest_mu(request)
+        if request.options.get("factors") is not None:
+            return cls(request.options["factors"])._within(sensitivity, mu)
+        if len(sensitivity.shape) == 1:
+            raise DoesNotApplyError("the query is a vector: gaussian noise is the same, without modes")
+        return cls(_shape(sensitivity, request))._within(sensitivity, mu)
+
+    def _within(self, sensitivity: Sensitivity, mu: float) -> TensorGaussian:
+        """The least multiple that stays within mu; mu scales as 1/multiple, the slack of rotations does not."""
+        if self.shape != sensitivity.shape:
+            raise DoesNotApplyError(f"factors give the shape {self.shape}, the query has {sensitivity.shape}")
+        spent = self._loss(sensitivity).mu
+        room = mu - (SLACK if self.turned else 0.0)
+        if not (math.isfinite(spent) and room > 0):
+            raise DoesNotApplyError(
+                "factors leave a direction without noise, or epsilon is too small to turn x exactly"
+            )
+        return self.times((spent - self.slack) / room * _UP)
+
+
+@singledispatch
+def _shape(sensitivity: Sensitivity, request: Request) -> list[Floats | int]:
+    """Factors of the best shape, up to a multiple."""
+    raise DoesNotApplyError(f"no Kronecker shape is known for the set {sensitivity.kind!r}: try gaussian noise")
+
+
+@_shape.register(L2)
+@_shape.register(L1)
+def _even(sensitivity: L2 | L1, request: Request) -> list[Floats | int]:
+    """Isotropic: the set is the same in every direction, and the smallest axis of the noise decides."""
+    if isinstance(sensitivity, L2) and sensitivity.scales is not None:
+        return _product(sensitivity.scales.reshape(sensitivity.shape))
+    return list(sensitivity.shape)
+
+
+@_shape.register(Box)
+def _box(sensitivity: Box, request: Request) -> list[Floats | int]:
+    """s_i^2 proportional to l_i/sqrt(w_i), the diagonal optimum, where that is a product over the modes."""
+    target = sensitivity.profile / request.root_weights()
+    return _product(np.sqrt(target).reshape(sensitivity.shape))
+
+
+@_shape.register(Slices)
+def _slices(sensitivity: Slices, request: Request) -> list[Floats | int]:
+    """s_m^2 proportional to C_m/sqrt(W_m), W_m the sum of the weights in slice m; one scale within a slice.
+
+    Guarantee: least weighted error among all Gaussian covariances, not only Kronecker products: the set and the
+    error are invariant under sign changes and, within a slice, only the smallest axis counts.
+    """
+    sums = np.ones(sensitivity.radii.size)
+    if request.weights is not None:
+        sums = request.weights.reshape(sensitivity.panels).sum(axis=(0, 2))
+    factors: list[Floats | int] = list(sensitivity.shape)
+    factors[sensitivity.mode] = np.sqrt(sensitivity.radii / sensitivity.radii.max() / np.sqrt(sums / sums.max()))
+    return factors
+
+
+def _product(tensor: Floats) -> list[Floats | int]:
+    """Vectors whose outer product is the tensor; refused where there are none."""
+    peak = np.unravel_index(int(tensor.argmax()), tensor.shape)
+    top = float(tensor[peak])
+    vectors = []
+    for k in range(tensor.ndim):
+        fibre: Any = (*peak[:k], slice(None), *peak[k + 1 :])
+        vectors.append(tensor[fibre] / top)
+    product = outer(vectors)
+    if not np.abs(product * top - tensor).max() <= _ALIKE * top or ((product == 0) != (tensor == 0)).any():
+        raise DoesNotApplyError("the best scales are not a product over the modes: gaussian noise serves this set")
+    return list(vectors)

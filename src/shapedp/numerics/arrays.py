@@ -12,7 +12,7 @@ from shapedp.numerics.checks import total
 Floats = NDArray[np.float64]
 
 
-def frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
+def frozen(array: Floats) -> Floats:
     """A read-only copy, or the array itself where it is one already."""
     if array.dtype == np.float64 and array.flags.owndata and not array.flags.writeable:
         return array

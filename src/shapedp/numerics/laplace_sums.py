@@ -127,9 +127,9 @@ class LaplaceSum:
                 return values, bound
             g = self.values.size - 1 - index
             factor, end = _factor(float(self.values[g]), tilt, frequencies[alive], inner[alive])
-            product = np.multiply(product, _power(factor, float(self.counts[g])))
+            product = np.multiply(product, whole_power(factor, float(self.counts[g])))
             if self.bare:
-                ends = np.multiply(ends, _power(end, float(self.counts[g])))
+                ends = np.multiply(ends, whole_power(end, float(self.counts[g])))
             budget -= alive.size
             if index % 4 == 1:
                 left = np.abs(product) > dead[alive]
@@ -233,7 +233,7 @@ def _factor(a: float, tilt: float, t: Floats, inner: Complexes) -> tuple[Complex
     return np.asarray(shift), ends
 
 
-def _power(base: Complexes, exponent: float) -> Complexes:
+def whole_power(base: Complexes, exponent: float) -> Complexes:
     """base^exponent for a whole exponent, by squaring."""
     n = int(exponent)
     result: Complexes | None = None

@@ -125,3 +125,33 @@ def falling_root(
         else:
             top, high_gap, low_gap = middle, gap, low_gap / 2
     return top
+
+
+def increasing_root(gap: Callable[[float], float], start: float, tolerance: float = 1e-11) -> float:
+    """About a root of an increasing function: secants from the start first, then a bracket. A guide, no proof."""
+    from scipy import optimize
+
+    x, at_x = start, gap(start)
+    step = -min(max(at_x / 4, -0.5), 0.5)
+    for _ in range(12):
+        if abs(step) <= tolerance or at_x == 0:
+            return x + step
+        following = x + step
+        at_following = gap(following)
+        slope = (at_following - at_x) / step
+        x, at_x = following, at_following
+        if not slope > 0:
+            break
+        step = -min(max(at_x / slope, -0.5), 0.5)
+    low = high = x
+    at_low = at_high = at_x
+    step = 0.25
+    while at_high < 0 and step < 1e3:
+        low, at_low, high = high, at_high, high + step
+        at_high, step = gap(high), 2 * step
+    while at_low > 0 and step < 1e3:
+        high, at_high, low = low, at_low, low - step
+        at_low, step = gap(low), 2 * step
+    if at_low > 0 or at_high < 0:
+        raise SearchError("no root of the function was found")
+    return float(optimize.brentq(gap, low, high, xtol=tolerance, rtol=1e-14)) if low < high else low

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from shapedp.noise import Law
 from shapedp.privacy.losses import Loss
 from shapedp.sensitivity import Sensitivity
 
@@ -75,7 +74,7 @@ def _parts(subject: Any) -> Iterator[Any]:
     else:
         return
     for value in values:
-        if isinstance(value, tuple | Law | Sensitivity | Loss) or is_dataclass(value) or _has_loss(value):
+        if isinstance(value, tuple | Sensitivity | Loss) or is_dataclass(value) or _has_loss(value):
             yield value
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from shapedp.numerics.checks import nonnegative, positive, probability
 from shapedp.privacy.bracket import Bracket
-from shapedp.privacy.losses.gaussian import GaussianLoss, renyi_order
+from shapedp.privacy.losses.base import renyi_order
+from shapedp.privacy.losses.gaussian import GaussianLoss
 
 _TINY = 5e-324
 ORDERS: tuple[float, ...] = tuple(1 + 2.0 ** (i / 8) for i in range(-80, 97))

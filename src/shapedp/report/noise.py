@@ -14,7 +14,6 @@ from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
 from shapedp.mechanisms.additive import Additive
 from shapedp.noise import Law, Radial, TensorGaussian
 from shapedp.noise.spread import SpreadLaw
-from shapedp.noise.staircase import L1Staircase
 from shapedp.report import words
 from shapedp.report.figures import counted, number, percent, whole
 from shapedp.report.markup import Child, Markup, el, many
@@ -121,7 +120,7 @@ def law_figures(law: Law, bounds: Sensitivity) -> list[Markup]:
         ]
     deviations = np.sqrt(law.variances())
     if float(deviations.min()) == float(deviations.max()):
-        return [] if isinstance(law, L1Staircase) else [coordinate_figure(law)]
+        return [] if not law.traits().widths else [coordinate_figure(law)]
     if isinstance(law, SpreadLaw) and law.spread.sizes is not None:
         sizes = law.spread.sizes
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -240,7 +239,7 @@ def error_bars(law: Law, bounds: Sensitivity) -> Markup:
     """How far a released coordinate is from the truth."""
     rows = [(percent(level), _reach(law.half_widths(level))) for level in _LEVELS]
     rms = math.sqrt(law.second_moment / law.dim)
-    bound = " These are upper bounds." if isinstance(law, L1Staircase) else ""
+    bound = " These are upper bounds." if not law.traits().widths else ""
     pairs: list[tuple[str, Child]] = [
         ("Expected squared error", f"{number(law.second_moment)}, all coordinates together"),
         ("Root mean square", f"{number(rms)} per coordinate"),

@@ -10,10 +10,8 @@ from shapedp.accounting import BareLoss
 from shapedp.mechanisms import Mixing
 from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
 from shapedp.mechanisms.additive import Additive
-from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law, Radial, TensorGaussian
-from shapedp.noise.mixed import Mixed
-from shapedp.noise.staircase import L1Staircase, Staircase
-from shapedp.numerics.tails import Floats
+from shapedp.noise import Law
+from shapedp.numerics.arrays import Floats
 from shapedp.privacy import Bracket, Certificate, GaussianLoss
 from shapedp.report.figures import TIMES, counted, number, percent, whole
 from shapedp.report.markup import Markup, el, many
@@ -124,25 +122,9 @@ def _lengths(things: str, radii: Floats) -> str:
     return f"each of {things} by a Euclidean length of its own, from {low} to {high}"
 
 
-_LAWS: dict[type[Law], str] = {
-    Gaussian: "Gaussian noise, independent in every coordinate",
-    Laplace: "Laplace noise, independent in every coordinate",
-    DiscreteLaplace: "Laplace noise on a grid, drawn in integer arithmetic, independent in every coordinate",
-    TensorGaussian: "Gaussian noise whose covariance is a product of one small matrix per mode of the tensor",
-    Mixed: "Gaussian noise in some coordinates, Laplace noise in the others",
-    Staircase: "staircase noise on a grid, drawn in integer arithmetic, independent in every coordinate",
-    L1Staircase: "staircase noise in the sum of absolute values (no safe sampler is known: simulations only)",
-}
-
-
 def law_words(law: Law) -> str:
     """The noise, in a phrase."""
-    if isinstance(law, Radial):
-        return (
-            "a random length times a uniform direction: density proportional to "
-            f"r^({number(law.a - law.dim)}) exp(-(r/s)^{number(law.b)}) at distance r, with s = {number(law.scale)}"
-        )
-    return _LAWS.get(type(law), f"{law.kind} noise")
+    return law.words(number)
 
 
 def subject_words(subject: Any) -> str:

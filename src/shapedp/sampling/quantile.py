@@ -9,10 +9,10 @@ from math import isqrt
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
-Floats = NDArray[np.float64]
+from shapedp.numerics.arrays import Floats
+
 Enclosure = tuple[int, int]
 
 _GUARD = 64
@@ -60,7 +60,7 @@ class Gaussian:
             return 0, 1
         work = bits + _GUARD
         series_lo, series_hi = _odd_series(bound, work)
-        exp_lo, exp_hi = _exp(square / 2, work)
+        exp_lo, exp_hi = exponential(square / 2, work)
         root_lo, root_hi = _root_two_pi(work)
         one, half = 1 << (bits + work), 1 << (bits - 1)
         lo = half - _ceil(series_hi * one, exp_lo * root_lo)
@@ -90,7 +90,7 @@ class Laplace:
         if 7 * bound > 5 * bits:  # exp(-b)/2 < 2^-(7 b/5)
             return 0, 1
         work = bits + _GUARD
-        exp_lo, exp_hi = _exp(bound, work)
+        exp_lo, exp_hi = exponential(bound, work)
         one = 1 << (bits - 1 + work)
         return one // exp_hi, _ceil(one, exp_lo)
 
@@ -104,7 +104,7 @@ def _ceil(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def _exp(x: Fraction, work: int) -> Enclosure:
+def exponential(x: Fraction, work: int) -> Enclosure:
     """Return integers enclosing 2^work exp(x), x >= 0: Taylor on x/2^h <= 2^-8, then h squarings."""
     halvings = int(x).bit_length() + 8
     fine = work + halvings

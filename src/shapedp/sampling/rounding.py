@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.threads import cores, each
 
 from .exact import nearest
-from .quantile import QUANTILES, Floats, Quantile
+from .quantile import QUANTILES, Quantile
 from .sources import Source
 
 Block = tuple[slice, slice]

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.documents import encode
 from shapedp.numerics import sum_bounds
-from shapedp.numerics.arrays import frozen
-from shapedp.numerics.checks import laid_out, one_of, positive, vector
-from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity, flattened, layout
+from shapedp.numerics.arrays import Floats, frozen
+from shapedp.numerics.checks import laid_out, positive, vector
+from shapedp.sensitivity.base import Adjacency, Sensitivity, flattened, layout
 from shapedp.sensitivity.rows import Rows
 
 UP = 1 + 2.0**-50
@@ -69,8 +69,20 @@ def norm_of_quotient(numerator: Floats, scales: Floats) -> tuple[float, float]:
     return outward(most * math.sqrt(lower), most * math.sqrt(upper))
 
 
+class Ball(Sensitivity):
+    """A set without fixed coordinates, of one radius."""
+
+    radius: float
+
+    def _widths(self) -> Floats:
+        return np.array([self.radius])
+
+    def fixed(self) -> NDArray[np.bool_]:
+        return np.zeros(laid_out(self.dim), dtype=np.bool_)
+
+
 @dataclass(frozen=True, eq=False)
-class L2(Sensitivity):
+class L2(Ball):
     """Differences with |v/scales|_2 <= radius; without `scales` a ball. `L2(1.0, shape=(28, 28))` for tensors."""
 
     kind: ClassVar[str] = "l2"
@@ -88,9 +100,7 @@ class L2(Sensitivity):
         scales: ArrayLike | None = None,
         adjacency: Adjacency | None = None,
     ) -> None:
-        object.__setattr__(self, "radius", positive("radius", radius))
-        object.__setattr__(self, "shape", layout(dim, shape))
-        object.__setattr__(self, "adjacency", one_of("adjacency", adjacency, (*ADJACENCIES, None)))
+        self._fill(adjacency, radius=positive("radius", radius), shape=layout(dim, shape))
         axes = None if scales is None else flattened("scales", scales)
         if axes is not None and axes[1] not in (self.shape, (self.dim,)):
             raise ValueError(f"scales must have dim = {self.dim} entries, got shape {axes[1]}")
@@ -122,9 +132,6 @@ class L2(Sensitivity):
     def scaled(self, factor: float, adjacency: Adjacency | None) -> L2:
         return L2(self.radius * factor, shape=self.shape, scales=self.scales, adjacency=adjacency)
 
-    def fixed(self) -> NDArray[np.bool_]:
-        return np.zeros(laid_out(self.dim), dtype=np.bool_)
-
     def _json(self) -> dict[str, Any]:
         scales = None if self.scales is None else encode(self.scales)
         return {
@@ -140,7 +147,7 @@ class L2(Sensitivity):
 
 
 @dataclass(frozen=True, eq=False)
-class L1(Sensitivity):
+class L1(Ball):
     """Differences with |v|_1 <= radius."""
 
     kind: ClassVar[str] = "l1"
@@ -156,9 +163,7 @@ class L1(Sensitivity):
         shape: Sequence[int] | None = None,
         adjacency: Adjacency | None = None,
     ) -> None:
-        object.__setattr__(self, "radius", positive("radius", radius))
-        object.__setattr__(self, "shape", layout(dim, shape))
-        object.__setattr__(self, "adjacency", one_of("adjacency", adjacency, (*ADJACENCIES, None)))
+        self._fill(adjacency, radius=positive("radius", radius), shape=layout(dim, shape))
 
     def of_integers(self) -> L1:
         if not self.radius >= 1:
@@ -180,11 +185,8 @@ class L1(Sensitivity):
     def scaled(self, factor: float, adjacency: Adjacency | None) -> L1:
         return L1(self.radius * factor, shape=self.shape, adjacency=adjacency)
 
-    def fixed(self) -> NDArray[np.bool_]:
-        return np.zeros(laid_out(self.dim), dtype=np.bool_)
-
     def _json(self) -> dict[str, Any]:
         return {"set": self.kind, "radius": self.radius, **self._extent(), "adjacency": self.adjacency}
 
     def _clip(self, rows: Rows) -> Rows:
-        return rows.pulled_into(np.array([self.radius]), 1)
+        return rows.pulled_into(self._widths(), 1)

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.values import numeric, one_of, size, sizes
+from shapedp.numerics.arrays import Floats, frozen
 from shapedp.sensitivity.rows import Rows, owner_mask
 
-Floats = NDArray[np.float64]
 Adjacency = Literal["add-remove", "replace", "zero-out"]
 ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace", "zero-out")
 
@@ -30,6 +30,13 @@ def layout(dim: int | None, shape: Sequence[int] | None) -> tuple[int, ...]:
     if not modes:
         raise ValueError("shape must have at least one mode")
     return modes
+
+
+def moving(name: str, bounds: Floats) -> Floats:
+    """Bounds of which one is above 0 at least, read-only."""
+    if not bounds.max() > 0:
+        raise ValueError(f"{name} must have an entry > 0: a query nobody can change needs no noise")
+    return frozen(bounds)
 
 
 def flattened(name: str, values: ArrayLike) -> tuple[NDArray[Any], tuple[int, ...]]:
@@ -79,7 +86,11 @@ class Sensitivity(ABC):
     @property
     def has_fixed(self) -> bool:
         """Whether there are any, told without laying the coordinates out."""
-        return False
+        return bool((self._widths() == 0).any())
+
+    @abstractmethod
+    def _widths(self) -> Floats:
+        """The bounds that the set is made of, in its own order: a coordinate of bound 0 is fixed."""
 
     def of_integers(self) -> Sensitivity:
         """The same set for a query whose answers are whole numbers, such as counts; its bounds become whole, too.
@@ -92,6 +103,12 @@ class Sensitivity(ABC):
     def _declared_whole(self) -> Self:
         object.__setattr__(self, "whole", True)
         return self
+
+    def _fill(self, adjacency: Adjacency | None, **values: Any) -> None:
+        """Sets the fields of a frozen set, the neighbour relation checked."""
+        values["adjacency"] = one_of("adjacency", adjacency, (*ADJACENCIES, None))
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     def unrounded(self, grid: Floats) -> bool:
         """Whether every answer lies on the grid (powers of two) already."""

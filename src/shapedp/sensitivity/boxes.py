@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.documents import encode
 from shapedp.numerics import sum_bounds
-from shapedp.numerics.arrays import block_index, block_sizes, frozen
-from shapedp.numerics.checks import laid_out, one_of, vector
+from shapedp.numerics.arrays import Floats, block_index, block_sizes
+from shapedp.numerics.checks import laid_out, vector
 from shapedp.sensitivity.balls import norm_of_quotient, outward, quotient
-from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity, flattened
+from shapedp.sensitivity.base import Adjacency, Sensitivity, flattened, moving
 from shapedp.sensitivity.rows import Rows
 
 _HUGE = 1e290  # sums of larger terms may overflow
@@ -39,12 +39,7 @@ class Box(Sensitivity):
 
     def __init__(self, profile: ArrayLike, *, adjacency: Adjacency | None = None) -> None:
         flat, shape = flattened("profile", profile)
-        bounds = vector("profile", flat, least=0.0)
-        if not bounds.max() > 0:
-            raise ValueError("profile must have an entry > 0: a query nobody can change needs no noise")
-        object.__setattr__(self, "profile", frozen(bounds))
-        object.__setattr__(self, "shape", shape)
-        object.__setattr__(self, "adjacency", one_of("adjacency", adjacency, (*ADJACENCIES, None)))
+        self._fill(adjacency, profile=moving("profile", vector("profile", flat, least=0.0)), shape=shape)
 
     def of_integers(self) -> Box:
         if not self.profile.max() >= 1:
@@ -66,9 +61,8 @@ class Box(Sensitivity):
     def fixed(self) -> NDArray[np.bool_]:
         return np.asarray(self.profile == 0)
 
-    @property
-    def has_fixed(self) -> bool:
-        return bool((self.profile == 0).any())
+    def _widths(self) -> Floats:
+        return self.profile
 
     def _json(self) -> dict[str, Any]:
         return {"set": self.kind, "profile": encode(self.profile), **self._extent(), "adjacency": self.adjacency}
@@ -87,14 +81,10 @@ class Blocks(Sensitivity):
     adjacency: Adjacency | None = None
 
     def __init__(self, radii: ArrayLike, sizes: ArrayLike, *, adjacency: Adjacency | None = None) -> None:
-        bounds = vector("radii", radii, least=0.0)
-        if not bounds.max() > 0:
-            raise ValueError("radii must have an entry > 0: a query nobody can change needs no noise")
-        object.__setattr__(self, "radii", frozen(bounds))
-        object.__setattr__(self, "sizes", block_sizes("sizes", sizes))
+        bounds = moving("radii", vector("radii", radii, least=0.0))
+        self._fill(adjacency, radii=bounds, sizes=block_sizes("sizes", sizes))
         if self.sizes.size != bounds.size:
             raise ValueError(f"sizes must have one entry per radius ({bounds.size}), got {self.sizes.size}")
-        object.__setattr__(self, "adjacency", one_of("adjacency", adjacency, (*ADJACENCIES, None)))
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -133,9 +123,8 @@ class Blocks(Sensitivity):
         laid_out(self.dim)
         return np.repeat(self.radii == 0, self.sizes)
 
-    @property
-    def has_fixed(self) -> bool:
-        return bool((self.radii == 0).any())
+    def _widths(self) -> Floats:
+        return self.radii
 
     def _json(self) -> dict[str, Any]:
         return {

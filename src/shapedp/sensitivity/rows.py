@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from shapedp.boundary.arrays import ids, numbers
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 WHOLE: Integers = np.zeros(1, dtype=np.int64)  # one block: the row
 _SUM_BITS = 30

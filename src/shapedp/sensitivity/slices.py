@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.documents import encode
-from shapedp.numerics.arrays import frozen
-from shapedp.numerics.checks import count, laid_out, one_of, vector
+from shapedp.numerics.arrays import Floats
+from shapedp.numerics.checks import count, laid_out, vector
 from shapedp.sensitivity.balls import norm_of_quotient
-from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity, layout
+from shapedp.sensitivity.base import Adjacency, Sensitivity, layout, moving
 from shapedp.sensitivity.boxes import Blocks
 from shapedp.sensitivity.rows import Rows
 
@@ -35,18 +35,13 @@ class Slices(Sensitivity):
     def __init__(
         self, radii: ArrayLike, shape: Sequence[int], mode: int, *, adjacency: Adjacency | None = None
     ) -> None:
-        bounds = vector("radii", radii, least=0.0)
-        if not bounds.max() > 0:
-            raise ValueError("radii must have an entry > 0: a query nobody can change needs no noise")
-        object.__setattr__(self, "radii", frozen(bounds))
-        object.__setattr__(self, "shape", layout(None, shape))
-        object.__setattr__(self, "mode", count("mode", mode, least=0))
+        bounds = moving("radii", vector("radii", radii, least=0.0))
+        self._fill(adjacency, radii=bounds, shape=layout(None, shape), mode=count("mode", mode, least=0))
         if self.mode >= len(self.shape) or self.shape[self.mode] != bounds.size:
             raise ValueError(
                 f"mode {mode} of shape {self.shape} must have one slice per radius ({bounds.size}): "
                 "modes are counted from 0"
             )
-        object.__setattr__(self, "adjacency", one_of("adjacency", adjacency, (*ADJACENCIES, None)))
 
     @property
     def size(self) -> int:
@@ -79,9 +74,8 @@ class Slices(Sensitivity):
         laid_out(self.dim)
         return np.broadcast_to((self.radii == 0).reshape(1, -1, 1), self.panels).reshape(-1)
 
-    @property
-    def has_fixed(self) -> bool:
-        return bool((self.radii == 0).any())
+    def _widths(self) -> Floats:
+        return self.radii
 
     def _json(self) -> dict[str, Any]:
         return {

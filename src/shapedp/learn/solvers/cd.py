@@ -16,8 +16,8 @@ from shapedp.learn.moments import in_units
 from shapedp.learn.progress import bar
 from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.mechanisms import Additive
-from shapedp.mechanisms.families.base import optimal_scales
 from shapedp.noise import Gaussian
+from shapedp.noise.request import optimal_scales
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, one_of, positive, vector
 from shapedp.privacy import GaussianLoss

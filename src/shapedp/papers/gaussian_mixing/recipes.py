@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
 
-from shapedp.mechanisms.certify import KINDS
 from shapedp.mechanisms.mixing import Mixing, Sketching, check_claim, check_sizes, draw_sketch
 from shapedp.numerics import first_true
 from shapedp.numerics.arrays import Floats
@@ -100,7 +100,7 @@ def positive_delta(delta: float) -> float:
 class ModifiedGaussMix(Sketching):
     """Algorithm 1 exactly as printed, with the claim of Theorem 1 at its parameters."""
 
-    kind = "modified-gauss-mix"
+    kind: ClassVar[str] = "modified-gauss-mix"
     rows: int
     row_bound: float
     gamma: float
@@ -155,9 +155,6 @@ class ModifiedGaussMix(Sketching):
         variance = self._variance(float(rounded_sum(start, "gaussian", scale, None, randomness)[0]))
         last = max((self.ideal.kept - 1) / 2, 2.0**-40) * self.row_bound**2
         return draw_sketch(moments, self.rows, variance, last, randomness), variance
-
-
-KINDS["modified-gauss-mix"] = ModifiedGaussMix  # its certificates can be recomputed
 
 
 def modified_gauss_mix(*, rows: int, row_bound: float, epsilon: float, delta: float) -> ModifiedGaussMix:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from shapedp.boundary.values import boolean
-from shapedp.mechanisms.certify import KINDS
 from shapedp.mechanisms.mixing import Sketching, check_claim, check_sizes, draw_sketch
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import one_of, positive
@@ -35,7 +35,7 @@ class ThresholdMixing(Sketching):
     `threshold`, `slack`, `scale` and `variance` are in units of C^2, whatever the listing meant.
     """
 
-    kind = "threshold-mixing"
+    kind: ClassVar[str] = "threshold-mixing"
     rows: int
     row_bound: float
     threshold: float
@@ -79,9 +79,6 @@ class ThresholdMixing(Sketching):
         rich = float(rounded_sum(start, "laplace", self.scale, None, randomness)[0]) > 0
         variance = 0.0 if rich else self.variance * square
         return draw_sketch(moments, self.rows, variance, self._last, randomness), variance
-
-
-KINDS["threshold-mixing"] = ThresholdMixing  # its certificates can be recomputed
 
 
 def sheffet(

@@ -8,9 +8,9 @@ beta. The variance of the Gaussian mechanism prints Delta for Delta^2, Theorem 2
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,18 +18,14 @@ from scipy import special
 
 from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms.angles import Direction, MeanAngles, polar
-from shapedp.mechanisms.base import Release
-from shapedp.mechanisms.certify import KINDS
-from shapedp.mechanisms.watch import is_watched, watched
+from shapedp.mechanisms.base import Claimed, Release
 from shapedp.noise import Gaussian
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, finite, positive, probability, size
 from shapedp.numerics.hyperspherical import from_angles
-from shapedp.privacy import Certificate, Deferred, Loss, assumptions_of, certificate_of, loss_of
-from shapedp.sampling import source
+from shapedp.privacy import Loss, loss_of
 from shapedp.sensitivity import L2, Adjacency
 
-SCHEMA = 1
 GAMMA = 0.01
 REASON = (
     "the angle of a mean is not a mean of angles: with B - 1 gradients that cancel, one record turns the mean by pi/2 "
@@ -89,7 +85,7 @@ class TurnedMeanLoss(Loss):
 
 
 @dataclass(frozen=True, eq=False)
-class GeoDP:
+class GeoDP(Claimed):
     """Algorithm 1 of the paper, one iteration: n_sigma C/B on the norm, n_sigma sqrt(d + 2) beta pi/B on each angle.
 
     The claim is the one of the Gaussian mechanism at noise multiplier sigma. With `automatic` gradients are clipped
@@ -97,6 +93,7 @@ class GeoDP:
     Guarantee: none. The certificate is computed, and refutes the claim unless the noise fills the sphere.
     """
 
+    kind: ClassVar[str] = "geodp"
     dim: int
     clip: float
     batch: int
@@ -140,18 +137,9 @@ class GeoDP:
         honest = MeanAngles(sums, self.clip, self.batch, self.epsilon, self.delta, self.adjacency)
         return TurnedMeanLoss(self.spread, self.dim - 2, loss_of(sums, honest.sensitivity))
 
-    @cached_property
-    def certificate(self) -> Certificate:
-        """The claim, computed."""
-        return certificate_of(
-            self.loss,
-            self.epsilon,
-            self.delta,
-            adjacency=self.adjacency,
-            subject=Deferred(self.to_json),
-            reason=REASON,
-            assumptions=assumptions_of(self),
-        )
+    @property
+    def reason(self) -> str:
+        return REASON
 
     def clipped(self, gradients: ArrayLike) -> Floats:
         """The gradients, one per row, as Algorithm 1 or AUTO-S clips them."""
@@ -174,32 +162,12 @@ class GeoDP:
     ) -> Direction:
         """The same, from the mean of the clipped gradients."""
         unsafe = boolean("unsafe", unsafe)
-        certificate = self.certificate if unsafe else self.certificate.require()
-        randomness = source(rng)
         exact = polar(mean)
         if exact.shape != (self.dim,):
             raise ValueError(f"mean must have shape ({self.dim},), got {np.shape(mean)}")
-        value = watched(self, exact, lambda: self.law.add_to(exact, randomness))
-        marked = certificate.with_randomness(randomness.secure and not is_watched())
-        noisy = Release(value, self.law, marked, unsafe=certificate.verdict != "certified")
-        return Direction(np.asarray(from_angles(value[0], value[1:])), noisy)
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object from which `from_json` restores an equal mechanism."""
-        return {"schema": SCHEMA, "kind": "geodp", **{part.name: getattr(self, part.name) for part in fields(self)}}
-
-    @classmethod
-    def from_json(cls, data: Any) -> GeoDP:
-        """What `to_json` wrote."""
-        if not isinstance(data, dict) or data.get("kind") != "geodp" or data.get("schema") != SCHEMA:
-            raise ValueError(f"not such a mechanism: kind must read 'geodp' and schema {SCHEMA}")
-        try:
-            return cls(**{part.name: data[part.name] for part in fields(cls)})
-        except KeyError as missing:
-            raise ValueError(f"mechanism lacks the field {missing}") from None
-
-
-KINDS["geodp"] = GeoDP  # its certificates can be recomputed
+        drawn = self._drawn(exact, lambda randomness: self.law.add_to(exact, randomness), rng, unsafe)
+        noisy = Release(drawn.value, self.law, drawn.certificate, unsafe=drawn.unsafe)
+        return Direction.of(np.asarray(from_angles(drawn.value[0], drawn.value[1:])), noisy)
 
 
 def noise_multiplier(epsilon: float, delta: float) -> float:

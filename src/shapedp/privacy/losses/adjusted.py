@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from shapedp.numerics.arrays import Floats
 from shapedp.privacy.bracket import Bracket
-from shapedp.privacy.losses.base import Floats, Loss, Pieces, with_sampler_error
+from shapedp.privacy.losses.base import Loss, Pieces, with_sampler_error
 
 
 @dataclass(frozen=True)

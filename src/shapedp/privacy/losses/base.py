@@ -8,21 +8,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.boundary.values import boolean
 from shapedp.numerics import SearchError, falling_root, first_true_near, last_true, last_true_near
-from shapedp.numerics.checks import nonnegative, one_of, probability
+from shapedp.numerics.arrays import Floats
+from shapedp.numerics.checks import nonnegative, one_of, positive, probability
 from shapedp.privacy.bracket import Bracket
-from shapedp.sensitivity import ADJACENCIES
+from shapedp.sensitivity import ADJACENCIES, Sensitivity
 
 if TYPE_CHECKING:
     from shapedp.privacy.losses.discrete import DiscreteLoss
 
-Floats = NDArray[np.float64]
 EPSILON_LIMIT = 1e6
 
 
@@ -53,6 +52,14 @@ def one_relation(found: Iterable[str | None]) -> str | None:
             "derive every sensitivity under the same adjacency"
         )
     return names[0] if names else None
+
+
+def renyi_order(alpha: float) -> float:
+    """An order above 1."""
+    alpha = positive("alpha", alpha)
+    if not alpha > 1:
+        raise ValueError(f"alpha must be > 1, got {alpha!r}")
+    return alpha
 
 
 @dataclass(frozen=True)
@@ -241,3 +248,24 @@ class Loss(ABC):
         return AdjustedLoss(
             self, failure=probability("p", p), total_variation=probability("total_variation", total_variation)
         )
+
+
+class HasLoss(Protocol):
+    """A law of noise: it knows its privacy loss against a sensitivity set."""
+
+    def loss(self, sensitivity: Sensitivity) -> Loss:
+        """The loss of f(D) + noise when neighbours move f by a vector of the set."""
+
+
+def loss_of(law: HasLoss, sensitivity: Sensitivity) -> Loss:
+    """The privacy loss of f(D) + noise when neighbours move f by a vector of the set, under its neighbour relation.
+
+    Parameters: a law of `shapedp.noise`, and a set of `shapedp.sensitivity`.
+    Returns: the `Loss`. Refuses what cannot be computed, with the reason.
+
+    Example:
+        >>> import shapedp as sdp
+        >>> loss_of(sdp.Gaussian(2.0, dim=3), sdp.L2(1.0, dim=3)).mu
+        0.5
+    """
+    return law.loss(sensitivity)

@@ -14,9 +14,10 @@ from functools import cached_property
 
 import numpy as np
 
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, positive
 from shapedp.numerics.tailsums import hockey_stick_sums, underflow
-from shapedp.privacy.losses.base import Floats, Loss
+from shapedp.privacy.losses.base import Loss
 
 _ROUND = 2.0**-50
 _SUB = 4  # sub-nodes per cell: they bound how far u sags below a chord, by convexity alone

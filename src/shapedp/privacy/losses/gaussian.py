@@ -9,13 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from shapedp.noise import Gaussian
 from shapedp.numerics import SearchError, last_true, mills, normal_log_density
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import nonnegative, positive, probability, real
 from shapedp.privacy.bracket import Bracket
-from shapedp.privacy.losses.base import Floats, Loss
-from shapedp.privacy.losses.pairing import loss_of
-from shapedp.sensitivity import Sensitivity
+from shapedp.privacy.losses.base import Loss, renyi_order
 
 _ROUND = 2.0**-48
 _TINY = 2e-323
@@ -153,20 +151,6 @@ class GaussianLoss(Loss):
             return cls(last_true(lambda mu: ends(mu)[1] <= delta, low, MU_LIMIT))
         except SearchError:
             raise ValueError(f"delta = {delta!r} is below what floats resolve: ask for delta >= 1e-320") from None
-
-
-def renyi_order(alpha: float) -> float:
-    """An order above 1."""
-    alpha = positive("alpha", alpha)
-    if not alpha > 1:
-        raise ValueError(f"alpha must be > 1, got {alpha!r}")
-    return alpha
-
-
-@loss_of.register(Gaussian)
-def _gaussian(law: Gaussian, sensitivity: Sensitivity) -> GaussianLoss:
-    least, mu = sensitivity.l2_reach(law.scales)
-    return GaussianLoss(mu, least)
 
 
 def _newton(epsilon: float, delta: float) -> float:

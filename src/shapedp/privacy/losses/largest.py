@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import nonnegative
-from shapedp.privacy.losses.base import Floats, Loss
+from shapedp.privacy.losses.base import Loss
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from shapedp.numerics import SearchError, last_true, last_true_near
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability, real
 from shapedp.numerics.chisquare import lower_excess, upper_excess
 from shapedp.numerics.contour import QuadraticSum
+from shapedp.numerics.roots import increasing_root
 from shapedp.privacy.bracket import Bracket
-from shapedp.privacy.losses.base import Floats, Loss, one_relation
-from shapedp.privacy.losses.gaussian import GaussianLoss, renyi_order
+from shapedp.privacy.losses.base import Loss, one_relation, renyi_order
+from shapedp.privacy.losses.gaussian import GaussianLoss
 
 Neighbours = Literal["zero-out", "replace"]
 NEIGHBOURS: tuple[Neighbours, ...] = ("zero-out", "replace")
@@ -161,8 +162,8 @@ class MixingLoss(Loss):
             return math.log(max(float(upper[0]), 1e-300)) - math.log(delta)
 
         try:
-            start, step = (_guess(rows, epsilon, delta, mu), 0.02) if near is None else (near.t, 1e-4)
-            root = math.exp(_root(excess, math.log(start), step, tolerance))  # of the direction that mostly is larger
+            start = _guess(rows, epsilon, delta, mu) if near is None else near.t
+            root = math.exp(increasing_root(excess, math.log(start), max(tolerance, 1e-10)))  # of the usual direction
             return cls(rows, last_true_near(holds, root, relative=max(tolerance, 2.0**-48)), neighbours, mu)
         except (SearchError, ValueError, OverflowError):
             return cls(rows, last_true(holds, 1e-90, 1 - 2.0**-30), neighbours, mu)
@@ -178,38 +179,3 @@ def _guess(rows: int, epsilon: float, delta: float, mu: float) -> float:
     """The t at which many rows would look like the Gaussian release that is left beside mu."""
     left = max(GaussianLoss.calibrate(epsilon, delta).mu ** 2 - mu**2, 1e-12 * mu**2)
     return min(math.sqrt(left * 2 / rows), 0.5)
-
-
-def _root(excess: Callable[[float], float], start: float, step: float, tolerance: float) -> float:
-    """A root of an increasing function of log t < 0: by secant steps from the start, by a bracket where they fail."""
-    last, last_value = start, excess(start)
-    point = last - math.copysign(step, last_value)
-    for _ in range(10):
-        value = excess(point)
-        if value == last_value:
-            break
-        step = value * (point - last) / (value - last_value)
-        last, last_value, point = point, value, point - step
-        if not (abs(step) < 1 and -200 < point < 0):
-            break
-        if abs(step) <= max(tolerance, 1e-10):
-            return point
-    return _bracketed(excess, start, tolerance)
-
-
-def _bracketed(excess: Callable[[float], float], start: float, tolerance: float) -> float:
-    """The same by a bracket about the start."""
-    from scipy import optimize
-
-    low = high = start
-    step = 0.25
-    while excess(low) > 0:
-        low, step = low - step, 2 * step
-        if low < -200:
-            raise SearchError("no t meets the claim")
-    step = 0.25
-    while excess(high) < 0:
-        if high > -1e-8:
-            raise SearchError("every t meets the claim")
-        high, step = (high + step if high + step < -1e-3 else high / 2), 2 * step
-    return float(optimize.brentq(excess, low, high, xtol=tolerance, rtol=1e-14)) if low < high else low

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from shapedp.noise.radial import Radial
 from shapedp.numerics import SearchError
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, positive, probability
 from shapedp.numerics.excess import ShiftExcess
 from shapedp.numerics.gammatail import deviance, log_peak, log_radii
 from shapedp.numerics.quadrature import legendre
+from shapedp.numerics.roots import increasing_root
 from shapedp.privacy.bracket import Bracket
-from shapedp.privacy.losses.base import EPSILON_LIMIT, Floats, Loss, Pieces, with_sampler_error
+from shapedp.privacy.losses.base import EPSILON_LIMIT, Loss, Pieces, with_sampler_error
 from shapedp.privacy.losses.gaussian import GaussianLoss
-from shapedp.privacy.losses.pairing import loss_of
-from shapedp.sensitivity import Sensitivity
 
 GAP = 1e-7
 _RENYI_CELLS = 1500
@@ -92,7 +90,7 @@ class RadialLoss(Loss):
             return math.log(target) - math.log(max(self.delta(math.exp(log_epsilon)).upper, 1e-300))
 
         try:
-            guess = math.exp(_root(gap, 0.0))
+            guess = math.exp(increasing_root(gap, 0.0))
         except (SearchError, OverflowError):  # below what the bounds on delta resolve
             return super().epsilon(delta)
         high, low, step = guess, guess, 2.0**-36
@@ -232,7 +230,7 @@ class RadialLoss(Loss):
             return math.log(max(float(ends[1][0]), 1e-3 * delta)) - math.log(delta)
 
         first = _typical(dim, a, b, epsilon, delta) if start is None else math.log(start)
-        return math.exp(_root(above, first, tolerance))
+        return math.exp(increasing_root(above, first, tolerance))
 
 
 def _log_sphere_moment_upper(dim: int, t: Floats) -> Floats:
@@ -251,36 +249,6 @@ def _typical(dim: int, a: float, b: float, epsilon: float, delta: float) -> floa
     mu = GaussianLoss.calibrate(epsilon, delta).mu
     alike = math.log(mu) + math.log(a / b) / b - 0.5 * math.log(dim)
     return max(alike, math.log(epsilon) / b) if b < 1.5 and dim - a < 0.1 * dim else alike
-
-
-def _root(gap: Callable[[float], float], start: float, tolerance: float = 1e-11) -> float:
-    """A root of an increasing function: secants first, then a bracket."""
-    from scipy import optimize
-
-    x, at_x = start, gap(start)
-    step = -min(max(at_x / 4, -0.5), 0.5)
-    for _ in range(12):
-        if abs(step) <= tolerance or at_x == 0:
-            return x + step
-        following = x + step
-        at_following = gap(following)
-        slope = (at_following - at_x) / step
-        x, at_x = following, at_following
-        if not slope > 0:
-            break
-        step = -min(max(at_x / slope, -0.5), 0.5)
-    low = high = x
-    at_low = at_high = at_x
-    step = 0.25
-    while at_high < 0 and step < 1e3:
-        low, at_low, high = high, at_high, high + step
-        at_high, step = gap(high), 2 * step
-    while at_low > 0 and step < 1e3:
-        high, at_high, low = low, at_low, low - step
-        at_low, step = gap(low), 2 * step
-    if at_low > 0 or at_high < 0:
-        raise SearchError("no scale of this shape meets the claim")
-    return float(optimize.brentq(gap, low, high, xtol=tolerance, rtol=1e-14)) if low < high else low
 
 
 @dataclass(frozen=True)
@@ -329,10 +297,3 @@ class ReleasedRadialLoss(Loss):
                 "a float release of radial noise has no finite Renyi divergence: ask its `base` for the law's"
             )
         return self.base.renyi(alpha)
-
-
-@loss_of.register(Radial)
-def _radial(law: Radial, sensitivity: Sensitivity) -> Loss:
-    """Only the L2 reach counts: the noise is spherical."""
-    ratio = sensitivity.l2_reach(law.scales)[1]
-    return ReleasedRadialLoss(RadialLoss(law.dim, law.a, law.b, ratio), *law.slip)

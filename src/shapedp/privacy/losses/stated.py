@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from shapedp.privacy.losses.base import Floats, Loss
+from shapedp.numerics.arrays import Floats
+from shapedp.privacy.losses.base import Loss
 
 _MOST = 512
 

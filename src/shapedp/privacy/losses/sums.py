@@ -1,34 +1,56 @@
-"""Losses that are sums over coordinates: independent Laplace noise, and one Gaussian part."""
+"""Losses that are sums over coordinates: noise with independent coordinates, moved by a worst difference."""
 
 from __future__ import annotations
 
 import math
+import sys
 from abc import abstractmethod
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, singledispatch
+from typing import Protocol
 
 import numpy as np
 
-from shapedp.numerics.checks import probability
-from shapedp.numerics.inversion import stop_loss
-from shapedp.numerics.laplace_sums import LaplaceSum
+from shapedp.boundary.values import booleans
+from shapedp.numerics import sum_bounds
+from shapedp.numerics.arrays import Floats, frozen
+from shapedp.numerics.checks import nonnegative, numeric, probability, real, vector
+from shapedp.numerics.inversion import Transform, stop_loss
 from shapedp.privacy.bracket import Bracket
-from shapedp.privacy.losses.base import EPSILON_LIMIT, Floats, Loss
+from shapedp.privacy.losses.base import EPSILON_LIMIT, Loss, renyi_order
+from shapedp.sensitivity import L1, Box, Sensitivity
 
 RATIO_ERROR = 2.0**-49  # relative error of the ratios |v_i|/b_i a law and a set give
 _ROUNDS = 9
 _POINTS = 24
 _FEW_POINTS = 8
 _FEW_VALUES = 16
+_SMALL_SUM = 700.0  # beyond it the ratios alone make every delta 1 to within e^-300
+
+
+class Terms(Transform, Protocol):
+    """A sum of independent losses, one per coordinate that moves: `counts` of them have the ratio `values`."""
+
+    @property
+    def values(self) -> Floats:
+        """Distinct ratios |v_i|/b_i."""
+
+    @property
+    def counts(self) -> Floats:
+        """How often each occurs."""
+
+    def split(self) -> tuple[Transform, Floats, Floats] | None:
+        """The sum without its atoms, their places and their masses; None if there are none, or too many."""
 
 
 class SumLoss(Loss):
-    """The loss of a difference v under noise with independent Laplace coordinates and a Gaussian part."""
+    """The loss of a difference v under noise with independent coordinates."""
 
     slow = True
 
     @property
     @abstractmethod
-    def total(self) -> LaplaceSum:
+    def total(self) -> Terms:
         """The random loss itself."""
 
     @cached_property
@@ -37,7 +59,7 @@ class SumLoss(Loss):
         total = self.total
         return RATIO_ERROR * float(total.counts @ total.values)
 
-    def sum_profile(self, epsilon: Floats, total: LaplaceSum | None = None) -> tuple[Floats, Floats]:
+    def sum_profile(self, epsilon: Floats, total: Terms | None = None) -> tuple[Floats, Floats]:
         """Bounds on the profile of the sum, by inversion of its transform; fewer nodes for many points or ratios.
 
         Atoms bend the profile, which the inversion's smoothing blurs: where they are few they are added exactly.
@@ -80,3 +102,111 @@ class SumLoss(Loss):
     def _top(self) -> float:
         """An epsilon beyond which nothing is lost, or the search's limit."""
         return EPSILON_LIMIT
+
+    def sum_renyi(self, order: float) -> Bracket:
+        """log M(order - 1)/(order - 1) of the sum."""
+        value = self.total.cumulants(order - 1)[0] / (order - 1)
+        slip = self.total.log_mgf_error(order - 1) / (order - 1) + order * self._slack + 2.0**-50 * value
+        return Bracket(max(value - slip, 0.0), max(value + slip, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class RatioLoss(SumLoss):
+    """The loss of log-concave noise whose ratios |v_i|/b_i add up to at most `pure` over the sensitivity set.
+
+    `ratios` belong to one difference of the set; `worst` says that this difference is the worst of the set: a corner
+    of a box, a vertex of an L1 ball. A subclass has `total` and `_simple`, bounds that need no sum.
+
+    Guarantee: (pure, 0)-DP, if the loss of a coordinate is at most its ratio. For delta > 0 and a `worst` difference
+    the bracket holds the exact profile of the sum of the coordinates' losses; otherwise it is that of `_simple`.
+    For log-concave noise min(p(x), e^eps p(x + v)) is jointly log-concave, so that delta is quasi-convex in v
+    (Prekopa 1973) and largest at a vertex of a polytope; all vertices of a box are alike.
+    """
+
+    pure: float = field()
+    ratios: Floats = field(default_factory=lambda: np.zeros(1))
+    worst: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        booleans(self)
+        pure, given = real("pure", self.pure), numeric("ratios", self.ratios).astype(np.float64, copy=False)
+        object.__setattr__(self, "pure", pure if pure == math.inf else nonnegative("pure", pure))
+        vector("ratios", np.minimum(given, sys.float_info.max), least=0.0)
+        object.__setattr__(self, "ratios", frozen(given))
+        if self._sum > pure * (1 + 2.0**-40):
+            raise ValueError(f"ratios must add up to at most pure = {pure!r}, got {self._sum!r}")
+
+    @abstractmethod
+    def _simple(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        """What the largest ratio alone shows, and the worst vertex of the cross-polytope around the set."""
+
+    @property
+    def summed(self) -> bool:
+        """Whether `total` is the law of the loss."""
+        return True
+
+    @property
+    def lost(self) -> bool:  # type: ignore[override]
+        return self._sum == math.inf
+
+    @property
+    def slow(self) -> bool:  # type: ignore[override]
+        return self.summed and self.ratios.size > 1
+
+    @cached_property
+    def _sum(self) -> float:
+        top = float(self.ratios.max())
+        return max(sum_bounds(self.ratios)[0], 0.0) if math.isfinite(top) else math.inf
+
+    def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
+        epsilon = np.asarray(epsilon, dtype=np.float64)
+        lower, upper = self._simple(epsilon)
+        inside = (epsilon < self.pure) & (epsilon < self._sum)
+        if self.slow and 0 < self._sum < _SMALL_SUM and inside.any():
+            low, high = self.sum_profile(epsilon[inside])
+            lower[inside] = np.maximum(lower[inside], low)
+            if self.worst:
+                upper[inside] = np.maximum(np.minimum(upper[inside], high), lower[inside])
+        return lower, upper
+
+    def renyi(self, alpha: float) -> Bracket:
+        """log M(alpha - 1)/(alpha - 1) of the sum where the difference is the worst; at most alpha pure^2/2 and pure.
+
+        Reference: Mironov 2017, Proposition 6; Bun and Steinke 2016, Proposition 1.4.
+        """
+        order = renyi_order(alpha)
+        upper = min(order * self.pure**2 / 2, self.pure) * (1 + 2.0**-50)
+        if not self.summed or not 0 < self._sum < _SMALL_SUM:
+            return Bracket(0.0, upper)
+        found = self.sum_renyi(order)
+        upper = min(upper, found.upper) if self.worst else upper
+        return Bracket(min(found.lower, upper), upper)
+
+    def _top(self) -> float:
+        return self.pure if math.isfinite(self.pure) else super()._top()
+
+
+@singledispatch
+def worst_ratios(sensitivity: Sensitivity, scales: Floats) -> tuple[Floats, bool]:
+    """Ratios |v_i|/b_i of one difference of the set, and whether it is the worst for log-concave noise."""
+    return ratios_of(sensitivity.extreme(), scales), False
+
+
+@worst_ratios.register(Box)
+def _box(sensitivity: Box, scales: Floats) -> tuple[Floats, bool]:
+    return ratios_of(sensitivity.profile, scales), True
+
+
+@worst_ratios.register(L1)
+def _cross(sensitivity: L1, scales: Floats) -> tuple[Floats, bool]:
+    """The vertex along the coordinate of least noise."""
+    return ratios_of(np.array([sensitivity.radius]), np.array([float(scales.min())])), True
+
+
+def ratios_of(difference: Floats, scales: Floats) -> Floats:
+    """|v_i|/b_i where it is above 0; a single 0 where it never is."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = difference / scales
+    ratios = np.where(difference == 0, 0.0, ratios)
+    return ratios[ratios > 0] if (ratios > 0).any() else np.zeros(1)

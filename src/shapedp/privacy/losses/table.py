@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from shapedp.privacy.losses.base import Floats, Loss
+from shapedp.numerics.arrays import Floats
+from shapedp.privacy.losses.base import Loss
 
 _NODES = np.concatenate([[0.0], np.geomspace(1e-9, 1e3, 193), np.linspace(1e3, 1e4, 40)[1:]])
 _MOST = 2**16

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from shapedp._papers import published
 from shapedp.mechanisms import Additive, calibrate
-from shapedp.mechanisms.families.base import DoesNotApplyError
-from shapedp.mechanisms.families.radial import best_shape
+from shapedp.noise.radial import best_shape
+from shapedp.noise.request import DoesNotApplyError
 from shapedp.sensitivity import L2, Adjacency
 
 CERTIFIED = ("gaussian", "radial")

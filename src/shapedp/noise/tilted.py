@@ -16,20 +16,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.mechanisms.families.base import Floats, Request
-from shapedp.noise import Laplace, Law
-from shapedp.noise.mixed import Mixed
+from shapedp.noise.base import Law
+from shapedp.noise.gaussian import normal_moment
+from shapedp.noise.request import Request
 from shapedp.numerics import SearchError, first_true
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.inversion import best_tilt, stop_loss
 from shapedp.numerics.laplace_sums import LaplaceSum
-from shapedp.privacy.losses import loss_of
-from shapedp.sensitivity import Box
+from shapedp.sensitivity import Box, Sensitivity
 
 _GUIDE = 2**11
 _THIN = 16
 _ALONE = 6
 _TABLE = np.linspace(math.log(1e-14), math.log(1e4), 6000)
 _FARTHEST = 800.0
+Maker = Callable[[Floats, NDArray[np.bool_]], Law]  # a law from scales, and which coordinates are Gaussian
 _CLOSE = 2e-6  # how close, in log delta, the certified claim comes to the one asked for
 
 
@@ -50,8 +51,7 @@ class Problem:
             return np.sqrt(y * ((1.0 if gaussian else 2.0) * math.exp(-log_lambda)))
         log_y = np.log(y) + math.log(p) - log_lambda
         if gaussian:
-            log_moment = 0.5 * p * math.log(2) + math.lgamma((p + 1) / 2) - 0.5 * math.log(math.pi)
-            return np.exp((log_y + log_moment - math.log(c * (c + 1))) / (p + 2))
+            return np.exp((log_y + math.log(normal_moment(p)) - math.log(c * (c + 1))) / (p + 2))
         s = c + 0.5
         slope = np.tanh(s * np.exp(_TABLE))
         known = (p + 1) * _TABLE + np.log(slope * c * (c + 1) / (s + slope / 2))
@@ -70,9 +70,8 @@ class Problem:
             return math.exp(log_lambda)
         mu = self.ratios(self.y[:split], c, log_lambda, gaussian=True)
         a = self.ratios(self.y[split:], c, log_lambda, gaussian=False)
-        moment = math.exp(0.5 * p * math.log(2) + math.lgamma((p + 1) / 2) - 0.5 * math.log(math.pi))
         return float(
-            moment * (self.counts[:split] @ (self.y[:split] / mu**p))
+            normal_moment(p) * (self.counts[:split] @ (self.y[:split] / mu**p))
             + math.gamma(p + 1) * (self.counts[split:] @ (self.y[split:] / a**p))
         )
 
@@ -150,7 +149,7 @@ class Problem:
 def problem_of(sensitivity: Box, request: Request) -> tuple[Problem, Floats]:
     """The thinned problem, and the importance of every coordinate (bounds divided by their largest)."""
     power = request.measure.power
-    weights = np.ones(1) if request.weights is None else request.weights
+    weights = request.plain_weights()
     relative = sensitivity.profile / float(sensitivity.profile.max())
     y = weights / float(weights.max()) * relative ** (2.0 if math.isinf(power) else power)
     ordered = np.sort(y[y > 0])
@@ -172,8 +171,8 @@ def _edges(size: int) -> NDArray[np.int64]:
     return np.unique(np.array(ends, dtype=np.int64))[1:]
 
 
-def least_error(sensitivity: Box, request: Request, pure: Laplace, *, mixed: bool = False) -> Law | None:
-    """The least-error law found that is certified on the exact loss; None if nothing beats the pure scales.
+def least_error(sensitivity: Box, request: Request, pure: Law, make: Maker, *, mixed: bool = False) -> Law | None:
+    """The least-error law found that is certified on the exact loss; None if nothing beats the law `pure`.
 
     `mixed` lets coordinates below a threshold of importance carry Gaussian noise: all splits of a doubling grid are
     tried, all-Gaussian and all-Laplace included.
@@ -185,7 +184,7 @@ def least_error(sensitivity: Box, request: Request, pure: Laplace, *, mixed: boo
     outcomes = [(*found, split) for _, split in rough[:2] if (found := _tried(problem, split))]
     for _, c, log_lambda, split in sorted(outcomes)[:3]:
         slope = problem.slope(problem.loss(c, log_lambda, split))
-        law = _certified(sensitivity, request, _maker(problem, y, sensitivity, c, log_lambda, split), slope)
+        law = certified(sensitivity, request, _scaled(problem, y, sensitivity, make, (c, log_lambda, split)), slope)
         if law is not None:
             better = law.expected_error(request.error, request.weights) < pure.expected_error(
                 request.error, request.weights
@@ -210,10 +209,11 @@ def _tried(problem: Problem, split: int, *, search: bool = True) -> tuple[float,
     return found if all(map(math.isfinite, found)) else None
 
 
-def _maker(
-    problem: Problem, y: Floats, sensitivity: Box, c: float, log_lambda: float, split: int
+def _scaled(
+    problem: Problem, y: Floats, sensitivity: Box, make: Maker, found: tuple[float, float, int]
 ) -> Callable[[float], Law]:
     """The law whose ratios are the solution's times a factor."""
+    c, log_lambda, split = found
     below = 0.0 if split == 0 else math.inf if split == problem.y.size else float(problem.y[split])
     moving = sensitivity.profile > 0
     gaussian = moving & (y < below * (1 - 1e-12))
@@ -223,22 +223,18 @@ def _maker(
         if chosen.any():
             ratios[chosen] = problem.ratios(y[chosen], c, log_lambda, kind)
     scales = sensitivity.profile / ratios
-
-    def make(factor: float) -> Law:
-        return Mixed(scales / factor, gaussian) if gaussian.any() else Laplace(scales / factor)
-
-    return make
+    return lambda factor: make(scales / factor, gaussian)
 
 
-def _certified(sensitivity: Box, request: Request, make: Callable[[float], Law], slope: float) -> Law | None:
-    """The law of the largest factor found whose exact upper delta meets the claim: secant in log delta."""
+def certified(sensitivity: Sensitivity, request: Request, make: Callable[[float], Law], slope: float) -> Law | None:
+    """The law of the largest factor found near 1 whose exact upper delta meets the claim: secant in log delta."""
     target = math.log(request.delta)
     factor, previous = 1.0, None
     best: tuple[float, Law] | None = None
     margin = _CLOSE / 2
     for _ in range(12):
         law = make(factor)
-        upper = loss_of(law, sensitivity).delta(request.epsilon).upper
+        upper = law.loss(sensitivity).delta(request.epsilon).upper
         value = math.log(upper) if upper > 0 else target - 1.0
         if value <= target and (best is None or factor > best[0]):
             best = (factor, law)

@@ -1,20 +1,17 @@
-"""What a family of noise answers when it is asked to meet a claim."""
+"""What is asked of a family of noise: a sensitivity set, a claim and an error measure to minimise."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shapedp.boundary.values import booleans
-from shapedp.noise import Law
 from shapedp.noise.errors import Measure, measure_of
+from shapedp.numerics.arrays import Floats
 from shapedp.sensitivity import Sensitivity, Slices
 
-Floats = NDArray[np.float64]
+UP = 1 + 2.0**-44  # on scales: what rounding may take from them
 
 
 class DoesNotApplyError(ValueError):
@@ -37,9 +34,20 @@ class Request:
         """The error measure to minimise."""
         return measure_of(self.error)
 
+    def plain_weights(self) -> Floats:
+        """w, one entry per coordinate or a single 1."""
+        return np.ones(1) if self.weights is None else self.weights
+
     def root_weights(self) -> Floats:
         """sqrt(w), one entry per coordinate or a single 1."""
-        return np.ones(1) if self.weights is None else np.sqrt(self.weights)
+        return np.sqrt(self.plain_weights())
+
+    def optimal_scales(
+        self, bounds: Floats, reach: float, *, order: float, weights: Floats | None = None, copies: int = 1
+    ) -> Floats:
+        """`optimal_scales` for the measure and weights asked for, a little above the root."""
+        chosen = self.plain_weights() if weights is None else weights
+        return optimal_scales(bounds, chosen, self.measure.power, order, reach, copies=copies) * UP
 
 
 def by_slice(sensitivity: Slices, request: Request) -> Request:
@@ -48,29 +56,14 @@ def by_slice(sensitivity: Slices, request: Request) -> Request:
     return replace(request, sensitivity=sensitivity.blocks, weights=weights)
 
 
-@dataclass(frozen=True)
-class Family:
-    """A name, the least-error law of the family for a request, and the options it takes.
-
-    `every_measure` says whether it can minimise other measures than the squared error; `why` says, of a law that
-    won, what made it win.
-    """
-
-    name: str
-    law: Callable[[Request], Law]
-    options: tuple[str, ...] = ()
-    every_measure: bool = False
-    why: Callable[[Request, Law], str] | None = None
-
-    def __post_init__(self) -> None:
-        booleans(self)
-
-
-def optimal_scales(bounds: Floats, weights: Floats, power: float, order: float, reach: float) -> Floats:
+def optimal_scales(
+    bounds: Floats, weights: Floats, power: float, order: float, reach: float, *, copies: int = 1
+) -> Floats:
     """Scales b that minimise sum w_i b_i^power subject to sum (bounds_i/b_i)^order = reach^order.
 
-    b_i^(power + order) ~ bounds_i^order/w_i; an infinite power minimises max w_i b_i^2: b_i^2 ~ 1/w_i.
-    Bounds are divided by their largest entry first, so that powers neither overflow nor vanish.
+    b_i^(power + order) ~ bounds_i^order/w_i; an infinite power minimises max w_i b_i^2: b_i^2 ~ 1/w_i. Each entry
+    stands for `copies` coordinates. Bounds are divided by their largest entry first, so that powers neither overflow
+    nor vanish.
     Reference: i.n.i.d. noise paper, equations (9) and (12), with weights.
     """
     top = float(bounds.max())
@@ -81,4 +74,4 @@ def optimal_scales(bounds: Floats, weights: Floats, power: float, order: float, 
         shape = (relative**order / weights) ** (1 / (power + order))
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(relative > 0, relative / shape, 0.0) ** order
-    return np.asarray(shape * (float(terms.sum()) ** (1 / order) * top / reach))
+    return np.asarray(shape * ((float(terms.sum()) * copies) ** (1 / order) * top / reach))

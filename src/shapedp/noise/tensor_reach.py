@@ -1,27 +1,28 @@
-"""The privacy loss of Gaussian noise with Kronecker covariance."""
+"""How far a sensitivity set reaches under Gaussian noise with Kronecker covariance: bounds on sup |W v|_2."""
 
 from __future__ import annotations
 
 import math
 from functools import singledispatch
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shapedp.noise import TensorGaussian
-from shapedp.noise.tensor import Mode
+from shapedp.noise.rotation import Mode
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.modes import multiply, replace_mode
-from shapedp.privacy.losses.base import Floats
-from shapedp.privacy.losses.gaussian import GaussianLoss
-from shapedp.privacy.losses.pairing import loss_of
+from shapedp.privacy.losses import GaussianLoss
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
+
+if TYPE_CHECKING:
+    from shapedp.noise.tensor import TensorGaussian
 
 _SWEEPS = 4
 _ROUND = 2.0**-36  # relative rounding of sums of products over a few thousand terms, with room
 _SINGULAR = 2.0**-46  # relative error of computed singular values, per row
 
 
-@loss_of.register(TensorGaussian)
-def _tensor(law: TensorGaussian, sensitivity: Sensitivity) -> GaussianLoss:
+def tensor_loss(law: TensorGaussian, sensitivity: Sensitivity) -> GaussianLoss:
     """mu = sup |W v|_2 over the set, W = W_1 x ... x W_K with W_k = diag(1/s_k) R_k; rounding adds `law.slack`."""
     if any(mode.singular for mode in law.modes) and not _spared(law, sensitivity):
         return GaussianLoss(math.inf, math.inf)
