@@ -13,6 +13,7 @@ from types import ModuleType
 MOVED = {
     "shapedp.accounting.ledger": "shapedp.ledger",
     "shapedp.scale": "shapedp.learn.partitions",
+    "shapedp.torch.hooks": "shapedp.torch.rules",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,8 +13,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from shapedp.torch import Auto, Flat, Layout, PerLayer, PerValue
-from shapedp.torch.hooks import OpacusRecorder
 from shapedp.torch.recorder import Recorder, RecordError
+from shapedp.torch.rules import opacus_rule
 from shapedp.torch.sums import summed_rows
 
 RECORDS = 7
@@ -48,7 +49,7 @@ def test_sum_equals_the_naive_loop(name: str, clip: Any) -> None:
     model, x, y = setting(name)
     layout = Layout.of(model)
     expected = clip.rows(naive_rows(model, x, y), layout).sum(0)
-    routes: list[Any] = [Recorder, OpacusRecorder] if CASES[name].opacus else [Recorder]
+    routes: list[Any] = [Recorder, partial(Recorder, rule=opacus_rule)] if CASES[name].opacus else [Recorder]
     for route in routes:
         for mean in (True, False):
             total = by_route(route, clip, model, x, y, mean)

@@ -7,7 +7,8 @@ from shapedp.torch.engine import PrivacyEngine
 from shapedp.torch.geodp import AngleWindows
 from shapedp.torch.layout import Layout
 from shapedp.torch.noise import GaussianNoise, LaplaceNoise, Noise, RadialNoise, TensorNoise
-from shapedp.torch.private import make_private
+from shapedp.torch.plan import TrainingPlan
+from shapedp.torch.private import attach, make_private
 from shapedp.torch.published import Published, PublishedProductNoise, PublishedTensorNoise
 from shapedp.torch.recorder import RecordError
 from shapedp.torch.training import Progress, Training
@@ -37,6 +38,8 @@ __all__ = [
     "RecordError",
     "TensorNoise",
     "Training",
+    "TrainingPlan",
+    "attach",
     "canary",
     "make_private",
 ]

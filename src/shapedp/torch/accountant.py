@@ -15,6 +15,7 @@ from shapedp.mechanisms import certify
 from shapedp.privacy import Bracket, Certificate
 from shapedp.privacy.assumptions import known
 from shapedp.torch.journal import Journal
+from shapedp.torch.refusals import refusal
 
 SCHEMA = 2
 
@@ -65,10 +66,7 @@ class Account:
     def _allowed(self, taken: int) -> None:
         """Raises unless the claim allows one more step after so many."""
         if self.limit is not None and taken >= self.limit:
-            raise BudgetError(
-                f"all {self.limit} planned steps have been taken: a further one would exceed epsilon = "
-                f"{self.epsilon:g} at delta = {self.delta:g}; plan for more epochs, or train on with a new claim"
-            )
+            raise BudgetError(refusal("steps-used-up", limit=self.limit, epsilon=self.epsilon, delta=self.delta))
 
     def _journalled(self) -> int:
         return 0 if self._journal is None else self._journal.steps
@@ -88,10 +86,7 @@ class Account:
     def plan(self, taken: int | None = None) -> Plan:
         """The steps taken so far as a plan (all planned ones before the first)."""
         if taken is None and not (self.taken or self.limit or self.past):
-            raise ValueError(
-                "no number of steps was planned, so that nothing is known before the first: give make_private epsilon "
-                "and epochs (or steps), or ask after training"
-            )
+            raise ValueError(refusal("steps-not-planned"))
         count = (self.taken or self.limit or 0) if taken is None else taken
         own = (Step(self.step.subject, self.step.sampling_rate, count),) if count else ()
         return Plan((*self.past, *own))
@@ -153,10 +148,7 @@ class Account:
         """
         steps = steps_of(state)
         if not self._fresh:
-            raise ValueError(
-                "this account holds steps that a loaded state would hide: load it into a new make_private before the "
-                "first step; to go back to earlier weights load the model's and the optimizer's states alone"
-            )
+            raise ValueError(refusal("state-too-late"))
         own = identity(self.step)
         taken = sum(step.count for step in steps if identity(step) == own)
         for step in steps:

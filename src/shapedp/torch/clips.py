@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -14,9 +14,25 @@ import torch
 from shapedp.numerics.checks import positive, probability
 from shapedp.sensitivity import L2, Blocks, Box, Sensitivity
 from shapedp.torch.layout import Layout
+from shapedp.torch.refusals import refusal
 
 Tensor = torch.Tensor
+Checks = Mapping[str, Callable[[str, Any], Any]]  # of fields by name; each returns the value to keep
 LEAST, MOST = 1e-12, 1e12  # bounds within which float32 gradients meet no underflow and no overflow
+
+
+def moderate(name: str, value: Any) -> float:
+    """A bound between 1e-12 and 1e12."""
+    found = positive(name, value)
+    if not LEAST <= found <= MOST:
+        raise ValueError(f"{name} must lie in [{LEAST:g}, {MOST:g}], got {found!r}: measure the loss in other units")
+    return found
+
+
+def _bounds(name: str, radii: Any) -> float | tuple[float, ...]:
+    if np.ndim(radii) == 0:
+        return moderate(name, radii)
+    return tuple(moderate(name, one) for one in radii)
 
 
 class Clip(ABC):
@@ -30,6 +46,11 @@ class Clip(ABC):
     """
 
     steepness: ClassVar[float] = 1.0
+    checks: ClassVar[Checks] = {}
+
+    def __post_init__(self) -> None:
+        for name, check in self.checks.items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
 
     @abstractmethod
     def sensitivity(self, layout: Layout) -> Sensitivity:
@@ -81,11 +102,7 @@ class NormClip(Clip):
 
     def block_sizes(self, layout: Layout) -> list[int]:
         """The number of entries of each block."""
-        blocks = self.blocks(layout)
-        sizes = [0] * (blocks[-1] + 1)
-        for block, size in zip(blocks, layout.sizes, strict=True):
-            sizes[block] += size
-        return sizes
+        return layout.added_up(self.blocks(layout))
 
     def rows(self, gradients: Tensor, layout: Layout) -> Tensor:
         norms = self.norms(gradients, layout)
@@ -95,38 +112,57 @@ class NormClip(Clip):
         return (rows if extra is None else torch.cat([rows, extra], dim=1)).to(gradients.dtype)
 
 
-@dataclass(frozen=True)
-class Flat(NormClip):
-    """The whole gradient scaled down to |g|_2 <= radius."""
+class _Whole(NormClip):
+    """A clip of the whole gradient, within a ball."""
 
     radius: float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", moderate("radius", self.radius))
-
     def sensitivity(self, layout: Layout) -> L2:
         return L2(self.radius, layout.dim, adjacency="add-remove")
+
+
+@dataclass(frozen=True)
+class Flat(_Whole):
+    """The whole gradient scaled down to |g|_2 <= radius.
+
+    Parameters
+    ----------
+    radius : the largest norm, between 1e-12 and 1e12.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Flat, Layout
+    >>> Flat(0.5).sensitivity(Layout.single(10)).radius
+    0.5
+    """
+
+    checks: ClassVar[Checks] = {"radius": moderate}
+    radius: float
 
     def factors(self, norms: Tensor) -> Tensor:
         return self.radius / norms.clamp(min=self.radius)
 
 
 @dataclass(frozen=True)
-class Auto(NormClip):
+class Auto(_Whole):
     """AUTO-S: g radius/(|g|_2 + gamma), which needs no tuned bound.
+
+    Parameters
+    ----------
+    radius, gamma : bounds between 1e-12 and 1e12.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Auto, Layout
+    >>> Auto(gamma=0.1).sensitivity(Layout.single(10)).radius
+    1.0
 
     Reference: Bu, Wang, Zha and Karypis 2023, Automatic clipping, eq. (4).
     """
 
+    checks: ClassVar[Checks] = {"radius": moderate, "gamma": moderate}
     radius: float = 1.0
     gamma: float = 0.01
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", moderate("radius", self.radius))
-        object.__setattr__(self, "gamma", moderate("gamma", self.gamma))
-
-    def sensitivity(self, layout: Layout) -> L2:
-        return L2(self.radius, layout.dim, adjacency="add-remove")
 
     def factors(self, norms: Tensor) -> Tensor:
         return self.radius / (norms + self.gamma)
@@ -139,10 +175,8 @@ class PerLayer(NormClip):
     One number is a budget that all layers share alike: radius/sqrt(layers) each.
     """
 
+    checks: ClassVar[Checks] = {"radii": _bounds}
     radii: float | Sequence[float]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radii", _bounds("radii", self.radii))
 
     def bounds(self, layout: Layout) -> tuple[float, ...]:
         """One radius per layer."""
@@ -166,12 +200,9 @@ class PerValue(Clip):
     Reference: i.n.i.d. noise paper, section VI.C.
     """
 
+    checks: ClassVar[Checks] = {"radii": _bounds, "p": positive}
     radii: float | Sequence[float]
     p: float = 2.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radii", _bounds("radii", self.radii))
-        object.__setattr__(self, "p", positive("p", self.p))
 
     def bounds(self, layout: Layout) -> np.ndarray[Any, np.dtype[np.float64]]:
         """The bound of each entry."""
@@ -202,20 +233,15 @@ class Adaptive(NormClip):
     Reference: Andrew, Thakkar, McMahan and Ramaswamy 2021, Algorithm 1.
     """
 
-    steepness: ClassVar[float] = 4.0
-
+    steepness = 4.0
+    checks: ClassVar[Checks] = {
+        "radii": _bounds, "quantile": probability, "rate": positive, "least": moderate, "most": moderate
+    }  # fmt: skip
     radii: float | Sequence[float]
     quantile: float = 0.5
     rate: float = 0.2
     least: float = 1e-6
     most: float = 1e6
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radii", _bounds("radii", self.radii))
-        object.__setattr__(self, "rate", positive("rate", self.rate))
-        for name in ("least", "most"):
-            object.__setattr__(self, name, moderate(name, getattr(self, name)))
-        object.__setattr__(self, "quantile", probability("quantile", self.quantile))
 
     @property
     def each(self) -> tuple[float, ...]:
@@ -258,20 +284,6 @@ class Adaptive(NormClip):
         return replace(self, radii=state["radii"])
 
 
-def moderate(name: str, value: Any) -> float:
-    """A bound between 1e-12 and 1e12."""
-    found = positive(name, value)
-    if not LEAST <= found <= MOST:
-        raise ValueError(f"{name} must lie in [{LEAST:g}, {MOST:g}], got {found!r}: measure the loss in other units")
-    return found
-
-
-def _bounds(name: str, radii: Any) -> float | tuple[float, ...]:
-    if np.ndim(radii) == 0:
-        return moderate(name, radii)
-    return tuple(moderate(name, one) for one in radii)
-
-
 def _shared(radii: float | Sequence[float], layers: int, p: float) -> tuple[float, ...]:
     if isinstance(radii, Sequence):
         if len(radii) != layers:
@@ -285,8 +297,5 @@ def clip_from(clip: Any) -> Clip:
     if isinstance(clip, Clip):
         return clip
     if isinstance(clip, str):
-        raise TypeError(
-            f"clip must be a number (the radius of a flat clip) or a Clip, got {clip!r}: "
-            "Flat, Auto, PerLayer, PerValue and Adaptive are in shapedp.torch, as in clip=Flat(1.0)"
-        )
+        raise TypeError(refusal("clip-is-text", clip=clip))
     return Flat(moderate("clip", clip))

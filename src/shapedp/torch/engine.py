@@ -18,10 +18,10 @@ from shapedp.boundary.values import boolean
 from shapedp.numerics.checks import one_of
 from shapedp.torch.accountant import Account, steps_of
 from shapedp.torch.clips import Clip, Flat, PerLayer
-from shapedp.torch.loader import checked_loader
-from shapedp.torch.private import check_optimizer, make_private
+from shapedp.torch.private import make_private
+from shapedp.torch.refusals import refusal
 from shapedp.torch.training import Training
-from shapedp.torch.validate import check_model
+from shapedp.torch.validate import check_model, check_optimizer, checked_loader
 
 Private = tuple[Any, ...]  # module, optimizer, loader; or module, optimizer, criterion, loader
 _STATE = "privacy_accountant_state_dict"
@@ -71,10 +71,7 @@ class PrivacyEngine:
     ) -> Private:
         """Private counterparts with the least noise that meets the target."""
         if self.accountant.steps:
-            raise ValueError(
-                "this engine has spent privacy already, and a target would not hold together with it: pass a "
-                "noise_multiplier to make_private and ask get_epsilon for all, or make a new engine for other data"
-            )
+            raise ValueError(refusal("engine-spent"))
         claim = {"epsilon": target_epsilon, "delta": target_delta, "epochs": epochs}
         return self._make(module, optimizer, data_loader, max_grad_norm, options | claim)
 

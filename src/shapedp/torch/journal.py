@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from shapedp.torch.refusals import refusal
+
 _KIND = "shapedp-journal"
 
 
@@ -33,16 +35,10 @@ class Journal:
         if len(words) not in (3, 4) or words[0] != _KIND or not line[1]:
             raise ValueError(f"{path} is not a journal of steps: name a file of its own for each training")
         if words[1] != step:
-            raise ValueError(
-                f"the journal {path} counts steps with other noise, clip or sampling: name another file, and load the "
-                "earlier run's state_dict so that its steps stay in the account"
-            )
+            raise ValueError(refusal("journal-of-other-steps", path=path))
         self.premises = tuple(premises) if len(words) == 3 else _listed(words[3])
         if not set(premises) <= set(self.premises):
-            raise ValueError(
-                f"the journal {path} counts steps that rest on other assumptions than this training: name another "
-                "file, and load the earlier run's state_dict so that its steps stay in the account"
-            )
+            raise ValueError(refusal("journal-of-other-assumptions", path=path))
         self.name, self._head = words[2], len(line[0]) + 1
 
     @property

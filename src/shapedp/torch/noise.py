@@ -17,6 +17,7 @@ from shapedp.numerics.checks import one_of, positive
 from shapedp.privacy import GaussianLoss, Loss, loss_of
 from shapedp.sensitivity import L2, Blocks, Box, Sensitivity
 from shapedp.torch.layout import Layout
+from shapedp.torch.refusals import refusal
 from shapedp.torch.stack import Stack
 
 Floats = NDArray[np.float64]
@@ -114,10 +115,7 @@ class LaplaceNoise(Noise):
 
     def law(self, sensitivity: Sensitivity, layout: Layout, scale: float) -> Laplace:
         if not isinstance(sensitivity, Box):
-            raise ValueError(
-                f"Laplace noise needs a bound per value, not the set {sensitivity.kind!r}: clip with PerValue, "
-                "or use Gaussian noise"
-            )
+            raise ValueError(refusal("laplace-needs-a-box", kind=sensitivity.kind))
         bounds = sensitivity.profile
         shape = (bounds / bounds.max()) ** self.exponent
         reach = sensitivity.l2_reach(shape)[1]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import torch
 
@@ -29,7 +30,7 @@ class Piece(ABC):
     behind an entry, whatever their order.
     """
 
-    on_gpu: bool = False
+    cleared: ClassVar[tuple[str, ...]]  # the fields whose rows are the records'
 
     @abstractmethod
     def squared_norms(self) -> Tensor:
@@ -43,20 +44,18 @@ class Piece(ABC):
     def dense(self) -> Tensor:
         """All gradients, shape (n, *shape), in their own precision."""
 
-    @abstractmethod
-    def without(self, bad: Tensor) -> Piece:
+    def without(self, bad: Tensor) -> Self:
         """The same with zeros for the records of the mask, whatever they hold."""
+        piece: Any = self
+        return replace(piece, **{name: _cleared(getattr(self, name), bad) for name in self.cleared})
 
 
 @dataclass(frozen=True)
 class Dense(Piece):
     """Gradients laid out, shape (n, *shape)."""
 
+    cleared = ("values",)
     values: Tensor
-
-    @property
-    def on_gpu(self) -> bool:  # type: ignore[override]
-        return self.values.is_cuda
 
     def squared_norms(self) -> Tensor:
         return row_norms(self.values.reshape(len(self.values), -1)).square()
@@ -71,23 +70,17 @@ class Dense(Piece):
     def dense(self) -> Tensor:
         return self.values
 
-    def without(self, bad: Tensor) -> Dense:
-        return Dense(_cleared(self.values, bad))
-
 
 @dataclass(frozen=True)
 class Outer(Piece):
     """g_i = left_i right_i^T: the weight of a linear layer seen once per record."""
 
+    cleared = ("left", "right")
     left: Tensor
     right: Tensor
 
     def __post_init__(self) -> None:
         _tame(self)
-
-    @property
-    def on_gpu(self) -> bool:  # type: ignore[override]
-        return self.left.is_cuda
 
     def squared_norms(self) -> Tensor:
         return (row_norms(self.left) * row_norms(self.right)).square()
@@ -98,9 +91,6 @@ class Outer(Piece):
     def dense(self) -> Tensor:
         return self.left[:, :, None] * self.right[:, None, :]
 
-    def without(self, bad: Tensor) -> Outer:
-        return Outer(_cleared(self.left, bad), _cleared(self.right, bad))
-
 
 @dataclass(frozen=True)
 class Products(Piece):
@@ -110,6 +100,7 @@ class Products(Piece):
     (out + in + 2 positions + 8) 2^-53 reach^2 on the rounding of that sum is added, reach = sum_t |left_t| |right_t|.
     """
 
+    cleared = ("left", "right")
     left: Tensor  # (n, positions, out)
     right: Tensor  # (n, positions, in)
 
@@ -141,9 +132,6 @@ class Products(Piece):
     def dense(self) -> Tensor:
         return torch.bmm(self.left.transpose(1, 2), self.right)
 
-    def without(self, bad: Tensor) -> Products:
-        return Products(_cleared(self.left, bad), _cleared(self.right, bad))
-
 
 @dataclass(frozen=True)
 class Scattered(Piece):
@@ -152,6 +140,7 @@ class Scattered(Piece):
     What a record adds to a row is summed once, in float64; its norm and its share of the sum are those of that.
     """
 
+    cleared = ("values",)
     index: Tensor  # (n, positions)
     values: Tensor  # (n, positions, width)
     rows: int
@@ -189,9 +178,6 @@ class Scattered(Piece):
         record = torch.arange(n, device=self.index.device)[:, None]
         total.index_add_(0, (record * self.rows + self.index).reshape(-1), self.values.flatten(0, 1))
         return total.reshape(n, self.rows, -1)
-
-    def without(self, bad: Tensor) -> Scattered:
-        return Scattered(self.index, _cleared(self.values, bad), self.rows)
 
 
 def added(pieces: list[Piece]) -> Piece:

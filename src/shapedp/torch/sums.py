@@ -31,7 +31,7 @@ def _by_norms(clip: NormClip, layout: Layout, records: int, gradients: Gradients
     blocks = clip.blocks(layout)
     above = 1 + (layout.dim + 16) * ROUND
     if _worth_one_table(layout, records, gradients) and blocks[-1] == 0:
-        gradients, layout = {0: Dense(_laid_out(layout, records, gradients))}, _one(layout)
+        gradients, layout = {0: Dense(_laid_out(layout, records, gradients))}, Layout.single(layout.dim)
         blocks = (0,)
     squares: list[Tensor | None] = [None] * (blocks[-1] + 1)
     for place, piece in gradients.items():
@@ -59,13 +59,11 @@ def _by_norms(clip: NormClip, layout: Layout, records: int, gradients: Gradients
 
 def _worth_one_table(layout: Layout, records: int, gradients: Gradients) -> bool:
     """Whether one long product saves enough launches on a GPU to pay for a copy."""
-    table = all(isinstance(piece, Dense | Outer) and piece.on_gpu for piece in gradients.values())
+    table = all(
+        piece.values.is_cuda if isinstance(piece, Dense) else isinstance(piece, Outer) and piece.left.is_cuda
+        for piece in gradients.values()
+    )
     return table and records * layout.dim <= TABLE
-
-
-def _one(layout: Layout) -> Layout:
-    """The same vector as one parameter."""
-    return Layout(("all",), ((layout.dim,),), (0,))
 
 
 def _laid_out(layout: Layout, records: int, gradients: Gradients) -> Tensor:
