@@ -14,6 +14,9 @@ MOVED = {
     "shapedp.accounting.ledger": "shapedp.ledger",
     "shapedp.scale": "shapedp.learn.partitions",
     "shapedp.torch.hooks": "shapedp.torch.rules",
+    "shapedp.torch.pieces": "shapedp.torch.gradients",
+    "shapedp.torch.stack": "shapedp.torch.noise",
+    "shapedp.torch.sums": "shapedp.torch.gradients",
 }
 
 

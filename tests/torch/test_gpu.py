@@ -13,9 +13,9 @@ from tests.torch.models import CASES
 from torch import nn
 
 from shapedp.torch import Flat, Layout, gpu
+from shapedp.torch.gradients import summed_rows
 from shapedp.torch.recorder import Recorder
 from shapedp.torch.rules import rule_for
-from shapedp.torch.sums import summed_rows
 
 needs_gpu = pytest.mark.skipif(
     not torch.cuda.is_available() or gpu.kernels() is None, reason="needs a CUDA device and Triton"

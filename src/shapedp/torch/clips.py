@@ -36,13 +36,22 @@ def _bounds(name: str, radii: Any) -> float | tuple[float, ...]:
 
 
 class Clip(ABC):
-    """A map from one record's gradient to its row of the query; a step releases the noisy sum of the rows.
+    """What bounds one record's gradient. A step releases the noisy sum of the clipped gradients (rows).
 
-    `rows` maps (n, dim) gradients to (n, k) rows, each record on its own; `sensitivity` is the set that holds every
-    row (adjacency "add-remove", dimension k); `gradient` turns the noisy sum, divided by the expected batch size,
-    into the flat gradient (post-processing); `updated` is the clip of the next step, from that released answer only.
-    `steepness` bounds how much a row can change, relative to the set, when a gradient changes by a small share: rows
-    are computed from gradients that rounding may change when another record leaves.
+    A clip of your own defines two methods. `rows` maps gradients of shape (n, dim) to rows of shape (n, k), each
+    record on its own. `sensitivity` returns the set that holds every row (adjacency "add-remove", dimension k).
+    It may define two more: `gradient` turns the noisy mean into the flat gradient (post-processing), and `updated`
+    returns the clip of the next step, chosen from that released mean only.
+
+    `steepness` bounds how much a row can change, relative to the set, when a gradient changes by a small share:
+    rounding may change the gradients of other records when one leaves. `checks` names a check for each field.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from shapedp.torch import Flat, Layout
+    >>> Flat(1.0).rows(torch.tensor([[3.0, 4.0]]), Layout.single(2))
+    tensor([[0.6000, 0.8000]])
     """
 
     steepness: ClassVar[float] = 1.0
@@ -78,9 +87,17 @@ class Clip(ABC):
 
 
 class NormClip(Clip):
-    """A clip that multiplies blocks of a gradient by factors of their norms: no gradient needs to be laid out.
+    """A clip that multiplies each block of a gradient by a factor that depends on the block's norm.
 
-    `blocks` names the block of each parameter of the layout, ascending. `statistics` may append columns to the query.
+    Such clips are fast: the gradients of single records need not be laid out. `blocks` returns the block of each
+    parameter, in ascending order; `factors` returns the factors; `statistics` may release columns beside the gradient.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Layout, NormClip, PerLayer
+    >>> clip = PerLayer(1.0)
+    >>> isinstance(clip, NormClip), clip.blocks(Layout(("a", "b"), ((2,), (3,)), (0, 1)))
+    (True, (0, 1))
     """
 
     def blocks(self, layout: Layout) -> tuple[int, ...]:
@@ -172,7 +189,15 @@ class Auto(_Whole):
 class PerLayer(NormClip):
     """Each layer scaled down to its own |g_m|_2 <= radii_m.
 
-    One number is a budget that all layers share alike: radius/sqrt(layers) each.
+    Parameters
+    ----------
+    radii : one norm per layer, or one number that all layers share alike: radius/sqrt(layers) each.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Layout, PerLayer
+    >>> PerLayer(1.0).bounds(Layout(("a", "b", "c", "d"), ((2,), (3,), (4,), (5,)), (0, 1, 2, 3)))
+    (0.5, 0.5, 0.5, 0.5)
     """
 
     checks: ClassVar[Checks] = {"radii": _bounds}
@@ -196,6 +221,17 @@ class PerLayer(NormClip):
 @dataclass(frozen=True)
 class PerValue(Clip):
     """Each entry of layer m clamped to radii_m/K_m^(1/p), K_m the layer's size: the set is a box.
+
+    Parameters
+    ----------
+    radii : the p-norm of each layer, or one number that all layers share.
+    p : which norm.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Layout, PerValue
+    >>> PerValue(1.0).bounds(Layout.single(4))
+    array([0.5, 0.5, 0.5, 0.5])
 
     Reference: i.n.i.d. noise paper, section VI.C.
     """
@@ -222,13 +258,26 @@ class PerValue(Clip):
 
 @dataclass(frozen=True)
 class Adaptive(NormClip):
-    """Clipping whose radii follow a quantile of the gradient norms, read off noisy counts.
+    """Clipping whose radii follow a quantile of the gradient norms, estimated by noisy counts.
 
-    One number clips the whole gradient, a sequence each layer. Beside the gradient each record releases, per radius,
-    1/2 or -1/2 according to whether its norm is within it; the radius is multiplied by
-    exp(-rate (share within - quantile)). The set has a block per radius and one of radius 1/2 per count: with noise
-    that follows it, a step's privacy loss does not depend on the radii. Between 0.78 and 1.28 radii the count falls
-    evenly with the norm's logarithm: a step at the radius could turn, for all records at once, on their last bits.
+    Beside the gradient each record adds, per radius, 1/2 to a count if its norm is within the radius and -1/2 if not.
+    After a step the radius is multiplied by exp(-rate (share within - quantile)). The sensitivity set has a block per
+    radius and one of radius 1/2 per count. The noise follows the set, so that the privacy loss of a step does not
+    depend on the radii. Between 0.78 and 1.28 radii the count falls evenly with the logarithm of the norm: with a
+    jump at the radius, rounding could change the counts of all records at once.
+
+    Parameters
+    ----------
+    radii : the first radius for the whole gradient, or one per layer.
+    quantile : the share of records whose norm shall be within the radius.
+    rate : how fast the radius follows.
+    least, most : bounds of the radii.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Adaptive, Layout
+    >>> Adaptive(2.0).sensitivity(Layout.single(3)).radii
+    array([2. , 0.5])
 
     Reference: Andrew, Thakkar, McMahan and Ramaswamy 2021, Algorithm 1.
     """

@@ -21,7 +21,7 @@ _NUMBERS = itertools.count(1)
 
 
 class RecordError(RuntimeError):
-    """The gradients of single records cannot be told apart; the message says where and what to do."""
+    """The gradients of single records cannot be separated; the message says where, and what to do."""
 
 
 def enrolled(recorder: Any) -> int:

@@ -106,8 +106,20 @@ def _each_positive(name: str, values: Any) -> tuple[float, ...] | None:
 class AngleWindows(Clip):
     """Each record adds its norm, at most `radius`, and its angles clamped to windows around pi/2.
 
-    The gradient applied is the vector that has the noisy mean norm and the noisy mean angles. `width` counts standard
-    deviations of a random direction; `half_widths` names the windows themselves, which must not depend on the data.
+    The gradient applied is the vector that has the noisy mean norm and the noisy mean angles.
+
+    Parameters
+    ----------
+    radius : the largest norm.
+    width : the half-width of the windows, in standard deviations of a random direction's angles.
+    half_widths : the windows themselves, one per angle; they must not depend on the data.
+
+    Examples
+    --------
+    >>> from shapedp.torch import AngleWindows, Layout
+    >>> AngleWindows(1.0).bounds(Layout.single(4)).size
+    3
+
     Guarantee: the rows lie in the box (radius, h_1, ..., h_(d-2), pi).
     """
 

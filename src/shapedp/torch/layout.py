@@ -15,9 +15,20 @@ from shapedp.numerics.checks import size
 
 @dataclass(frozen=True)
 class Layout:
-    """Trainable parameters as consecutive pieces of one vector, those of a layer side by side.
+    """The order of the trainable parameters in the flat gradient; those of a layer stand side by side.
 
-    `layers` holds, for each parameter, the number of the layer (the module that owns it) it belongs to.
+    Parameters
+    ----------
+    names, shapes : of each parameter.
+    layers : for each parameter, the number of the layer (the module that owns it) it belongs to.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from shapedp.torch import Layout
+    >>> layout = Layout.of(torch.nn.Linear(3, 2))
+    >>> layout.names, layout.dim, layout.layer_sizes
+    (('weight', 'bias'), 8, (8,))
     """
 
     names: tuple[str, ...]

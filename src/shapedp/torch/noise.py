@@ -6,33 +6,42 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import singledispatch
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.mechanisms import calibrate
 from shapedp.noise import Gaussian, Laplace, Law, Radial, TensorGaussian
+from shapedp.noise.base import Floats
+from shapedp.noise.io import READERS
 from shapedp.numerics.checks import one_of, positive
 from shapedp.privacy import GaussianLoss, Loss, loss_of
+from shapedp.sampling import Source
 from shapedp.sensitivity import L2, Blocks, Box, Sensitivity
 from shapedp.torch.layout import Layout
 from shapedp.torch.refusals import refusal
-from shapedp.torch.stack import Stack
 
-Floats = NDArray[np.float64]
 Shape = Literal["optimal", "equal", "spr", "proportional"]
 SHAPES: tuple[Shape, ...] = ("optimal", "equal", "spr", "proportional")
 _UP = 1 + 2.0**-44
+_ROUND = 2.0**-45
 
 
 class Noise(ABC):
-    """A family of laws that grow with `scale`; a Gaussian one has mu = 1/scale for every set it serves.
+    """A family of noise laws that grow with `scale`; a Gaussian one has mu = 1/scale for every set it serves.
 
-    `adapts` says that the loss depends on the scale alone: clip bounds may then follow released statistics.
+    Noise of your own defines `law(sensitivity, layout, scale)`, which returns the law for a clip's set.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Flat, GaussianNoise, Layout
+    >>> layout = Layout.single(3)
+    >>> law = GaussianNoise().law(Flat(0.5).sensitivity(layout), layout, 2.0)
+    >>> [round(float(scale), 6) for scale in law.scales]
+    [1.0]
     """
-
-    adapts: bool = False
 
     @abstractmethod
     def law(self, sensitivity: Sensitivity, layout: Layout, scale: float) -> Law:
@@ -44,9 +53,7 @@ class Noise(ABC):
 
 
 class _GaussianKind(Noise):
-    """Laws whose loss is that of N(1/scale, 1) against N(0, 1)."""
-
-    adapts = True
+    """Laws whose loss is that of N(1/scale, 1) against N(0, 1); it depends on the scale alone."""
 
     def family(self, sensitivity: Sensitivity, layout: Layout) -> Callable[[float], Loss]:
         return lambda scale: GaussianLoss(1 / scale)
@@ -62,11 +69,21 @@ class _GaussianKind(Noise):
 
 @dataclass(frozen=True)
 class GaussianNoise(_GaussianKind):
-    """Gaussian noise, its covariance diagonal.
+    """Gaussian noise with a diagonal covariance.
 
-    `shape="optimal"` has the least total energy for the clip's set: isotropic for a flat clip, s_m^2 ~ C_m/sqrt(K_m)
-    per layer, s_i^2 ~ l_i per value. `"equal"` is isotropic for every set; `"spr"` (scale, perturb, rescale) has
-    s ~ C_m/sqrt(K_m), that is s_i ~ l_i; `"proportional"` has s_m ~ C_m per layer.
+    Parameters
+    ----------
+    shape : how the standard deviations s of the entries relate to the bounds C_m of layers of size K_m, or l_i of
+        entries. "optimal" has the least total energy for the clip's set: isotropic for a flat clip,
+        s_m^2 ~ C_m/sqrt(K_m) per layer, s_i^2 ~ l_i per value. "equal" is isotropic for every set. "spr" (scale,
+        perturb, rescale) has s_m ~ C_m/sqrt(K_m), that is s_i ~ l_i. "proportional" has s_m ~ C_m.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Flat, GaussianNoise, Layout
+    >>> layout = Layout.single(3)
+    >>> GaussianNoise("equal").law(Flat(1.0).sensitivity(layout), layout, 1.0).dim
+    3
 
     Reference: i.n.i.d. noise paper, Theorem 4 and Definition 5 at section VI.C; He et al. 2022, group-wise clipping.
     """
@@ -106,8 +123,18 @@ def _multiplied(law: Gaussian, factor: float) -> Gaussian:
 class LaplaceNoise(Noise):
     """Independent Laplace noise with b_i ~ l_i^exponent, l_i the clip's bound on entry i; for per-value clips.
 
-    1/2 has the least energy where many entries share the loss (it is then nearly Gaussian), 1/3 under pure DP
-    (the i.n.i.d. paper's choice), 1 is SPR, 0 gives all entries the same scale.
+    Parameters
+    ----------
+    exponent : 1/2 has the least energy where many entries share the loss (it is then nearly Gaussian), 1/3 under pure
+        DP (the i.n.i.d. paper's choice); 1 is SPR; 0 gives all entries the same scale.
+
+    Examples
+    --------
+    >>> from shapedp.torch import LaplaceNoise, Layout, PerValue
+    >>> layout = Layout.single(4)
+    >>> LaplaceNoise().law(PerValue(1.0).sensitivity(layout), layout, 1.0).dim
+    4
+
     Reference: i.n.i.d. noise paper, Theorem 5 and Definition 5.
     """
 
@@ -126,7 +153,17 @@ class LaplaceNoise(Noise):
 class RadialNoise(Noise):
     """Spherical noise with density ~ r^(a - dim) exp(-(r/s)^b) and E |n|^2 = dim (scale radius)^2; for flat clips.
 
-    By default the shape is that of the Gaussian; `sdp.calibrate("radial", ...)` finds better ones in low dimension.
+    Parameters
+    ----------
+    a, b : the shape; by default that of the Gaussian. `sdp.calibrate("radial", ...)` finds better ones in low
+        dimension.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Flat, Layout, RadialNoise
+    >>> layout = Layout.single(5)
+    >>> RadialNoise(b=1.5).law(Flat(1.0).sensitivity(layout), layout, 1.0).b
+    1.5
     """
 
     a: float | None = None
@@ -141,12 +178,105 @@ class RadialNoise(Noise):
         return Radial(dim, unit.a, unit.b, sensitivity.radius * positive("scale", scale) / rms)
 
 
+@dataclass(frozen=True, eq=False)
+class Stack(Law):
+    """The concatenation of independent tensor laws."""
+
+    kind: ClassVar[str] = "stack"
+    laws: tuple[TensorGaussian, ...]
+
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        return sum(law.dim for law in self.laws)
+
+    @property
+    def scales(self) -> Floats:
+        return np.concatenate([law.scales for law in self.laws])
+
+    def variances(self) -> Floats:
+        return np.concatenate([law.variances() for law in self.laws])
+
+    def half_widths(self, confidence: float) -> Floats:
+        return np.concatenate([law.half_widths(confidence) for law in self.laws])
+
+    def log_density(self, x: Floats) -> Floats:
+        return np.asarray(sum(law.log_density(part) for law, part in zip(self.laws, self._split(x), strict=True)))
+
+    def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
+        parts = zip(self.laws, self._split(np.asarray(x)), strict=True)
+        return np.concatenate([law.add_to(part, source) for law, part in parts], axis=-1)
+
+    def times(self, factor: float) -> Stack:
+        """The same law with every scale multiplied."""
+        return Stack(tuple(law.times(factor) for law in self.laws))
+
+    def _split(self, x: NDArray[Any]) -> list[NDArray[Any]]:
+        return np.split(x, np.cumsum([law.dim for law in self.laws])[:-1], axis=-1)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"law": self.kind, "laws": [law.to_json() for law in self.laws]}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Stack:
+        """What `to_json` wrote."""
+        return cls(tuple(TensorGaussian.from_json(law) for law in data["laws"]))
+
+
+READERS[Stack.kind] = Stack.from_json
+
+
+@loss_of.register(Stack)
+def _stack(law: Stack, sensitivity: Sensitivity) -> GaussianLoss:
+    """mu^2 = sum_m (radius_m max_p |W_p|_2)^2: within a block the difference may sit in its weakest law."""
+    radii, sizes = _blocks(sensitivity)
+    whole = [loss_of(one, L2(1.0, shape=one.shape)) for one in law.laws]
+    ends = np.cumsum([one.dim for one in law.laws])
+    block = np.searchsorted(np.cumsum(sizes), ends, side="left")
+    starts = np.searchsorted(np.cumsum(sizes), ends - [one.dim for one in law.laws], side="right")
+    if (block != starts).any():
+        raise TypeError("a tensor law lies across two blocks of the set: clip by layers or as a whole")
+    bounds = np.zeros((2, radii.size))
+    for at, loss in zip(block, whole, strict=True):
+        assert isinstance(loss, GaussianLoss)
+        least = loss.mu if loss.least is None else loss.least
+        bounds[:, at] = np.maximum(bounds[:, at], (least, loss.mu))
+    low, high = (math.sqrt(math.fsum(np.square(radii * one))) for one in bounds)
+    return GaussianLoss(high * (1 + _ROUND), low * (1 - _ROUND))
+
+
+@singledispatch
+def _blocks(sensitivity: Sensitivity) -> tuple[Floats, NDArray[np.int64]]:
+    raise TypeError(f"no bound is known for tensor noise on the set {sensitivity.kind!r}: use Flat or PerLayer clips")
+
+
+@_blocks.register(Blocks)
+def _(sensitivity: Blocks) -> tuple[Floats, NDArray[np.int64]]:
+    return sensitivity.radii, sensitivity.sizes
+
+
+@_blocks.register(L2)
+def _(sensitivity: L2) -> tuple[Floats, NDArray[np.int64]]:
+    if sensitivity.scales is not None:
+        raise TypeError("no bound is known for tensor noise on an ellipsoid")
+    return np.array([sensitivity.radius]), np.array([sensitivity.dim])
+
+
 @dataclass(frozen=True)
 class TensorNoise(_GaussianKind):
     """Gaussian noise with a Kronecker covariance on each parameter: one factor per axis of its gradient.
 
-    `factors` maps parameter names to a list with a matrix, a diagonal or a size (the identity) per axis; parameters
-    that are not named get isotropic noise. Between parameters, energy is shared as `GaussianNoise` does.
+    Parameters
+    ----------
+    factors : for parameters by name, a list with a matrix, a diagonal or a size (the identity) per axis. Others get
+        isotropic noise. Between parameters, energy is shared as `GaussianNoise` does.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Flat, Layout, TensorNoise
+    >>> layout = Layout(("weight",), ((2, 3),), (0,))
+    >>> TensorNoise({"weight": [[1.0, 2.0], 3]}).law(Flat(1.0).sensitivity(layout), layout, 1.0).dim
+    6
+
     Reference: tensor-valued queries, Theorem 1 (the law; its scale is solved for exactly here).
     """
 

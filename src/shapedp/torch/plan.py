@@ -90,6 +90,9 @@ class TrainingPlan:
 
     def __post_init__(self) -> None:
         booleans(self)
+        for name, kind in (("layout", Layout), ("clip", Clip), ("noise", Noise)):
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(f"{name} must be a {kind.__name__}, got {type(getattr(self, name)).__name__}")
         for name, check in _CHECKS.items():
             value = getattr(self, name)
             if value is not None:
@@ -187,7 +190,7 @@ class TrainingPlan:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `from_json` restores an equal plan; clips and noises of your own are refused."""
-        return {"schema": SCHEMA, **_written(self)}
+        return {"schema": SCHEMA, "kind": _NAME, **_fields(self)}
 
     @classmethod
     @described
@@ -195,9 +198,10 @@ class TrainingPlan:
         """The plan that `to_json` wrote."""
         if not isinstance(data, dict) or data.get("kind") != _NAME or data.get("schema") != SCHEMA:
             raise ValueError(f"not a training plan of schema {SCHEMA}: pass what to_json returned")
-        given = {name: value for name, value in data.items() if name != "schema"}
-        found: TrainingPlan = _made(given)
-        return found
+        given = {name: _made(value) for name, value in data.items() if name not in ("kind", "schema")}
+        if set(given) != {one.name for one in fields(cls)} or given["scale"] == 0:
+            raise ValueError("a saved plan has all fields of a plan, its noise scale among them, and no other")
+        return cls(**given)
 
     def save(self, path: Where) -> None:
         """Write the plan to a JSON file, whole or not at all."""
@@ -217,20 +221,23 @@ def steps_of_epoch(records: int, batch_size: int, drop_last: bool) -> int:
 @cache
 def _kinds() -> dict[str, Any]:
     """What a plan consists of, by name: only dataclasses of this library are written and read."""
-    found: list[Any] = [TrainingPlan, Layout, Clip, Noise]
+    found: list[type[Any]] = [Layout, Clip, Noise]
     for kind in found:
         found.extend(kind.__subclasses__())
     return {k.__name__: k for k in found if is_dataclass(k) and k.__module__.split(".")[0] == "shapedp"}
 
 
+def _fields(part: Any) -> dict[str, Any]:
+    return {one.name: _written(getattr(part, one.name)) for one in fields(part)}
+
+
 def _written(part: Any) -> Any:
-    """A plan or a part of it as JSON can hold it: a dataclass becomes its name (`kind`) and its fields."""
-    if is_dataclass(part):
-        kind: Any = type(part)
-        name = kind.__name__
-        if _kinds().get(name) is not kind:
+    """A part of a plan as JSON can hold it: a dataclass becomes its name (`kind`) and its fields."""
+    if is_dataclass(part) and not isinstance(part, type):
+        name = type(part).__name__
+        if _kinds().get(name) is not type(part):
             raise TypeError(f"{name} is not of this library and cannot be saved: keep the code that makes it")
-        return {"kind": name, **{one.name: _written(getattr(part, one.name)) for one in fields(part)}}
+        return {"kind": name, **_fields(part)}
     if isinstance(part, Mapping):
         return {str(key): _written(one) for key, one in part.items()}
     if isinstance(part, list | tuple):

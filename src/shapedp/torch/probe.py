@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -17,6 +15,7 @@ from shapedp.torch.detour import RecordError
 from shapedp.torch.madeup import Example, leaves, made_up, mapped, plans
 from shapedp.torch.refusals import refusal
 from shapedp.torch.rules import argument_names, is_shared
+from shapedp.torch.secret import kept_states
 
 Tensor = torch.Tensor
 _SAME = 1e-4  # between two batches of one size, whose arithmetic is the same
@@ -291,14 +290,11 @@ def _undone(model: nn.Module) -> Iterator[None]:
     """Modes, buffers and random states as they were before."""
     modes = {module: module.training for module in model.modules()}
     buffers = [(module, key, b, b.clone()) for module in modes for key, b in module._buffers.items() if b is not None]
-    states = random.getstate(), np.random.get_state()  # noqa: NPY002 (a model may draw from it)
     devices = {p.device for p in model.parameters() if p.is_cuda}
     try:
-        with torch.random.fork_rng(devices=list(devices)):
+        with kept_states(devices):
             yield
     finally:
-        random.setstate(states[0])
-        np.random.set_state(states[1])  # noqa: NPY002
         for module, mode in modes.items():
             module.training = mode
         for module, key, buffer, value in buffers:

@@ -14,13 +14,12 @@ from torch.nn.utils.parametrize import is_parametrized
 from shapedp.sampling import Source, source
 from shapedp.torch.detour import Detour, Notice, enrolled
 from shapedp.torch.detour import RecordError as RecordError
+from shapedp.torch.gradients import Gradients, Piece, added
 from shapedp.torch.layout import Layout
-from shapedp.torch.pieces import Piece, added
 from shapedp.torch.probe import Probe
 from shapedp.torch.refusals import refusal
 from shapedp.torch.rules import Rule, rule_for
 from shapedp.torch.secret import secret_states
-from shapedp.torch.sums import Gradients
 
 Tensor = torch.Tensor
 _CALL = "_call_impl"  # what torch runs when a module is called: its hooks, and its forward

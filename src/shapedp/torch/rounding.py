@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 
-from shapedp.torch.pieces import CANCEL, ROUND
+from shapedp.torch.gradients import CANCEL, ROUND
 
 OWN = 2.0**-22
 NORMS = 2.0**-24

@@ -18,7 +18,7 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from shapedp.torch import gpu
 from shapedp.torch.detour import RecordError
-from shapedp.torch.pieces import GRAMS, Dense, Outer, Piece, Products, Scattered
+from shapedp.torch.gradients import GRAMS, Dense, Outer, Piece, Products, Scattered
 from shapedp.torch.refusals import refusal
 
 Tensor = torch.Tensor

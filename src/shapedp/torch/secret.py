@@ -23,25 +23,32 @@ _HEAD, _WORDS = 24, 624  # of torch's Mersenne twister: bytes before its words, 
 
 
 @contextmanager
-def secret_states(bits: Source, devices: Iterable[torch.device] = ()) -> Iterator[None]:
-    """The global generators of torch (on the CPU and the given CUDA devices), NumPy and Python on fresh secret states.
+def kept_states(devices: Iterable[torch.device] = ()) -> Iterator[list[Any]]:
+    """The generators of the given CUDA devices; afterwards all global generators are as they were before.
 
-    Guarantee: afterwards they are as they were before.
+    These are those of torch (on the CPU and the given devices), NumPy and Python.
     """
     kept = torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002 (a model may draw from it)
     cards = [torch.cuda.default_generators[_index(device)] for device in devices]
     states = [card.get_state() for card in cards]
     try:
-        reseed(bits)
-        for card in cards:
-            card.manual_seed(int(bits.words(1)[0] >> np.uint64(1)))
-        yield
+        yield cards
     finally:
         torch.set_rng_state(kept[0])
         random.setstate(kept[1])
         np.random.set_state(kept[2])  # noqa: NPY002
         for card, state in zip(cards, states, strict=True):
             card.set_state(state)
+
+
+@contextmanager
+def secret_states(bits: Source, devices: Iterable[torch.device] = ()) -> Iterator[None]:
+    """Fresh secret states for the global generators of torch, NumPy and Python, which are put back afterwards."""
+    with kept_states(devices) as cards:
+        reseed(bits)
+        for card in cards:
+            card.manual_seed(int(bits.words(1)[0] >> np.uint64(1)))
+        yield
 
 
 def reseed(bits: Source) -> None:

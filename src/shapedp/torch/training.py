@@ -20,11 +20,11 @@ from shapedp.torch import gpu
 from shapedp.torch.accountant import Account
 from shapedp.torch.clips import Clip
 from shapedp.torch.detour import RecordError, without_frames
+from shapedp.torch.gradients import Gradients, summed_rows
 from shapedp.torch.plan import TrainingPlan
 from shapedp.torch.processes import Processes
 from shapedp.torch.published import Published
 from shapedp.torch.refusals import refusal
-from shapedp.torch.sums import Gradients, summed_rows
 
 Tensor = torch.Tensor
 _UP = 1 + 2.0**-40
@@ -32,7 +32,14 @@ _UP = 1 + 2.0**-40
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a training stands: the epsilon spent so far is in `epsilon` at `delta`."""
+    """What `progress` reports: steps taken and planned, and the epsilon spent so far at `delta`, as a bracket.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> print(sdp.torch.Progress(3, 10, sdp.privacy.Bracket(0.5, 0.6), 1e-5))
+    step 3/10: epsilon in [0.5, 0.6] at delta 1e-05
+    """
 
     step: int
     steps: int | None
@@ -47,7 +54,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of one draw, as the loader hands it out: its number of records, whether it ends or begins the draw."""
+    """A piece of a Poisson sample, as the loader hands it out: its size, and whether it is the last or first one."""
 
     records: int
     last: bool
@@ -56,7 +63,21 @@ class Part:
 
 @dataclass(eq=False, repr=False)
 class Training:
-    """What `make_private` sets up; the optimizer's `privacy_` and the loader's `privacy_` are this object.
+    """A private training at work: what `optimizer.privacy_` is. Made by `make_private` or `attach`, not by you.
+
+    Ask it for `certificate`, `epsilon(delta)`, `steps`, `plan`, `planned` (its `TrainingPlan`) and `state_dict()`.
+
+    Examples
+    --------
+    >>> import torch, shapedp as sdp
+    >>> from torch.utils.data import DataLoader, TensorDataset
+    >>> model, data = torch.nn.Linear(3, 1), TensorDataset(torch.zeros(50, 3), torch.zeros(50, 1))
+    >>> _, optimizer, _ = sdp.torch.make_private(
+    ...     model, torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(data, batch_size=10), clip=1.0,
+    ...     noise_multiplier=1.0, delta=1e-5,
+    ... )
+    >>> optimizer.privacy_
+    Training(0 steps, delta=1e-05, noise=GaussianNoise scale 1, clip=Flat)
 
     Guarantee: each optimizer step adds the law of `mechanism` once to a sum in which one record's row lies in its
     sensitivity set; `certificate` is computed from the steps taken.
