@@ -12,6 +12,7 @@ from types import ModuleType
 
 MOVED = {
     "shapedp.accounting.ledger": "shapedp.ledger",
+    "shapedp.audit.same": "shapedp.audit.equality",
     "shapedp.scale": "shapedp.learn.partitions",
     "shapedp.torch.hooks": "shapedp.torch.rules",
     "shapedp.torch.pieces": "shapedp.torch.gradients",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from shapedp.accounting.floor import Floor
-from shapedp.accounting.pld import Place, Problem, View, default_accuracy
+from shapedp.accounting.pld import Direction, Place, View, default_accuracy
 from shapedp.boundary.values import boolean
 from shapedp.mechanisms.base import adjacency_of
 from shapedp.noise.radial import DEVIATIONS
@@ -46,7 +46,7 @@ class ComposedLoss(Loss):
     _views: dict[Any, View] = field(default_factory=dict, init=False, repr=False, compare=False)
     _roughs: dict[Any, Bracket] = field(default_factory=dict, init=False, repr=False, compare=False)
     _floors: dict[bool, Floor] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _problems: dict[bool, Problem] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _directions: dict[bool, Direction] = field(default_factory=dict, init=False, repr=False, compare=False)
     settled = False
 
     def __post_init__(self) -> None:
@@ -71,10 +71,10 @@ class ComposedLoss(Loss):
     def _goal(self) -> float:
         return self.accuracy or default_accuracy(self.total)
 
-    def _problem(self, reverse: bool) -> Problem:
-        if reverse not in self._problems:
-            self._problems[reverse] = Problem(self.parts, self._tables, reverse=reverse)
-        return self._problems[reverse]
+    def _direction(self, reverse: bool) -> Direction:
+        if reverse not in self._directions:
+            self._directions[reverse] = Direction(self.parts, self._tables, reverse=reverse)
+        return self._directions[reverse]
 
     @cached_property
     def _tables(self) -> tuple[Loss, ...]:
@@ -85,7 +85,7 @@ class ComposedLoss(Loss):
         """The view at one of the composition's places; what was asked before plays no part in it."""
         key = (reverse and not self.symmetric, accuracy, place)
         if key not in self._views:
-            self._views[key] = self._problem(reverse).solve(place=place, accuracy=accuracy)
+            self._views[key] = self._direction(reverse).solve(place=place, accuracy=accuracy)
         return self._views[key]
 
     def _floor(self, reverse: bool) -> Floor:
@@ -121,7 +121,7 @@ class ComposedLoss(Loss):
     def _finite(self, epsilon: Floats, reverse: bool, accuracy: float) -> tuple[Floats, Floats]:
         """Bounds without the mass at infinity, each from the view of its focus, checked against the floor."""
         lower, upper = np.empty(epsilon.shape), np.empty(epsilon.shape)
-        places = self._problem(reverse).places(epsilon)
+        places = self._direction(reverse).places(epsilon)
         for place in sorted(set(places)):
             here = np.array([one == place for one in places]).reshape(epsilon.shape)
             lower[here], upper[here] = self._view(place, reverse, accuracy).bounds(epsilon[here])
@@ -182,7 +182,7 @@ class ComposedLoss(Loss):
         for turn in range(_MOST_VIEWS):
             place = self._place(at, reverse)
             view = self._view(place, reverse, accuracy)
-            reach = 3 * max(self._problem(reverse).spread(at), view.upper.spread)
+            reach = 3 * max(self._direction(reverse).spread(at), view.upper.spread)
             root = self._root(view, target, max(at, view.focus) + reach)
             if self._at(view, at)[1] <= target:
                 meeting = min(meeting, at)
@@ -210,14 +210,14 @@ class ComposedLoss(Loss):
         return self._roughs[key]
 
     def _from_delta(self, target: float, reverse: bool) -> Bracket:
-        problem, accuracy = self._problem(reverse), max(_QUICK, self._goal())
-        view = problem.solve(delta=(target - self.certain) / (1 - self.certain), accuracy=accuracy)
+        direction, accuracy = self._direction(reverse), max(_QUICK, self._goal())
+        view = direction.solve(delta=(target - self.certain) / (1 - self.certain), accuracy=accuracy)
         for _ in range(3):
             reach = 3 * view.upper.spread + view.upper.step
             root = self._root(view, target, view.focus + reach)
             if abs(root - view.focus) < reach:
                 break
-            view = problem.solve(place=self._place(root, reverse), accuracy=accuracy)
+            view = direction.solve(place=self._place(root, reverse), accuracy=accuracy)
         upper = root if self._at(view, root)[1] <= target else math.inf
         return Bracket(min(self._insufficient_near(view, target, root, reverse), upper), upper)
 
@@ -236,7 +236,7 @@ class ComposedLoss(Loss):
         return 0.0
 
     def _place(self, epsilon: float, reverse: bool) -> Place:
-        return self._problem(reverse).places(np.array([epsilon]))[0]
+        return self._direction(reverse).places(np.array([epsilon]))[0]
 
     def _at(self, view: View, epsilon: float) -> tuple[float, float]:
         low, high = self._with_certain(*view.bounds(np.array([epsilon])), True)

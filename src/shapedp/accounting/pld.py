@@ -158,7 +158,7 @@ class _Ladder:
         return float(np.interp(epsilon, self.mean, self.log_delta))
 
 
-class Problem:
+class Direction:
     """One direction of a composition: parts and counts, their lattice and their total count.
 
     `tables` are the losses of the parts again, or bounds on them, as they are evaluated.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.audit.same import same
+from shapedp.audit.equality import same
 from shapedp.mechanisms import Additive
 from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law, Mixed, Staircase
 from shapedp.numerics.checks import finite

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.audit.equality import same
 from shapedp.audit.gauge import moved
-from shapedp.audit.same import same
 from shapedp.mechanisms import Release, Sketch
 from shapedp.mechanisms.watch import Draw, watching
 from shapedp.numerics.checks import nonnegative, one_of
