@@ -37,10 +37,10 @@ LAYOUT = Layout(("a.weight", "a.bias", "b.weight"), ((4, 6), (4,), (5, 4)), (0, 
 
 def given(**options: Any) -> TrainingPlan:
     settings: dict[str, Any] = {"clip": Flat(1.0), "scale": 1.0, "delta": 1e-5} | options
-    return TrainingPlan(settings.pop("layout", LAYOUT), records=60, batch_size=12, **settings)
+    return TrainingPlan(settings.pop("layout", LAYOUT), records=60, batch_size=60, **settings)
 
 
-def parts(batch_size: int = 12, records: int = 60) -> tuple[Any, ...]:
+def parts(batch_size: int = 60, records: int = 60) -> tuple[Any, ...]:
     model = network()
     loader = DataLoader(TensorDataset(*data(records)), batch_size=batch_size)
     return model, torch.optim.SGD(model.parameters(), lr=0.1), loader
@@ -48,7 +48,7 @@ def parts(batch_size: int = 12, records: int = 60) -> tuple[Any, ...]:
 
 def test_a_plan_without_a_model_says_what_make_private_says() -> None:
     plan = TrainingPlan(Layout.of(network()), 60, 12, Flat(1.0), epsilon=2.0, delta=1e-5, steps=5)
-    *_, training = private(epsilon=2.0, steps=5)
+    *_, training = private(epsilon=2.0, epochs=1)
     assert plan == training.planned
     assert plan.certificate.verdict == "certified"
     assert plan.certificate.to_json() == training.certificate.to_json()
@@ -93,7 +93,7 @@ def test_a_plan_is_saved_and_loaded_whole(clip: Clip, noise: Any, tmp_path: Path
         {"clip": {"kind": "Flat", "radius": 1.0, "most": 2.0}},
         {"clip": {"kind": "Flat", "radius": -1.0}},
         {"noise": {"kind": "Flat"}},
-        {"records": 3},
+        {"records": 59},
         {"scale": -1.0},
         {"scale": 0.0, "epsilon": 1.0, "steps": 3},
         {"check_records": "no"},
@@ -114,12 +114,12 @@ def test_parts_stay_in_their_places() -> None:
 
 def test_a_plan_trains_a_model_and_no_other() -> None:
     model, optimizer, loader = parts()
-    plan = TrainingPlan(Layout.of(model), 60, 12, Flat(1.0), epsilon=2.0, delta=1e-5, steps=5)
+    plan = TrainingPlan(Layout.of(model), 60, 60, Flat(1.0), epsilon=2.0, delta=1e-5, steps=5)
     model, optimizer, batches = attach(plan, model, optimizer, loader, rng=np.random.default_rng(0))
     for features, labels in batches:
         step(model, optimizer, features, labels)
-    assert optimizer.privacy_.steps == 5  # type: ignore[attr-defined]
-    for other in (parts(batch_size=10), parts(records=59)):
+    assert optimizer.privacy_.steps == 1  # type: ignore[attr-defined]
+    for other in (parts(batch_size=59), parts(batch_size=59, records=59)):
         with pytest.raises(ValueError, match="other parameters, records or batches"):
             attach(plan, *other)
     with pytest.raises(ValueError, match="other parameters, records or batches"):
@@ -128,7 +128,7 @@ def test_a_plan_trains_a_model_and_no_other() -> None:
 
 def test_a_file_cannot_lower_the_noise_of_its_claim() -> None:
     model, optimizer, loader = parts()
-    plan = TrainingPlan(Layout.of(model), 60, 12, Flat(1.0), epsilon=2.0, delta=1e-5, steps=5)
+    plan = TrainingPlan(Layout.of(model), 60, 60, Flat(1.0), epsilon=2.0, delta=1e-5, steps=5)
     weaker = TrainingPlan.from_json(plan.to_json() | {"scale": plan.scale / 2})
     assert weaker.certificate.verdict == "refuted"
     with pytest.raises(sdp.RefutedError):
@@ -138,7 +138,7 @@ def test_a_file_cannot_lower_the_noise_of_its_claim() -> None:
 
 def test_a_published_plan_has_the_claim_of_its_paper_and_is_refused() -> None:
     layout = Layout.of(network())
-    plan = TrainingPlan(layout, 60, 12, Flat(1.0), PublishedProductNoise(0.3, 40_000), steps=3)
+    plan = TrainingPlan(layout, 60, 60, Flat(1.0), PublishedProductNoise(0.3, 40_000), steps=3)
     assert plan.epsilon is not None
     assert plan.certificate.verdict == "refuted"
     assert TrainingPlan.from_json(plan.to_json()) == plan
@@ -152,7 +152,7 @@ def test_a_published_plan_has_the_claim_of_its_paper_and_is_refused() -> None:
 
 def test_a_plan_prints_what_was_planned() -> None:
     shown = str(given(epsilon=2.0, steps=5))
-    for words in ("48 parameters", "5 steps", "12 of 60 records", "Flat(radius=1.0)", "epsilon 2 at delta 1e-05"):
+    for words in ("48 parameters", "5 steps", "60 of 60 records", "Flat(radius=1.0)", "epsilon 2 at delta 1e-05"):
         assert words in shown
 
 
