@@ -1,4 +1,4 @@
-"""Whether records stay apart in a model: checked with made-up records before the first gradient counts."""
+"""Checks, on made-up records and before the first step, that a model mixes no records."""
 
 from __future__ import annotations
 
@@ -37,12 +37,13 @@ class Seen:
 class Probe:
     """Runs the model, without gradients, on made-up records before the first batch it is trained on.
 
-    They have the types and shapes of that batch and none of its values, so that nothing that is found, or not found,
-    depends on a record. A record, the first or the last one, must be answered as before when all others are replaced
-    by copies of it (in training mode, with the same random numbers), and when it is alone (in evaluation mode). What
-    each recorded layer receives is compared as well as the answer, and its first axis must follow the batch. Buffers
-    and attributes that are tensors must be left alike whatever the records. A batch of one record shows the axes only,
-    so that the comparison waits for a larger one.
+    They have the types and shapes of that batch and none of its values, so that no finding depends on a record.
+
+    The model's output for the first and the last record must not change when all others are replaced by copies of it
+    (in training mode, with the same random numbers), nor when it is alone (in evaluation mode). What each recorded
+    layer receives is compared too, and its first axis must follow the batch. Buffers and attributes that are tensors
+    must end up the same whatever the records are. A batch of one record shows the axes only; the comparison then
+    waits for a larger batch.
 
     A `collate` function of the user's own is run on made-up records of the shape of `example()`, and on longer ones:
     what the model answers for a record must not depend on what it was collated with (evaluation mode, padding cut

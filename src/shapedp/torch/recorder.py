@@ -1,4 +1,4 @@
-"""Per-record gradients of a model's passes, recorded while it runs forward and backward."""
+"""Records what gives the gradients of single records while a model runs forward and backward."""
 
 from __future__ import annotations
 
@@ -120,12 +120,18 @@ _apply: Any = _Tap.apply
 
 @dataclass(eq=False)
 class Recorder:
-    """Runs the model's layers without their weights' gradients and keeps what gives the records' own.
+    """Runs the model's layers with detached weights, and keeps what gives the gradients of single records.
 
-    `on_pass(records, gradients, scale)` is called for each pass that was run backward, before the next one and on
-    `flush`; the gradients are to be multiplied by `scale`. `collate` is the loader's function where it is not torch's
-    own, `example` gives a record of which only types and shapes are used. `draws` gives the bits of the model's random
-    numbers.
+    Parameters
+    ----------
+    model, layout : what is recorded.
+    mean : whether the loss is a mean over the batch, which divides every gradient by the number of records.
+    on_pass : called with (records, gradients, scale) for each pass that was run backward, before the next one and on
+        `flush`; the gradients are to be multiplied by `scale`.
+    probe, real : whether the model is checked for mixing records, and whether the batch at hand holds any.
+    collate, example : the loader's function where it is not torch's own, and a record for its types and shapes.
+    draws : the bits of the model's random numbers.
+    rule : how a module runs, and what its gradients are.
 
     Guarantee: nothing that is recorded can be reached from the model.
     """
@@ -218,7 +224,7 @@ class Recorder:
         return answer
 
     def stray(self, name: str, parameter: Tensor) -> None:
-        """A gradient came to the parameter itself, past the layers."""
+        """A gradient reached the parameter itself, not through its layer."""
         if self.model.training:
             parameter.grad = None
             self.forget()

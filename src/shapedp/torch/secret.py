@@ -1,8 +1,8 @@
-"""Secret states for the global random generators: what a model draws for a place of the batch nobody can draw again.
+"""Secret states for the global random generators: nobody can repeat what a model draws while it trains.
 
-Dropout and its kin draw by a record's place in the batch. With a known seed the masks of all records after one that
-leaves are known to change, so that the sum moves by many clips; with secret, independent masks only their law counts,
-which is the same whoever is in the batch.
+Dropout draws a mask for each place in the batch. If the seed were known and one record left, all records behind it
+would get other, known masks, and the sum could move by many clips. With secret, independent masks only their
+distribution counts, which is the same whoever is in the batch.
 """
 
 from __future__ import annotations
