@@ -47,8 +47,8 @@ def parts(batch_size: int = 60, records: int = 60) -> tuple[Any, ...]:
 
 
 def test_a_plan_without_a_model_says_what_make_private_says() -> None:
-    plan = TrainingPlan(Layout.of(network()), 60, 12, Flat(1.0), epsilon=2.0, delta=1e-5, steps=5)
-    *_, training = private(epsilon=2.0, epochs=1)
+    plan = TrainingPlan(Layout.of(network()), 60, 60, Flat(1.0), epsilon=2.0, delta=1e-5, steps=5)
+    *_, training = private(epsilon=2.0, epochs=5, batch_size=60)
     assert plan == training.planned
     assert plan.certificate.verdict == "certified"
     assert plan.certificate.to_json() == training.certificate.to_json()

@@ -15,13 +15,13 @@ _KIND = "shapedp-journal"
 
 
 class Journal:
-    """A file whose first line names the step it counts, itself and what was assumed; it grows by one byte before each
-    release.
+    """A file that grows by one byte before each release. Its first line names the step, the file and its assumptions.
 
-    A file of another step is refused: its bytes would be charged at this one's price. So is one that was begun on
-    fewer assumptions (`premises`) than the run at hand rests on; files of before have none written down.
-    Guarantee: the file is locked from the count to the byte that follows it, so that runs in other processes and
-    threads that share it are all counted.
+    A file of another step is refused: its bytes would be charged at the wrong price. So is a file that was begun on
+    fewer assumptions (`premises`) than this run rests on. Older files have no assumptions written down.
+
+    Guarantee: the file is locked from the reading of the count to the writing of the next byte, so that all runs that
+    share it, in other processes and threads, are counted.
     """
 
     def __init__(self, path: Path, step: str, premises: Sequence[str] = ()) -> None:
@@ -47,9 +47,9 @@ class Journal:
         return self.path.stat().st_size - self._head
 
     def start(self, taken: int, allowed: Callable[[int], Any]) -> int:
-        """One more step than `taken` and than the file counts, written down up to the disk; the new number.
+        """Write one more step than `taken` and than the file counts to the disk, and return the new number.
 
-        `allowed` is called with the number so far, under the lock, and raises where there must be no further step.
+        `allowed` is called with the number so far, while the file is locked. It raises if no further step may follow.
         """
         with _locked(self.path, os.O_RDWR) as file:
             counted = os.fstat(file).st_size - self._head
