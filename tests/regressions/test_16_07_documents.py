@@ -62,7 +62,7 @@ def test_bytes_behind_an_array_are_refused() -> None:
 
 
 DEEP = documents.DEPTH + 1
-TEXTS = {
+TEXTS: dict[str, str | bytes] = {
     "deep list": "[" * DEEP + "]" * DEEP,
     "deep object": '{"a":' * DEEP + "1" + "}" * DEEP,
     "very deep": "[" * 10**6,
@@ -99,3 +99,21 @@ def test_a_file_above_the_limit_is_not_read_whole(tmp_path: Path, monkeypatch: p
     (tmp_path / "x.json").write_text(" " * 5000 + "{}")
     with pytest.raises(ValueError, match="more than 1000 bytes"):
         documents.read(tmp_path / "x.json")
+
+
+def test_many_arrays_are_counted_together() -> None:
+    """Twenty packed arrays in a plan of 10 MB took 5 GB: each was within the limit of one."""
+    many = [{"float64": "", "size": documents.ENTRIES // 8} for _ in range(8)]
+    assert len(documents.parse(json.dumps(many))) == 8
+    with pytest.raises(ValueError, match="in all"):
+        documents.parse(json.dumps([*many, {"float64": "", "size": 1}]))
+    for odd in (-(2**40), "9", None, True, 1.5):  # refused where they are unpacked; they lend nothing to others
+        with pytest.raises(ValueError, match="in all"):
+            documents.parse(json.dumps([{"float64": "", "size": odd}, *many, {"float64": "", "size": 1}]))
+    assert documents.parse(json.dumps([{"size": 2**40}, {"size": 2**40}]))
+
+
+def test_a_message_does_not_repeat_a_long_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "long.json").write_text(json.dumps({"kind": "a" * 10**6}))
+    assert main(["verify", str(tmp_path / "long.json")]) == 2
+    assert len(capsys.readouterr().err) < 10_000

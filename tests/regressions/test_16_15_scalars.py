@@ -36,7 +36,9 @@ def test_numbers(value: Any) -> None:
 @pytest.mark.parametrize(
     "value",
     [True, np.True_, np.array(True), "1", b"1", None, [1.0], np.array([1.0]), 1j, np.array(1j), np.array("1"), Odd(),
-     np.datetime64("2020-01-01"), np.timedelta64(1, "s"), np.array(None)],
+     np.datetime64("2020-01-01"), np.timedelta64(1, "s"), np.array(None),
+     np.timedelta64(1, "ns"), np.datetime64(1, "ns"), np.array(1, dtype="m8[ns]"),  # their item() is an integer
+     np.ma.masked, np.ma.array(1.0, mask=True), np.ma.array(1, mask=True)],
 )  # fmt: skip
 def test_what_is_no_number(value: Any) -> None:
     with pytest.raises(TypeError, match="x must be a real number"):
@@ -49,6 +51,15 @@ def test_what_is_no_number(value: Any) -> None:
 def test_integers(value: Any) -> None:
     assert count("x", value) == 3
     assert type(count("x", value)) is int
+
+
+def test_arrow() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    assert real("x", pyarrow.scalar(1.5)) == 1.5
+    assert count("x", pyarrow.scalar(3)) == 3
+    for bad in (pyarrow.scalar("3"), pyarrow.scalar(True), pyarrow.scalar(None, pyarrow.float64())):
+        with pytest.raises(TypeError, match="x must be a real number"):
+            real("x", bad)
 
 
 def test_torch() -> None:

@@ -26,7 +26,7 @@ from shapedp.numerics.checks import finite, size
 BYTES = 1 << 28  # of a document
 DEPTH = 64  # of nested lists and objects
 VALUES = 4_000_000  # numbers, words and names: longer arrays are written as bytes
-ENTRIES = 1 << 27  # of one array
+ENTRIES = 1 << 27  # of one array, and of all packed arrays of a document
 DIGITS = 400  # of one number
 _READABLE = 256
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
@@ -52,7 +52,7 @@ def read(path: Where, *, constants: bool = False) -> dict[str, Any]:
 
 
 def parse(text: str | bytes, *, constants: bool = False) -> Any:
-    """The value behind JSON text; too long, too deep, too many values and names given twice are refused.
+    """The value behind JSON text; too long, too deep, too many values (also packed) and names given twice are refused.
 
     So are NaN and infinity, unless `constants` allows them (results of our own, never a parameter).
     """
@@ -64,7 +64,7 @@ def parse(text: str | bytes, *, constants: bool = False) -> Any:
             text,
             parse_constant=float if constants else _constant,
             parse_float=_number,
-            object_pairs_hook=_object,
+            object_pairs_hook=_objects(),
         )
     except UnicodeDecodeError:
         raise ValueError("not JSON (not text in UTF-8)") from None
@@ -100,11 +100,22 @@ def _number(text: str) -> float:
     return number
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("not read: an object names a field twice")
-    return found
+def _objects() -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    """What makes the objects of one document, and adds up what its packed arrays announce: a few bytes each."""
+    announced = 0
+
+    def made(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal announced
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise ValueError("not read: an object names a field twice")
+        entries = found.get("size") if "float64" in found else 0
+        announced += max(entries, 0) if isinstance(entries, int) else 0
+        if announced > ENTRIES:
+            raise ValueError(f"not read: its arrays announce more than {ENTRIES} entries in all")
+        return found
+
+    return made
 
 
 def described(reader: Callable[P, T]) -> Callable[P, T]:

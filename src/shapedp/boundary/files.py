@@ -68,6 +68,12 @@ def check_output(path: Where) -> None:
     _target(Path(path))
 
 
+def check_input(path: Path, *, folder: bool = False) -> None:
+    """Raises unless the path is a plain file (or a folder): a pipe may never end, a device never does."""
+    if not path.is_file() and not (folder and path.is_dir()):
+        raise FileNotFoundError(f"{path}: not a plain file" if path.exists() else f"{path}: no such file")
+
+
 def _target(path: Path) -> tuple[Path, os.stat_result | None]:
     """Where the bytes go, and what is there now (None: nothing)."""
     if "\0" in os.fspath(path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -13,14 +15,15 @@ from numpy.typing import NDArray
 from shapedp.boundary.arrays import numbers
 from shapedp.boundary.cells import text_number
 from shapedp.boundary.columns import arrow_floats, arrow_numeric, refuse_columns
+from shapedp.boundary.documents import dumps
 from shapedp.boundary.documents import read as read_json
 from shapedp.boundary.documents import write as write_json
-from shapedp.boundary.files import atomic, csv_bytes, read_array
+from shapedp.boundary.files import atomic, check_input, csv_bytes, read_array
 from shapedp.boundary.texts import column_of, rows_of
-from shapedp.numerics.checks import column_names
+from shapedp.numerics.checks import column_names, laid_out
 
 __all__ = ["SUFFIXES", "Vector", "read_json", "read_records", "read_vector", "suffix", "write_columns", "write_json"]
-__all__ += ["write_vector"]
+__all__ += ["beside_certificate", "write_vector"]
 
 SUFFIXES = (".npy", ".csv", ".parquet")
 
@@ -31,6 +34,14 @@ class Vector:
 
     values: NDArray[Any]
     name: str | None = None
+
+
+@contextmanager
+def beside_certificate(path: Path, record: dict[str, Any]) -> Iterator[None]:
+    """A block that writes what the certificate is of: where it fails, no certificate appears or changes."""
+    with atomic(path) as stream:
+        stream.write((dumps(record) + "\n").encode())
+        yield
 
 
 def suffix(path: Path) -> str:
@@ -48,18 +59,16 @@ def read_vector(path: Path, column: str | None = None, *, header: bool | None = 
     `column`, or by a parquet file.
     """
     kind = suffix(path)
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file")
+    check_input(path)
     if kind == ".npy":
         if column is not None:
             raise ValueError("--column does not apply to npy files")
         return Vector(read_array(path))
     if kind == ".csv":
         return _read_csv(path, column, header)
-    table = _parquet().read_table(path)
-    name = table.column_names[_choose(path, table.column_names, column)]
-    values = table.column(name)
-    refuse_columns({} if arrow_numeric(values.type) else {name: str(values.type)})
+    names = _parquet().read_schema(path).names
+    name = names[_choose(path, names, column)]
+    values = _read_parquet(path, [name]).column(0)
     return Vector(arrow_floats(values) if values.null_count or not _plain(values.type) else values.to_numpy(), name)
 
 
@@ -72,8 +81,7 @@ def read_records(
     csv file holds names where `header` is true, and `columns` says which.
     """
     kind = suffix(path)
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file")
+    check_input(path)
     if kind != ".csv" and not header:
         raise ValueError("--no-header is for csv files")
     if kind == ".npy":
@@ -81,12 +89,22 @@ def read_records(
         names = [str(i) for i in range(array.shape[1])]
         return columns or names, array[:, _chosen(path, names, columns)]
     if kind == ".parquet":
-        table = _parquet().read_table(path)
-        some = table.select(_chosen(path, table.column_names, columns))
-        kinds = zip(some.column_names, some.schema.types, strict=True)
-        refuse_columns({name: str(one) for name, one in kinds if not arrow_numeric(one)})
+        some = _read_parquet(path, columns)
         return some.column_names, np.column_stack([arrow_floats(one) for one in some.columns])
     return _csv_records(path, columns, header)
+
+
+def _read_parquet(path: Path, columns: list[str] | None) -> Any:
+    """Columns of a parquet file, all where none are named, once they are known to be numbers, and not too many.
+
+    A few bytes may stand for any number of equal cells: what the file announces is looked at before a cell is read.
+    """
+    with _parquet().ParquetFile(path) as file:
+        schema = file.schema_arrow
+        wanted = _chosen(path, schema.names, columns)
+        refuse_columns({schema.names[i]: str(schema.types[i]) for i in wanted if not arrow_numeric(schema.types[i])})
+        laid_out(file.metadata.num_rows * len(wanted))
+        return file.read() if columns is None else file.read(columns=columns).select(columns)
 
 
 def _csv_records(path: Path, columns: list[str] | None, header: bool) -> tuple[list[str], NDArray[np.float64]]:

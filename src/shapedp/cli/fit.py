@@ -8,7 +8,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from shapedp.cli.files import write_json
+from shapedp.boundary.files import check_input
+from shapedp.cli.files import beside_certificate, write_json
 from shapedp.cli.options import add_claim, add_json, add_no_header
 from shapedp.cli.output import print_certificate, print_json, table
 from shapedp.cli.paths import beside, writing
@@ -92,8 +93,8 @@ def run(options: argparse.Namespace) -> int:
         print(f"shapedp: note: {message}", file=sys.stderr)
     record = {**estimator.privacy_.to_json(), "unsafe": estimator.privacy_.verdict != "certified"}
     model = _described(estimator, options)
-    write_json(certificate, record)
-    write_json(options.output, model)
+    with beside_certificate(certificate, record):
+        write_json(options.output, model)
     if options.json:
         print_json({"model": model, "certificate": record})
         return 0
@@ -110,8 +111,7 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError("--classes is for fit logistic")
     if options.model == "logistic" and options.target_bound is not None:
         raise ValueError("--target-bound is for fit linear: labels need none")
-    if not options.data.exists():
-        raise FileNotFoundError(f"{options.data}: no such file")
+    check_input(options.data, folder=True)
 
 
 def _prepared(options: argparse.Namespace) -> tuple[Any, Any, Any]:

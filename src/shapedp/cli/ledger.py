@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shapedp.boundary.files import check_input
 from shapedp.boundary.values import printable
-from shapedp.cli.files import Vector, read_json, read_vector, suffix, write_json, write_vector
+from shapedp.cli.files import Vector, beside_certificate, read_json, read_vector, suffix, write_json, write_vector
 from shapedp.cli.options import add_claim, add_json, add_no_header
 from shapedp.cli.output import DONE, REFUSED, WRONG_INPUT, print_json, table
 from shapedp.cli.paths import beside, writing
@@ -158,7 +159,10 @@ def _add_key(parser: Any, text: str) -> None:
 
 
 def _key(path: Path | None) -> bytes | None:
-    return None if path is None else path.read_bytes()
+    if path is None:
+        return None
+    check_input(path)
+    return path.read_bytes()
 
 
 def _kept_heads(path: Path | None) -> dict[str, Head]:
@@ -265,8 +269,8 @@ def _run_spend(options: argparse.Namespace) -> int:
         raise ValueError(f"the input must have {mechanism.law.dim} entries, got {vector.values.size}")
     with _open(options).spend(options.dataset, mechanism) as spend:
         release = spend.release(vector.values)
-        write_json(certificate, release.certificate.to_json())
-        write_vector(options.output, Vector(release.value, vector.name))
+        with beside_certificate(certificate, release.certificate.to_json()):
+            write_vector(options.output, Vector(release.value, vector.name))
     return _print_spend(spend, {"output": str(options.output), "certificate": str(certificate)}, options)
 
 

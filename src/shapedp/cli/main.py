@@ -50,6 +50,7 @@ COMMANDS = (
     demo,
 )
 
+LONGEST = 4000  # characters of a message that may repeat a word of a file
 _EPILOG = """\
 a first session:
   shapedp advise --l2 1.0 --dim 14 --epsilon 1 --delta 1e-5
@@ -99,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _explained(error: Exception) -> tuple[int, str]:
     """The exit code and the line of an exception; one that no command foresaw is not quoted, as it may hold data."""
-    text = printable(str(error))
+    text = printable(str(error)[:LONGEST])
     match error:
         case NotCertifiedError():
             return REFUSED, f"refused: {text}"

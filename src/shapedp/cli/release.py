@@ -12,12 +12,12 @@ import numpy as np
 
 from shapedp.cli.files import (
     Vector,
+    beside_certificate,
     read_json,
     read_records,
     read_vector,
     suffix,
     write_columns,
-    write_json,
     write_vector,
 )
 from shapedp.cli.options import add_json, add_no_header
@@ -80,12 +80,12 @@ def run(options: argparse.Namespace) -> int:
     release = mechanism.release(vector.values, unsafe=options.unsafe)
     stated = replace(release.certificate, scope=SCOPE) if options.records else release.certificate
     record = {**stated.to_json(), "unsafe": release.unsafe}
-    write_json(certificate, record)
-    if names:
-        errors = release.standard_error.tolist()
-        write_columns(options.output, {"column": names, "value": release.value.tolist(), "standard_error": errors})
-    else:
-        write_vector(options.output, Vector(release.value, vector.name))
+    with beside_certificate(certificate, record):
+        if names:
+            errors = release.standard_error.tolist()
+            write_columns(options.output, {"column": names, "value": release.value.tolist(), "standard_error": errors})
+        else:
+            write_vector(options.output, Vector(release.value, vector.name))
     if options.json:
         print_json(record)
         return 0

@@ -54,9 +54,19 @@ def _discard(stream: TextIO) -> None:
         os.close(nowhere)
 
 
+def _or_nowhere(stream: TextIO | None) -> TextIO:
+    """The stream; where the caller closed it (>&-) Python has none, and the text goes nowhere.
+
+    The null device then takes the free handle too, so that no file of a command is ever open as standard output.
+    """
+    return open(os.devnull, "w", encoding="utf-8") if stream is None else stream
+
+
 @contextlib.contextmanager
 def guarded() -> Iterator[None]:
     """Both streams shown safely."""
-    out, err = Shown(sys.stdout, "\n\t"), Shown(sys.stderr, "\n\t\r")
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
+    out, err = Shown(_or_nowhere(sys.stdout), "\n\t"), Shown(_or_nowhere(sys.stderr), "\n\t\r")
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         yield

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from shapedp.ledger.spend import Spend
 
 
-def reserve(store: Store, spend: Spend, mechanism: dict[str, Any]) -> int:
-    """Counts the spend; the id of its entry. Raises with nothing changed where the cap does not admit it."""
+def reserve(store: Store, spend: Spend, mechanism: dict[str, Any]) -> tuple[int, str]:
+    """Counts the spend; id and digest of its entry. Raises with nothing changed where the cap does not admit it."""
 
-    def work(connection: sa.Connection) -> int:
+    def work(connection: sa.Connection) -> tuple[int, str]:
         row = dataset_row(store, connection, spend.dataset, lock=True)
         if (row["adjacency"], row["filter"], bool(row["vouching"])) != spend.terms.frozen:
             raise LedgerError(f"dataset {spend.dataset!r} is not the one it was; open the ledger again")
@@ -49,12 +49,12 @@ def reserve(store: Store, spend: Spend, mechanism: dict[str, Any]) -> int:
         _advance(connection, row, None, entry, totals=totals, entries=entry["sequence"], chain=digest)
         if inserted is None:
             raise LedgerError("the database returned no id for the entry")
-        return int(inserted[0])
+        return int(inserted[0]), digest
 
     return store.perform(work)
 
 
-def take(store: Store, dataset: str, entry: int, number: int) -> None:
+def take(store: Store, dataset: str, entry: int, digest: str, number: int) -> None:
     """Takes `number` units of a reservation, whoever else does so at the same time; raises where fewer are left.
 
     Guarantee: over all processes, threads and copies of the spend at most `count` units are ever taken.
@@ -62,7 +62,7 @@ def take(store: Store, dataset: str, entry: int, number: int) -> None:
 
     def work(connection: sa.Connection) -> None:
         row = dataset_row(store, connection, dataset, lock=True)
-        old = _entry(store, connection, row, entry)
+        old = _entry(store, connection, row, entry, digest)
         left = old["count"] - old["taken"]
         if old["state"] != "reserved":
             raise SpendRefusedError(f"the block of this spend has ended (its entry is {old['state']}): nothing is left")
@@ -88,12 +88,12 @@ def left(store: Store, entry: int) -> int:
     return int(row["count"] - row["taken"])
 
 
-def close(store: Store, dataset: str, entry: int, state: str) -> None:
+def close(store: Store, dataset: str, entry: int, digest: str, state: str) -> None:
     """Marks a reserved entry; its cost stays. Rows keep their size, so that a full disk cannot object."""
 
     def work(connection: sa.Connection) -> None:
         row = dataset_row(store, connection, dataset, lock=True)
-        old = _entry(store, connection, row, entry)
+        old = _entry(store, connection, row, entry, digest)
         if old["state"] != "reserved":
             raise LedgerCorruptedError(f"the reserved entry {entry} is no longer in the ledger {store.name}")
         _change(connection, row, old, state=state, ended=now(), secure=int(old["taken"] > 0))
@@ -121,9 +121,10 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-def _entry(store: Store, connection: sa.Connection, row: dict[str, Any], entry: int) -> dict[str, Any]:
+def _entry(store: Store, connection: sa.Connection, row: dict[str, Any], entry: int, digest: str) -> dict[str, Any]:
+    """The entry that was reserved; another one may have its id where a backup was restored meanwhile."""
     table = schema.entries
-    query = sa.select(table).where(table.c.id == entry, table.c.dataset_id == row["id"])
+    query = sa.select(table).where(table.c.id == entry, table.c.dataset_id == row["id"], table.c.digest == digest)
     found = connection.execute(query).mappings().first()
     if found is None:
         raise LedgerCorruptedError(f"the reserved entry {entry} is no longer in the ledger {store.name}")

@@ -47,6 +47,7 @@ class Spend:
         self.count, self.charge, self.certificate, self.terms = count, charge, certificate, terms
         self.vouched_by = vouched_by
         self.entry: int | None = None
+        self._digest = ""
         self._open = False
         self._owner: int | None = None
 
@@ -61,7 +62,7 @@ class Spend:
     def __enter__(self) -> Spend:
         if self.entry is not None:
             raise LedgerError("a spend is used once; ask the ledger for another")
-        self.entry = book.reserve(self.ledger.store, self, describe(self.mechanism, self.vouched_by))
+        self.entry, self._digest = book.reserve(self.ledger.store, self, describe(self.mechanism, self.vouched_by))
         self._open, self._owner = True, os.getpid()
         return self
 
@@ -72,7 +73,9 @@ class Spend:
         if self.entry is None or self._owner != os.getpid():
             return
         try:
-            book.close(self.ledger.store, self.dataset, self.entry, "released" if kind is None else "abandoned")
+            book.close(
+                self.ledger.store, self.dataset, self.entry, self._digest, "released" if kind is None else "abandoned"
+            )
         except LedgerError as failed:
             note = f"entry {self.entry} of {self.dataset!r} stays reserved and counted; the block itself ran"
             if error is None:
@@ -106,7 +109,7 @@ class Spend:
     def _take(self, number: int) -> None:
         if not self._open or self.entry is None:
             raise LedgerError("a release belongs inside `with ledger.spend(...)`; this spend is not open")
-        book.take(self.ledger.store, self.dataset, self.entry, number)
+        book.take(self.ledger.store, self.dataset, self.entry, self._digest, number)
 
     def _inspect(self, release: Any) -> None:
         certificate = getattr(release, "certificate", None)

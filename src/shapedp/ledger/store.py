@@ -24,7 +24,7 @@ from shapedp.ledger.errors import (
     LedgerUnavailableError,
 )
 from shapedp.ledger.forks import gate
-from shapedp.ledger.place import check_one_name, check_place, place_of
+from shapedp.ledger.place import check_beside, check_one_name, check_place, place_of
 from shapedp.ledger.upgrade import upgrade
 from shapedp.numerics.checks import positive
 
@@ -79,13 +79,13 @@ class Store:
         else:
             try:
                 url = sa.make_url(text.replace("postgres://", "postgresql://", 1))
-            except ArgumentError:
+            except (ArgumentError, ValueError):  # a port that is none may be a piece of the password
                 raise ValueError(
                     "the ledger's address is not a database URL such as postgresql://user@host/name"
                 ) from None
         backend = url.get_backend_name()
         if backend == "postgresql":
-            return cls(url.set(drivername="postgresql+psycopg"), timeout)
+            return cls(_hidden(url).set(drivername="postgresql+psycopg"), timeout)
         if backend != "sqlite":
             raise ValueError(f"a ledger is kept in sqlite or postgresql, got {backend!r}")
         path = url.database or ""
@@ -140,6 +140,7 @@ class Store:
     def _transaction(self, *, write: bool, create: bool = False) -> Iterator[sa.Connection]:
         if self.is_sqlite:
             check_one_name(self.name)
+            check_beside(self.name)
         try:
             with gate.transaction(), _engine(self, create).connect() as plain:
                 connection = plain.execution_options(ledger_write=write)
@@ -283,6 +284,14 @@ def _postgresql(store: Store) -> sa.Engine:
             connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
 
     return engine
+
+
+def _hidden(url: sa.URL) -> sa.URL:
+    """The address with its password where messages, reprs and reports leave it out, not among the options."""
+    password = url.query.get("password")
+    if "sslpassword" in url.query or not isinstance(password, str | None):
+        raise ValueError("the ledger's address must not hold sslpassword, or two passwords: use a service file")
+    return url if password is None else url.difference_update_query(["password"]).set(password=password)
 
 
 def _text(where: object) -> str:

@@ -26,11 +26,19 @@ def real(name: str, value: object) -> float:
 
 
 def _item(value: Any) -> Any:
-    """The Python scalar inside a 0-d array or tensor of any library; anything else as it is."""
-    if isinstance(value, int | float | str) or getattr(value, "ndim", None) != 0:
+    """The Python scalar inside a 0-d array or tensor of any library, or of Arrow; anything else as it is.
+
+    None where there is none: a masked entry is missing, and a date or a span of time is no number of anything.
+    """
+    if isinstance(value, int | float | str):
         return value
     try:
-        return value.item()
+        if hasattr(value, "as_py"):
+            return value.as_py()
+        if getattr(value, "ndim", None) != 0:
+            return value
+        missing = np.ma.is_masked(value) or getattr(getattr(value, "dtype", None), "kind", "") in ("m", "M")
+        return None if missing else value.item()
     except Exception:  # a tensor without data, or one that cannot be read here
         return None
 
