@@ -15,7 +15,7 @@ import torch
 from shapedp.accounting import PlanningError, Step, plan
 from shapedp.boundary.documents import described, read, write
 from shapedp.boundary.files import Where
-from shapedp.boundary.values import booleans
+from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms import Additive
 from shapedp.noise import Gaussian, Law
 from shapedp.numerics.checks import count, nonnegative, positive, probability
@@ -170,6 +170,7 @@ class TrainingPlan:
 
     def account(self, journal: Path | None = None, secure: bool = True) -> Account:
         """An account without steps, whose limit is the planned number where a claim was made."""
+        secure = boolean("secure", secure)
         limit = self.steps if self.epsilon is not None else None
         return Account(
             Step(self.mechanism, self.sampling_rate), self.epsilon, self.delta, limit, journal, secure=secure

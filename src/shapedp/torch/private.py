@@ -109,6 +109,7 @@ def make_private(
     >>> len(loader), optimizer.privacy_.steps
     (5, 0)
     """
+    check_records, unsafe = boolean("check_records", check_records), boolean("unsafe", unsafe)
     _check_words(loss_reduction, gradients)
     layout, records, expected = _known(model, optimizer, loader)
     if epochs is not None and steps is not None:
@@ -156,10 +157,11 @@ def attach(
     >>> optimizer.privacy_.scale
     1.0
     """
+    unsafe = boolean("unsafe", unsafe)
     _check_words(loss_reduction, gradients)
     if (plan.layout, plan.records, plan.batch_size) != _known(model, optimizer, loader):
         raise ValueError("the plan was made for other parameters, records or batches: make one for these")
-    if not boolean("unsafe", unsafe) and plan.epsilon is not None:
+    if not unsafe and plan.epsilon is not None:
         plan.certificate.require()
     if progress and plan.delta is None:
         raise ValueError("progress reports the epsilon spent: pass a delta to report it at")
