@@ -16,7 +16,7 @@ MOVED = {
     "shapedp.scale": "shapedp.learn.partitions",
     "shapedp.torch.hooks": "shapedp.torch.rules",
     "shapedp.torch.pieces": "shapedp.torch.gradients",
-    "shapedp.torch.stack": "shapedp.torch.noise",
+    "shapedp.torch.stack": "shapedp.noise.stack",
     "shapedp.torch.sums": "shapedp.torch.gradients",
 }
 

@@ -51,3 +51,12 @@ def test_tiny_losses_keep_their_digits(pure: float) -> None:
         exact, found = BareLoss(pure).delta(share * pure), grid.delta(share * pure)
         assert found.lower <= exact.upper
         assert exact.lower <= found.upper <= exact.upper * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("mu", [40.0, 50.0])
+def test_large_losses_are_bounded_from_below(mu: float) -> None:
+    """The check of the lower polygon overflowed beyond 709, and rounding was measured against far larger knots."""
+    found, own = GaussianLoss(mu).discretize(), GaussianLoss(mu)
+    for epsilon in (1.0, mu * mu / 2, mu * mu / 2 + 5 * mu):
+        truth = own.delta(epsilon)
+        assert 0.999 * truth.upper < found.delta(epsilon).lower <= truth.upper

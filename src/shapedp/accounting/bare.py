@@ -14,6 +14,7 @@ from shapedp.privacy.conversions import pure_to_rdp
 from shapedp.privacy.losses.base import Floats, Loss, Pieces
 
 _ROUND = 2.0**-49
+_TINY = 5e-324  # by which a number below the normal range may be off
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,12 @@ class BareLoss(Loss):
         epsilon = np.asarray(epsilon, dtype=np.float64)
         gap = -np.expm1(np.minimum(epsilon - self.pure_epsilon, 0.0)) / (1 + math.exp(-self.pure_epsilon))
         finite = (1 - self.failure) * gap
-        inside = finite > 0  # beyond the mechanism's own epsilon delta is its own, exactly
-        upper = np.where(inside, np.minimum((self.failure + finite) * (1 + _ROUND), 1.0), self.failure)
+        inside = epsilon < self.pure_epsilon  # beyond the mechanism's own epsilon delta is its own, exactly
+        upper = np.where(inside, np.minimum((self.failure + finite) * (1 + _ROUND) + _TINY, 1.0), self.failure)
         if not self.attained:
             return np.zeros_like(upper), upper
-        return np.where(inside, (self.failure + finite) * (1 - _ROUND), self.failure), upper
+        shown = np.maximum((self.failure + finite) * (1 - _ROUND) - _TINY, 0.0)
+        return np.where(inside, shown, self.failure), upper
 
     def epsilon(self, delta: float) -> Bracket:
         target, own = probability("delta", delta), self.pure_epsilon

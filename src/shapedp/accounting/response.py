@@ -14,6 +14,7 @@ from shapedp.privacy.losses.base import Floats, Loss
 from shapedp.privacy.losses.gaussian import renyi_order
 
 _ROUND = 2.0**-49
+_TINY = 5e-324
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ class ResponseLoss(Loss):
         with np.errstate(under="ignore"):
             upper = -np.expm1(np.minimum(epsilon - move - self._epsilon, 0.0)) * (true * (1 + _ROUND))
             lower = -np.expm1(np.minimum(epsilon + move - self._epsilon, 0.0)) * (true * (1 - _ROUND))
-        upper = np.where(epsilon < self.pure, np.minimum(upper, 1.0), 0.0)
-        return np.minimum(lower, upper), upper
+        upper = np.where(epsilon < self.pure, np.minimum(upper + _TINY, 1.0), 0.0)
+        return np.minimum(np.maximum(lower - _TINY, 0.0), upper), upper
 
     def renyi(self, alpha: float) -> Bracket:
         """log(b (r^alpha + r^(1 - alpha) + answers - 2))/(alpha - 1), r = a/b."""

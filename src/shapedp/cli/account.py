@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ def register(commands: Any) -> None:
     parser = commands.add_parser(
         "account",
         help="epsilon (or delta) of repeated, subsampled releases",
-        description="Compose releases and print the bracket of epsilon at a delta, or of delta at an epsilon.",
+        description="Compose releases and print the bracket of epsilon at a delta, or of delta at an epsilon. "
+        "In --json null stands for infinity.",
         epilog="example: shapedp account --gaussian 1.3 --rate 0.00427 --steps 10000 --delta 1e-5",
     )
     subject = parser.add_mutually_exclusive_group(required=True)
@@ -58,6 +60,11 @@ def _plan(options: argparse.Namespace) -> Plan:
     return Plan((Step(subject, 1.0 if rate is None else rate, 1 if steps is None else steps),))
 
 
+def _finite(value: float) -> float | None:
+    """A number for JSON, which has no infinity: null stands for it."""
+    return value if math.isfinite(value) else None
+
+
 def run(options: argparse.Namespace) -> int:
     """Compose and print."""
     plan = _plan(options)
@@ -74,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
         else:
             answer = ACCOUNTANTS[options.accountant].answer([(s.loss, s.count) for s in plan.steps], options.delta)
             certifies = answer.certifies
-            data = {**at, "accountant": answer.accountant, "epsilon": answer.epsilon, "certifies": certifies}
+            data = {**at, "accountant": answer.accountant, "epsilon": _finite(answer.epsilon), "certifies": certifies}
             if options.json:
                 print_json(data)
             else:
@@ -82,9 +89,8 @@ def run(options: argparse.Namespace) -> int:
                 print(f"epsilon    {answer.epsilon:.8g} by {answer.accountant}{note}")
             return 0
     if options.json:
-        print_json(
-            {**at, "accountant": "pld", what: {"lower": bracket.lower, "upper": bracket.upper}, "certifies": certifies}
-        )
+        ends = {"lower": _finite(bracket.lower), "upper": _finite(bracket.upper)}
+        print_json({**at, "accountant": "pld", what: ends, "certifies": certifies})
     else:
         print(f"{what:<10} in [{bracket.lower:.10g}, {bracket.upper:.10g}]")
     return 0

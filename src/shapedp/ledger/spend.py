@@ -119,7 +119,8 @@ class Spend:
             raise SpendRefusedError("an unsafe release was handed to the ledger: it must not be published")
         if certificate.secure is False:
             raise SpendRefusedError("a release with rng= was handed to the ledger: it must not be published")
-        if schema.to_text(replace(certificate, secure=None).to_json()) != self.certificate:
+        scope = self.mechanism.certificate.scope  # that of a batch says besides that it is one
+        if schema.to_text(replace(certificate, secure=None, scope=scope).to_json()) != self.certificate:
             raise SpendRefusedError("the release was made by another mechanism than the one this spend reserved")
 
 

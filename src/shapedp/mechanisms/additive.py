@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -20,6 +20,7 @@ from shapedp.sampling import source
 from shapedp.sensitivity import Sensitivity, sensitivity_from_json
 
 SCHEMA = 1
+TOGETHER = "This is the worth of each of {} releases made together: all of them cost that many times as much."
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,11 +96,14 @@ class Additive:
         flat = values.reshape(-1) if batch is None else values.reshape(-1, self.law.dim)
         randomness = source(rng)
         certificate = self.certificate if unsafe else self.certificate.require()
+        spends = 1 if batch is None else len(values)
+        if spends > 1:
+            certificate = replace(certificate, scope=TOGETHER.format(spends))
         return Release(
             value=watched(self, flat, lambda: self.law.add_to(flat, randomness)).reshape(values.shape),
             law=self.law,
             certificate=certificate.with_randomness(randomness.secure and not is_watched()),
-            spends=1 if batch is None else len(values),
+            spends=spends,
             unsafe=certificate.verdict != "certified",
             shape=self.shape,
         )

@@ -12,6 +12,7 @@ from shapedp.noise.laplace import DiscreteLaplace, Laplace
 from shapedp.noise.mixed import Mixed
 from shapedp.noise.radial import Radial
 from shapedp.noise.spread import Spread
+from shapedp.noise.stack import Stack
 from shapedp.noise.staircase import L1Staircase, Staircase
 from shapedp.noise.tensor import TensorGaussian
 
@@ -34,6 +35,7 @@ READERS: dict[str, Callable[[dict[str, Any]], Law]] = {
     Mixed.kind: Mixed.from_json,
     Staircase.kind: Staircase.from_json,
     L1Staircase.kind: L1Staircase.from_json,
+    Stack.kind: Stack.from_json,
 }
 
 

@@ -18,6 +18,7 @@ from shapedp.numerics.sphere import Cap
 from shapedp.sampling import GAUSSIAN, Source, grid_for, rounded_sum
 
 _BLOCK = 1 << 18
+_MOST = 1e100  # of a and b
 _SMOOTHING_BITS = 8
 _REFINED = 1 << 52  # uniforms below 2^-12 take a second word
 _NORMAL_ERROR = 2.0**-43
@@ -47,8 +48,12 @@ class Radial(Law):
         object.__setattr__(self, "dim", size("dim", self.dim, least=2))
         for name in ("a", "b", "scale"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
-        if not 2.0**-900 < self.second_moment < 2.0**900:
-            raise ValueError("the radius leaves the range of floats: measure the query in other units")
+        try:
+            fits = max(self.a, self.b) < _MOST and 2.0**-900 < self.second_moment < 2.0**900
+        except OverflowError:
+            fits = False
+        if not fits:
+            raise ValueError("a, b or the radius leave the range of floats: measure the query in other units")
 
     @cached_property
     def _rule(self) -> RadiusRule:

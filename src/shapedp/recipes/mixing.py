@@ -35,6 +35,7 @@ from shapedp.privacy.losses.gaussian import GaussianLoss
 from shapedp.privacy.losses.mixing import MixingLoss, Neighbours, label
 from shapedp.sampling import Source, rounded_sum
 
+HALF_STEP = 2.0**-17  # half a step of the grid that a released number is rounded to, in units of its noise
 PRICE = "the eigenvalue is priced by the classic Gaussian formula, proved only for shares up to 1"
 UNITS = "the eigenvalue, in units of C^2, is subtracted from the unit-free gamma: for C > 1 too little noise is added"
 
@@ -118,8 +119,9 @@ class PublishedMixingLoss(Loss):
     noise level: X^T X = l C^2 I against the same less one row.
     (i) With probability p(l) no noise is added, and then the mixing loss is that of t = 1/l: delta >= p(l) delta_1.
     (ii) The noise level tells the released eigenvalue unless it is cut off: delta >= the Gaussian delta of mu = 1/eta
-    less the probability of the cuts. `slip` is how far the computed eigenvalue may be off, `wider` by how much rounding
-    may raise t, `most` the largest l that the records allow.
+    less the probability of the cuts. The eigenvalue is rounded to a grid, which half a step allows for. `slip` is how
+    far the computed eigenvalue may be off, `wider` by how much rounding may raise t, `most` the largest l that the
+    records allow.
     """
 
     rows: int
@@ -151,7 +153,7 @@ class PublishedMixingLoss(Loss):
             return None
         if self.gamma <= self.tau:
             return MixingLoss(self.rows, t, self.neighbours)
-        failure = float(special.ndtr(self.slip / self.eta - self.tau)) * (1 + 2.0**-40)
+        failure = float(special.ndtr(self.slip / self.eta + HALF_STEP - self.tau)) * (1 + 2.0**-40)
         mu = (1 + 2 * self.slip) * (1 + 2.0**-44) / self.eta
         return MixingLoss(self.rows, t, self.neighbours, mu).with_failure(failure)
 
@@ -179,11 +181,14 @@ class PublishedMixingLoss(Loss):
         if not self.gamma / (2 * self.row_bound**2) + self.eta * self.tau <= self.most:
             return 0.0
         cut = 2 * float(special.ndtr(self.slip / self.eta - self.gamma / (2 * self.eta * self.row_bound**2)))
-        return max(GaussianLoss(1 / self.eta * (1 - 2.0**-50)).delta(epsilon).lower - cut * (1 + 1e-12), 0.0)
+        mu = 1 / self.eta * (1 - 2.0**-50)
+        rounded = 1 - HALF_STEP**2 * (1 + epsilon / mu + mu / 2) ** 3  # a threshold half a step off the best one
+        return max(GaussianLoss(mu).delta(epsilon).lower * rounded - cut * (1 + 1e-12), 0.0)
 
     def no_noise(self, least: float) -> float:
         """The probability that no noise at all is added where lambda_min = least C^2."""
-        return float(special.ndtr((least - self.slip - self.gamma / self.row_bound**2) / self.eta - self.tau))
+        short = (least - self.slip - self.gamma / self.row_bound**2) / self.eta
+        return float(special.ndtr(short - HALF_STEP - self.tau))
 
 
 def with_rounding(ideal: Any, gamma: float, rows: int, records: int | None, dim: int | None) -> Loss:
@@ -243,16 +248,20 @@ class ModifiedGaussMix(Sketching):
 
     def noise_variance(self, least: float, z: float) -> float:
         """The variance of the noise added, given lambda_min and z: lines 1 to 6."""
+        return self._variance(least + self.eta * self.row_bound**2 * (z - self.tau))
+
+    def _variance(self, released: float) -> float:
+        """The same from l = lambda_min + eta C^2 (z - tau), which it shows."""
         square = self.row_bound**2
         if self.gamma <= self.tau:
             return self.gamma**2 * square
-        released = max(least - self.eta * square * (self.tau - z), 0.0)
-        return max(self.gamma - released, 0.0) * square
+        return max(self.gamma - max(released, 0.0), 0.0) * square
 
     def _draw(self, moments: Floats, randomness: Source) -> tuple[Floats, float]:
-        """The sketch as printed: for reproduction only."""
-        z = float(rounded_sum(np.zeros(1), "gaussian", 1.0, None, randomness)[0])
-        variance = self.noise_variance(least_eigenvalue(moments), z)
+        """The sketch as printed, for reproduction only. l is rounded as a whole: z alone on a grid shows the rest."""
+        scale = self.eta * self.row_bound**2
+        start = np.array([least_eigenvalue(moments) - scale * self.tau])
+        variance = self._variance(float(rounded_sum(start, "gaussian", scale, None, randomness)[0]))
         last = max((self.ideal.kept - 1) / 2, 2.0**-40) * self.row_bound**2
         return draw_sketch(moments, self.rows, variance, last, randomness), variance
 

@@ -20,7 +20,7 @@ from shapedp.numerics.gram import least_eigenvalue
 from shapedp.privacy import Loss
 from shapedp.privacy.losses.base import Floats
 from shapedp.privacy.losses.mixing import MixingLoss, Neighbours, label
-from shapedp.recipes.mixing import positive_delta, rdp_gamma, with_rounding
+from shapedp.recipes.mixing import HALF_STEP, positive_delta, rdp_gamma, with_rounding
 from shapedp.sampling import Source, rounded_sum
 
 ANALYSES = ("sheffet", "renyi")
@@ -84,7 +84,7 @@ class ThresholdLoss(Loss):
 
     def no_noise(self, eigenvalue: float) -> float:
         """The probability that no noise is added at this least eigenvalue."""
-        gap = (eigenvalue - self.slip - self.least - self.slack) / self.scale
+        gap = (eigenvalue - self.slip - self.least - self.slack) / self.scale - HALF_STEP
         return 1 - 0.5 * math.exp(-gap) if gap > 0 else 0.5 * math.exp(gap)
 
 

@@ -6,19 +6,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import singledispatch
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.mechanisms import calibrate
 from shapedp.noise import Gaussian, Laplace, Law, Radial, TensorGaussian
-from shapedp.noise.base import Floats
-from shapedp.noise.io import READERS
+from shapedp.noise.stack import Stack
 from shapedp.numerics.checks import one_of, positive
 from shapedp.privacy import GaussianLoss, Loss, loss_of
-from shapedp.sampling import Source
 from shapedp.sensitivity import L2, Blocks, Box, Sensitivity
 from shapedp.torch.layout import Layout
 from shapedp.torch.refusals import refusal
@@ -26,7 +22,6 @@ from shapedp.torch.refusals import refusal
 Shape = Literal["optimal", "equal", "spr", "proportional"]
 SHAPES: tuple[Shape, ...] = ("optimal", "equal", "spr", "proportional")
 _UP = 1 + 2.0**-44
-_ROUND = 2.0**-45
 
 
 class Noise(ABC):
@@ -176,89 +171,6 @@ class RadialNoise(Noise):
         unit = Radial(dim, dim if self.a is None else self.a, self.b, 1.0)
         rms = math.sqrt(unit.mean_squared_radius / dim)
         return Radial(dim, unit.a, unit.b, sensitivity.radius * positive("scale", scale) / rms)
-
-
-@dataclass(frozen=True, eq=False)
-class Stack(Law):
-    """The concatenation of independent tensor laws."""
-
-    kind: ClassVar[str] = "stack"
-    laws: tuple[TensorGaussian, ...]
-
-    @property
-    def dim(self) -> int:  # type: ignore[override]
-        return sum(law.dim for law in self.laws)
-
-    @property
-    def scales(self) -> Floats:
-        return np.concatenate([law.scales for law in self.laws])
-
-    def variances(self) -> Floats:
-        return np.concatenate([law.variances() for law in self.laws])
-
-    def half_widths(self, confidence: float) -> Floats:
-        return np.concatenate([law.half_widths(confidence) for law in self.laws])
-
-    def log_density(self, x: Floats) -> Floats:
-        return np.asarray(sum(law.log_density(part) for law, part in zip(self.laws, self._split(x), strict=True)))
-
-    def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
-        parts = zip(self.laws, self._split(np.asarray(x)), strict=True)
-        return np.concatenate([law.add_to(part, source) for law, part in parts], axis=-1)
-
-    def times(self, factor: float) -> Stack:
-        """The same law with every scale multiplied."""
-        return Stack(tuple(law.times(factor) for law in self.laws))
-
-    def _split(self, x: NDArray[Any]) -> list[NDArray[Any]]:
-        return np.split(x, np.cumsum([law.dim for law in self.laws])[:-1], axis=-1)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"law": self.kind, "laws": [law.to_json() for law in self.laws]}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Stack:
-        """What `to_json` wrote."""
-        return cls(tuple(TensorGaussian.from_json(law) for law in data["laws"]))
-
-
-READERS[Stack.kind] = Stack.from_json
-
-
-@loss_of.register(Stack)
-def _stack(law: Stack, sensitivity: Sensitivity) -> GaussianLoss:
-    """mu^2 = sum_m (radius_m max_p |W_p|_2)^2: within a block the difference may sit in its weakest law."""
-    radii, sizes = _blocks(sensitivity)
-    whole = [loss_of(one, L2(1.0, shape=one.shape)) for one in law.laws]
-    ends = np.cumsum([one.dim for one in law.laws])
-    block = np.searchsorted(np.cumsum(sizes), ends, side="left")
-    starts = np.searchsorted(np.cumsum(sizes), ends - [one.dim for one in law.laws], side="right")
-    if (block != starts).any():
-        raise TypeError("a tensor law lies across two blocks of the set: clip by layers or as a whole")
-    bounds = np.zeros((2, radii.size))
-    for at, loss in zip(block, whole, strict=True):
-        assert isinstance(loss, GaussianLoss)
-        least = loss.mu if loss.least is None else loss.least
-        bounds[:, at] = np.maximum(bounds[:, at], (least, loss.mu))
-    low, high = (math.sqrt(math.fsum(np.square(radii * one))) for one in bounds)
-    return GaussianLoss(high * (1 + _ROUND), low * (1 - _ROUND))
-
-
-@singledispatch
-def _blocks(sensitivity: Sensitivity) -> tuple[Floats, NDArray[np.int64]]:
-    raise TypeError(f"no bound is known for tensor noise on the set {sensitivity.kind!r}: use Flat or PerLayer clips")
-
-
-@_blocks.register(Blocks)
-def _(sensitivity: Blocks) -> tuple[Floats, NDArray[np.int64]]:
-    return sensitivity.radii, sensitivity.sizes
-
-
-@_blocks.register(L2)
-def _(sensitivity: L2) -> tuple[Floats, NDArray[np.int64]]:
-    if sensitivity.scales is not None:
-        raise TypeError("no bound is known for tensor noise on an ellipsoid")
-    return np.array([sensitivity.radius]), np.array([sensitivity.dim])
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,8 @@ def to_dp_accounting(loss: Loss, *, step: float = 1e-4, tail: float = 1e-20, pes
         missing = 0.0 if pessimistic else max(0.0, 1 - float(masses.masses.sum()))
         probabilities = masses.masses.copy()
         probabilities[0] += missing
-        return pmf.DensePLDPmf(masses.step, masses.first, probabilities, masses.infinity, pessimistic)
+        first = masses.first - 1 if masses.shift else masses.first  # less than a step: the grid holds no smaller one
+        return pmf.DensePLDPmf(masses.step, first, probabilities, masses.infinity, pessimistic)
 
     forward, backward = (grid.upper, grid.reverse_upper) if pessimistic else (grid.lower, grid.reverse_lower)
     remove = convert(forward)

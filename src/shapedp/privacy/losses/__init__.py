@@ -1,6 +1,6 @@
 """Privacy losses."""
 
-from shapedp.privacy.losses import staircase, tensor
+from shapedp.privacy.losses import stack, staircase, tensor
 from shapedp.privacy.losses.adjusted import AdjustedLoss
 from shapedp.privacy.losses.base import Loss
 from shapedp.privacy.losses.gaussian import GaussianLoss
@@ -19,6 +19,7 @@ __all__ = [
     "MixingLoss",
     "RadialLoss",
     "loss_of",
+    "stack",
     "staircase",
     "tensor",
 ]

@@ -24,6 +24,7 @@ _TINY = 5e-324
 _MOVE = 2.0**-50  # more than a point of a grid and an eps are rounded by
 _SHIFT = 2.0**-40
 NODE_LIMIT = 2**22
+_WIDEST = 600.0  # e^step is a float
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,7 +276,9 @@ def _between_tangents(w: Floats, zero: int, step: float) -> np.ndarray:
     """The nodes between the tangents drawn from the two end nodes, and these: the others lie above the minorant."""
     left, right = np.arange(1, zero + 1), np.arange(zero, w.size - 1)
     kept = np.ones(w.size, dtype=bool)
-    kept[1 : 1 + int(np.argmin((w[left] - w[0]) / np.expm1(left * step)))] = False
+    with np.errstate(divide="ignore"):
+        slopes = np.log(np.maximum(w[left] - w[0], 0.0)) - left * step - np.log(-np.expm1(-left * step))
+    kept[1 : 1 + int(np.argmin(slopes))] = False
     touch = zero + int(np.argmin(w[right] / -np.expm1((right - w.size + 1) * step)))
     kept[touch + 1 : -1] = False
     return kept
@@ -287,16 +290,15 @@ def _lies_below(index: np.ndarray, w: Floats, original: np.ndarray, bound: Float
     inside = cell < index.size
     cell = np.minimum(cell, index.size - 1)
     before = np.maximum(cell - 1, 0)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        weight = np.expm1((original - index[before]) * step) / np.expm1((index[cell] - index[before]) * step)
-    from_zero = cell == 0
-    left = np.where(from_zero, 0.0, w[before])
-    weight = np.where(from_zero, np.exp((original - index[cell]) * step), weight)
-    exact = index[cell] == original
-    value = np.where(exact, w[cell], left + (w[cell] - left) * weight)
-    value = np.where(inside, value, 0.0)
-    rounding = np.where(exact, 0.0, _ROUND * (np.abs(left) + np.abs(w[cell])))
-    return bool((value + rounding <= bound)[inside].all())
+    from_zero, exact = cell == 0, index[cell] == original
+    back, width = (original - index[cell]) * step, (index[before] - index[cell]) * step
+    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
+        near = np.expm1((index[before] - original) * step) / np.expm1(width) * np.exp(back)  # without overflow
+        far = np.where(from_zero, 0.0, np.expm1(back) / np.expm1(width))
+    near = np.where(from_zero, np.exp(back), near)
+    value, size = w[before] * far + w[cell] * near, np.abs(w[before]) * far + np.abs(w[cell]) * near
+    value = np.where(exact, w[cell], value + (_ROUND + 2.0**-51 * np.abs(back)) * size)
+    return bool((value <= bound)[inside].all())
 
 
 def bound_masses(loss: Loss, step: float, first: int, last: int, *, reverse: bool) -> tuple[Masses, Masses]:
@@ -406,6 +408,8 @@ class DiscreteLoss(Loss):
         width = max(end for _, end in ends) - min(start for start, _ in ends)
         size = width / count("nodes", nodes) if step is None else positive("step", step)
         size = coarse_step(size) if step is None else size
+        if size > _WIDEST:
+            raise ValueError(f"a step of {size:.4g} says nothing: choose one of at most {_WIDEST:g}, or more nodes")
         if width / size > NODE_LIMIT:
             raise ValueError(
                 f"step {size!r} needs {width / size:.3g} nodes: choose one of at least {width / NODE_LIMIT:.3g}"

@@ -12,6 +12,7 @@ import numpy as np
 from shapedp.boundary.values import booleans
 from shapedp.noise import DiscreteLaplace, Laplace
 from shapedp.numerics import sum_bounds
+from shapedp.numerics.arrays import frozen
 from shapedp.numerics.checks import nonnegative, numeric, real, vector
 from shapedp.numerics.laplace_sums import LaplaceSum
 from shapedp.privacy.bracket import Bracket
@@ -21,6 +22,7 @@ from shapedp.privacy.losses.pairing import loss_of
 from shapedp.privacy.losses.sums import SumLoss
 from shapedp.sensitivity import L1, Box, Sensitivity
 
+_TINY = 5e-324  # by which a number below the normal range may be off
 _SMALL_SUM = 700.0  # beyond it the ratios alone make every delta 1 to within e^-300
 
 
@@ -53,7 +55,7 @@ class LaplaceLoss(SumLoss):
         pure, given = real("pure", self.pure), numeric("ratios", self.ratios).astype(np.float64, copy=False)
         object.__setattr__(self, "pure", pure if pure == math.inf else nonnegative("pure", pure))
         vector("ratios", np.minimum(given, sys.float_info.max), least=0.0)
-        object.__setattr__(self, "ratios", given)
+        object.__setattr__(self, "ratios", frozen(given))
         if self._sum > pure * (1 + 2.0**-40):
             raise ValueError(f"ratios must add up to at most pure = {pure!r}, got {self._sum!r}")
 
@@ -102,8 +104,8 @@ class LaplaceLoss(SumLoss):
             if not self.continuous:
                 single = -0.5 * np.expm1(np.minimum(epsilon - top, 0.0))
             all_up = -(0.5 ** min(self.ratios.size, 1100)) * np.expm1(np.minimum(epsilon - self._sum, 0.0))
-        lower = np.maximum(single, all_up) * (1 - 2.0**-50)
-        upper = np.where(upper > 0, np.minimum(upper * (1 + 2.0**-50), 1.0), 0.0)
+        lower = np.maximum(np.maximum(single, all_up) * (1 - 2.0**-50) - _TINY, 0.0)
+        upper = np.where(epsilon < self.pure, np.minimum(upper * (1 + 2.0**-50) + _TINY, 1.0), 0.0)
         return np.minimum(lower, upper), upper
 
     def renyi(self, alpha: float) -> Bracket:

@@ -9,6 +9,7 @@ from functools import cached_property, singledispatch
 import numpy as np
 
 from shapedp.noise.mixed import Mixed
+from shapedp.numerics.arrays import frozen
 from shapedp.numerics.checks import nonnegative, vector
 from shapedp.numerics.laplace_sums import LaplaceSum
 from shapedp.privacy.bracket import Bracket
@@ -36,7 +37,7 @@ class MixedLoss(SumLoss):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "mu", nonnegative("mu", self.mu))
-        object.__setattr__(self, "ratios", vector("ratios", self.ratios, least=0.0))
+        object.__setattr__(self, "ratios", frozen(vector("ratios", self.ratios, least=0.0)))
 
     @cached_property
     def total(self) -> LaplaceSum:

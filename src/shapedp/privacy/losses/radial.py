@@ -93,7 +93,7 @@ class RadialLoss(Loss):
 
         try:
             guess = math.exp(_root(gap, 0.0))
-        except SearchError:
+        except (SearchError, OverflowError):  # below what the bounds on delta resolve
             return super().epsilon(delta)
         high, low, step = guess, guess, 2.0**-36
         while self.delta(high).upper > target:
