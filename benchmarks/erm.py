@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression as Plain
 from sklearn.multiclass import OneVsRestClassifier
 
 from _harness import Result, Timing, ratio
-from shapedp.datasets import MissingDataError, load_mnist
 from shapedp.learn import LogisticRegression
+from shapedp.papers.datasets import MissingDataError, load_mnist
 
 OURS, THEIRS, OBJECTIVE = "shapedp, output perturbation", "scikit-learn, no privacy", "shapedp, objective perturbation"
 STRENGTH = 1e-4

@@ -16,8 +16,9 @@ from _harness import Result, Timing, measure
 from shapedp.learn import LinearRegression
 from shapedp.learn.moments import Bounds, moments, one_blas_thread
 from shapedp.learn.solvers.linear.mixing import mechanisms
-from shapedp.learn.tables import CHUNK, InMemory
 from shapedp.numerics.threads import cores
+from shapedp.tables import InMemory
+from shapedp.tables.sources import CHUNK
 
 FIRST, FIT, PASS = "fit", "fit, calibration kept", "one pass: clip and Gram"
 BLAS, THREADS, SKETCH = "threaded Gram, BLAS threads", "threaded Gram, a thread per core", "explicit sketch"
@@ -125,7 +126,7 @@ import dask.dataframe as dd
 from distributed import Client, LocalCluster, get_task_stream, wait
 from sklearn.base import BaseEstimator
 from shapedp.learn.moments import Bounds, moments
-from shapedp.learn.tables import read_table
+from shapedp.learn.base import read_table
 from shapedp.learn.partitions import Partitioned
 
 def seconds(workers, records):

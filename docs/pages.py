@@ -26,14 +26,14 @@ PACKAGES = (
     "sampling",
     "privacy",
     "mechanisms",
-    "recipes",
     "accounting",
     "ledger",
     "audit",
-    "claims",
-    "datasets",
     "learn",
     "torch",
+    "papers.recipes",
+    "papers.register",
+    "papers.datasets",
     "report",
     "boundary",
     "numerics",
@@ -68,7 +68,7 @@ def first_line(thing: Any) -> str:
 
 def reproductions(folder: Path = ROOT / "experiments") -> str:
     """Every figure and table of the papers with its state, then the stored tables."""
-    from shapedp.claims.harness import published
+    from shapedp.papers.register.harness import published
 
     lines: list[str] = []
     entries = published(folder)

@@ -89,7 +89,8 @@ def test_the_contract_accepts_a_downward_import(tmp_path: Path) -> None:
         ("sampling", "noise"),
         ("privacy", "mechanisms"),
         ("mechanisms", "cli"),
-        ("recipes", "accounting"),
+        ("mechanisms", "papers"),
+        ("learn", "papers"),
         ("learn", "torch"),
     ],
 )

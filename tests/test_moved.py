@@ -28,3 +28,10 @@ def test_submodules_follow():
 @pytest.mark.filterwarnings("ignore:shapedp.scale is now:DeprecationWarning")
 def test_the_attribute_still_works():
     assert shapedp.scale.fit is shapedp.learn.partitions.fit
+
+
+@pytest.mark.filterwarnings("ignore:shapedp.recipes is now:DeprecationWarning")
+def test_an_old_module_does_not_replace_the_function_of_its_name():
+    old = importlib.import_module("shapedp.recipes.geodp")
+    assert old.geodp is shapedp.recipes.geodp
+    assert callable(importlib.import_module("shapedp.recipes").laplace)

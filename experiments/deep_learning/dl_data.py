@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from shapedp.datasets import (
+from shapedp.papers.datasets import (
     Dataset,
     load_adult,
     load_cifar10,

@@ -21,7 +21,7 @@ from shapedp.mechanisms.angles import polar
 from shapedp.mechanisms.watch import watching
 from shapedp.noise import Laplace
 from shapedp.numerics.hyperspherical import from_angles
-from shapedp.recipes.geodp import geodp, noise_multiplier
+from shapedp.papers.geodp.recipes import geodp, noise_multiplier
 from shapedp.sampling import source
 from shapedp.sensitivity import L1, Box, Sensitivity
 from shapedp.torch import (

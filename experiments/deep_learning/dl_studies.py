@@ -34,7 +34,7 @@ from torch.utils.data import DataLoader
 
 from shapedp.accounting import compose
 from shapedp.accounting.subsample import SubsampledLoss
-from shapedp.datasets import MissingDataError
+from shapedp.papers.datasets import MissingDataError
 from shapedp.torch import make_private
 
 STORE = Path(__file__).resolve().parent / "runs.json"

@@ -23,11 +23,11 @@ from scipy import stats
 
 from shapedp.accounting import amplify, compose, he_theorem_3
 from shapedp.accounting.subsample import SubsampledLoss
-from shapedp.claims.harness import ABSENT, COMPUTED, DIFFERS, Item, Progress, Table, compared
-from shapedp.datasets import MissingDataError, load_movielens_1m
-from shapedp.datasets.cards import CARDS
+from shapedp.papers.datasets import MissingDataError, load_movielens_1m
+from shapedp.papers.datasets.cards import CARDS
+from shapedp.papers.geodp.recipes import geodp, noise_multiplier
+from shapedp.papers.register.harness import ABSENT, COMPUTED, DIFFERS, Item, Progress, Table, compared
 from shapedp.privacy import GaussianLoss
-from shapedp.recipes.geodp import geodp, noise_multiplier
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))

@@ -18,9 +18,9 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression as Plain
 
 from shapedp.accounting import BareLoss, Plan, compose
-from shapedp.claims.harness import ABSENT, Progress, Table
-from shapedp.datasets import MissingDataError
 from shapedp.learn import LogisticRegression
+from shapedp.papers.datasets import MissingDataError
+from shapedp.papers.register.harness import ABSENT, Progress, Table
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 DELTA = 1e-5

@@ -23,9 +23,9 @@ from shapedp.mechanisms.objective import farthest, fine_draw
 from shapedp.noise import Gaussian
 from shapedp.noise.radial import chi
 from shapedp.numerics.convex import least_tolerance, minimum
+from shapedp.papers.product_noise.recipes import calibrated
 from shapedp.privacy import GaussianLoss
 from shapedp.privacy.losses.radial import RadialLoss
-from shapedp.recipes.product_noise import calibrated
 from shapedp.sampling import source
 
 EPSILONS = (1e-2, 1e-1, 1.0, 10.0)

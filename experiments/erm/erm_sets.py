@@ -14,8 +14,8 @@ import numpy as np
 from scipy import sparse
 
 from shapedp import datasets
-from shapedp.datasets import MissingDataError
 from shapedp.learn.solvers.erm.problem import Records
+from shapedp.papers.datasets import MissingDataError
 
 # Adult's six numbers are divided by these, KDD Cup's by log(1 + 1e9) after log(1 + x) (setting ours).
 ADULT_UNITS = np.array([100.0, 1.5e6, 16.0, 1e5, 5e3, 100.0])

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from shapedp.claims.erm import output_errors
-from shapedp.claims.harness import DIFFERS, REPRODUCED, Item, Progress, Table
+from shapedp.papers.product_noise.erm_claims import output_errors
+from shapedp.papers.register.harness import DIFFERS, REPRODUCED, Item, Progress, Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 

@@ -284,7 +284,7 @@ def tables() -> dict[str, tuple[str, Any]]:
 
 def write_results() -> None:
     """The four items as `shapedp reproduce --full` would store them."""
-    from shapedp.claims.harness import Item, reproduce
+    from shapedp.papers.register.harness import Item, reproduce
 
     for name, (title, made) in tables().items():
         with TemporaryDirectory() as folder:

@@ -22,8 +22,8 @@ from mixing_simulated import simulated
 
 from shapedp.learn.moments import Bounds, moments
 from shapedp.learn.solvers.linear import SOLVERS, Draws, Problem
-from shapedp.learn.tables import InMemory
 from shapedp.numerics.gram import gram
+from shapedp.tables import InMemory
 
 DELTA = 1e-5
 DESIGNS = ("isotropic", "decaying", "positive", "low rank")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
+from shapedp.papers.gaussian_mixing.recipes import rdp_epsilon, rdp_gamma, sheffet_gamma
 from shapedp.privacy.losses.mixing import MixingLoss
-from shapedp.recipes.mixing import rdp_epsilon, rdp_gamma, sheffet_gamma
 
 DELTA = 1e-6
 

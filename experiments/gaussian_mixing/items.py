@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from shapedp.claims.harness import ABSENT, Item, Progress, Table
-from shapedp.datasets import MissingDataError
+from shapedp.papers.datasets import MissingDataError
+from shapedp.papers.register.harness import ABSENT, Item, Progress, Table
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 
 from shapedp import datasets
-from shapedp.learn.linear import intercept_constant
-from shapedp.learn.moments import Bounds, Moments, moments
-from shapedp.learn.tables import InMemory
+from shapedp.learn.moments import Bounds, Moments, intercept_constant, moments
 from shapedp.numerics.gram import gram
+from shapedp.tables import InMemory
 
 SCALINGS = ("paper", "public")
 

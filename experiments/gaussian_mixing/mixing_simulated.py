@@ -17,8 +17,8 @@ from shapedp.mechanisms import AdaptiveMixing, Mixing
 from shapedp.mechanisms.mixing import Sketching
 from shapedp.mechanisms.watch import watching
 from shapedp.numerics.gram import factor, least_eigenvalue
-from shapedp.recipes.mixing import ModifiedGaussMix
-from shapedp.recipes.sheffet import ThresholdMixing
+from shapedp.papers.gaussian_mixing.recipes import ModifiedGaussMix
+from shapedp.papers.gaussian_mixing.sheffet import ThresholdMixing
 
 Rng = np.random.Generator
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from shapedp.mechanisms import AngleWindows, MeanAngles, calibrate
 from shapedp.numerics.hyperspherical import to_angles
-from shapedp.recipes.geodp import direction_mse, geodp
+from shapedp.papers.geodp.recipes import direction_mse, geodp
 from shapedp.sensitivity import L2
 
 Floats = NDArray[np.float64]

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.datasets import load_mnist
 from shapedp.mechanisms import Additive, AngleWindows, MeanAngles
 from shapedp.mechanisms.angles import polar
 from shapedp.noise import Gaussian
+from shapedp.papers.datasets import load_mnist
+from shapedp.papers.geodp.recipes import geodp
 from shapedp.privacy import GaussianLoss
-from shapedp.recipes.geodp import geodp
 from shapedp.sensitivity import L2
 
 Floats = NDArray[np.float64]

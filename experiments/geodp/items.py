@@ -16,14 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
-from shapedp.claims.harness import Item, Progress, Table
+from shapedp.papers.register.harness import Item, Progress, Table
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from geodp_direction import compare
 from geodp_regression import Regression, mechanism, train
 
-from shapedp.recipes.geodp import GeoDP, geodp, noise_multiplier
+from shapedp.papers.geodp.recipes import GeoDP, geodp, noise_multiplier
 
 DELTA = 1e-5
 PANELS = (  # panel, method, B, sigma, beta

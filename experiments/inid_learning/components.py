@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 
 from shapedp import Additive, calibrate
 from shapedp.learn import PCA, subspace_error
-from shapedp.learn.solvers.covariance import SecondMoments, matrix, principal, triangle
+from shapedp.learn.solvers.covariance import SecondMoments, principal
 from shapedp.privacy import loss_of
+from shapedp.sensitivity.symmetric import symmetric_matrix, upper_triangle
 
 Floats = NDArray[np.float64]
 FEATURES, RECORDS, RANK, DELTA = 100, 1000, 10, 1e-6
@@ -65,8 +66,8 @@ def recovery(noise: str, release: str, epsilon: float, seed: int) -> float:
     rng = np.random.default_rng([seed, 7])
     rows, basis = rows_and_basis(rng)
     if (noise, release) == UNCLIPPED:
-        value = shaped(epsilon).release(triangle(rows.T @ rows), rng=rng).value
-        return subspace_error(principal(matrix(value))[1][:RANK], basis)
+        value = shaped(epsilon).release(upper_triangle(rows.T @ rows), rng=rng).value
+        return subspace_error(principal(symmetric_matrix(value))[1][:RANK], basis)
     delta = DELTA if noise == "gaussian" else 0.0
     found = PCA(
         RANK,

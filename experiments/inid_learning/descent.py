@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.datasets import load_california_housing, load_electricity
 from shapedp.learn.losses import Logistic
-from shapedp.learn.solvers.cd import Columns, Descent, OfMargin, Penalty, Response, Schedule, Squared
+from shapedp.learn.solvers.cd import SQUARED, Columns, Descent, Penalty, Response, Schedule, of_margin
 from shapedp.mechanisms.families.base import optimal_scales
+from shapedp.papers.datasets import load_california_housing, load_electricity
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int, str], None]
@@ -118,7 +118,7 @@ def california() -> Problem:
     """LASSO."""
     data = load_california_housing()
     columns = Columns(np.asfortranarray(data.x), data.y, np.abs(data.x).max(axis=0), intercept=False)
-    return Problem("California", columns, CALIFORNIA, Squared(), Penalty(l1=0.1), _half_square, 1.0)
+    return Problem("California", columns, CALIFORNIA, SQUARED, Penalty(l1=0.1), _half_square, 1.0)
 
 
 @cache
@@ -127,7 +127,7 @@ def electricity() -> Problem:
     data = load_electricity()
     columns = Columns(np.asfortranarray(data.x), 2.0 * data.y - 1, np.abs(data.x).max(axis=0), intercept=False)
     penalty = Penalty(l2=1 / len(data.y))
-    return Problem("Electricity", columns, ELECTRICITY, OfMargin(Logistic()), penalty, _logistic, 1.0)
+    return Problem("Electricity", columns, ELECTRICITY, of_margin(Logistic()), penalty, _logistic, 1.0)
 
 
 @cache

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from shapedp.claims.harness import ABSENT, Item, Progress, Table, compared
-from shapedp.datasets import MissingDataError
+from shapedp.papers.datasets import MissingDataError
+from shapedp.papers.register.harness import ABSENT, Item, Progress, Table, compared
 
 sys.path.insert(0, str(Path(__file__).parent))
 

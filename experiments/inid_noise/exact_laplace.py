@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from inid_profiles import profile
 
 from shapedp import Box, Laplace, calibrate
+from shapedp.papers.recipes import inid
 from shapedp.privacy import loss_of
-from shapedp.recipes import inid
 
 EPSILON, DELTA = 1.0, 1e-6
 

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from inid_profiles import NAMES, decibel, profile
 
-from shapedp.recipes import inid
+from shapedp.papers.recipes import inid
 
 EPSILON, DELTA, K = 0.5, 1e-6, 20
 CURVES = NAMES[:4]

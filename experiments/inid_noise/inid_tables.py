@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from shapedp import Box, calibrate
-from shapedp.recipes import inid
+from shapedp.papers.recipes import inid
 
 EPSILONS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 PROFILE = np.array([0.85, 0.15])

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from shapedp.claims.harness import Item, Progress, Table, compared
+from shapedp.papers.register.harness import Item, Progress, Table, compared
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -22,7 +22,7 @@ from inid_figures import CURVES, K, crossing, gaussian_error, laplace_error, red
 from inid_profiles import decibel, profile
 from inid_tables import EPSILONS, PRINTED, absolute_errors
 
-from shapedp.recipes import inid
+from shapedp.papers.recipes import inid
 
 
 def _figure(x: list[float], name: str, curves: dict[str, Callable[[float], float]], progress: Progress) -> Table:

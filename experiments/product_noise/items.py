@@ -14,13 +14,13 @@ import math
 import numpy as np
 
 from shapedp import GaussianLoss
-from shapedp.claims.harness import Item, Progress, Table, compared
-from shapedp.claims.product_noise import exact_delta
 from shapedp.mechanisms.families.radial import best_shape
 from shapedp.noise.radial import Radial, chi
 from shapedp.numerics.radius import RadiusRule
+from shapedp.papers.product_noise.claims import exact_delta
+from shapedp.papers.product_noise.recipes import ProductNoise, claim
+from shapedp.papers.register.harness import Item, Progress, Table, compared
 from shapedp.privacy.losses.radial import RadialLoss
-from shapedp.recipes.product_noise import ProductNoise, claim
 from shapedp.sampling import source
 
 

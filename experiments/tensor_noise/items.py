@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from shapedp.claims.harness import Item, Progress, Table
+from shapedp.papers.register.harness import Item, Progress, Table
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -12,9 +12,9 @@ from shapedp.accounting import BareLoss, Plan, Step
 from shapedp.accounting.repeat import Repetition
 from shapedp.mechanisms import AdaptiveMixing, Additive, Mixing
 from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Mixed, Radial, TensorGaussian
+from shapedp.papers.gaussian_mixing.recipes import ModifiedGaussMix
+from shapedp.papers.gaussian_mixing.sheffet import ThresholdMixing
 from shapedp.privacy import GaussianLoss
-from shapedp.recipes.mixing import ModifiedGaussMix
-from shapedp.recipes.sheffet import ThresholdMixing
 from shapedp.sensitivity import L1, L2, Blocks, Box, Slices
 
 Json = dict[str, Any]

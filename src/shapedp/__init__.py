@@ -4,7 +4,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from shapedp import _moved, recipes
+from shapedp import _moved
 from shapedp._version import __version__
 from shapedp.accounting import ComposedLoss, Plan, compose, plan, subsample
 from shapedp.mechanisms import (
@@ -73,16 +73,21 @@ __all__ = [
     "verify",
 ]
 
-# Subpackages that `import shapedp` does not load.
-_LATER = ("audit", "claims", "datasets", "learn", "ledger", "report", "scale", "torch")
+# What `import shapedp` does not load, and where it is.
+_LATER = {name: f"shapedp.{name}" for name in ("audit", "learn", "ledger", "report", "scale", "torch")} | {
+    "claims": "shapedp.papers.register",
+    "datasets": "shapedp.papers.datasets",
+    "recipes": "shapedp.papers.recipes",
+}
 
 _moved.install()
 
 if TYPE_CHECKING:
     from shapedp import audit
+    from shapedp.papers import recipes
 
 
 def __getattr__(name: str) -> ModuleType:
     if name in _LATER:
-        return import_module(f"shapedp.{name}")
+        return import_module(_LATER[name])
     raise AttributeError(f"module 'shapedp' has no attribute {name!r}")

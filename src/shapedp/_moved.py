@@ -11,8 +11,43 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 MOVED = {
+    "shapedp.recipes.gaussian": "shapedp.papers.classics.recipes",
+    "shapedp.recipes.laplace": "shapedp.papers.classics.recipes",
+    "shapedp.recipes.multivariate_laplace": "shapedp.papers.classics.recipes",
+    "shapedp.recipes.geodp": "shapedp.papers.geodp.recipes",
+    "shapedp.recipes.inid": "shapedp.papers.inid_noise.recipes",
+    "shapedp.recipes.mixing": "shapedp.papers.gaussian_mixing.recipes",
+    "shapedp.recipes.sheffet": "shapedp.papers.gaussian_mixing.sheffet",
+    "shapedp.recipes.product_noise": "shapedp.papers.product_noise.recipes",
+    "shapedp.recipes.tensor": "shapedp.papers.tensor_noise.recipes",
+    "shapedp.recipes": "shapedp.papers.recipes",
+    "shapedp.claims.baselines": "shapedp.papers.classics.claims",
+    "shapedp.claims.composition": "shapedp.papers.classics.claims",
+    "shapedp.claims.erm": "shapedp.papers.product_noise.erm_claims",
+    "shapedp.claims.gaussian_mixing": "shapedp.papers.gaussian_mixing.claims",
+    "shapedp.claims.geodp": "shapedp.papers.geodp.claims",
+    "shapedp.claims.inid_figures": "shapedp.papers.inid_noise.claims",
+    "shapedp.claims.inid_learning": "shapedp.papers.inid_noise.learning_claims",
+    "shapedp.claims.inid_noise": "shapedp.papers.inid_noise.claims",
+    "shapedp.claims.product_noise": "shapedp.papers.product_noise.claims",
+    "shapedp.claims.tensor": "shapedp.papers.tensor_noise.claims",
+    "shapedp.claims": "shapedp.papers.register",
+    "shapedp.datasets": "shapedp.papers.datasets",
+    "shapedp.learn.solvers.linear.mixing_paper": "shapedp.papers.gaussian_mixing.solvers",
+    "shapedp.learn.solvers.linear.sheffet": "shapedp.papers.gaussian_mixing.solvers",
     "shapedp.accounting.ledger": "shapedp.ledger",
     "shapedp.audit.same": "shapedp.audit.equality",
+    "shapedp.boundary.texts": "shapedp.tables.csvfiles",
+    "shapedp.learn.csvfiles": "shapedp.tables.csvfiles",
+    "shapedp.learn.linear": "shapedp.learn.regressors",
+    "shapedp.learn.logistic": "shapedp.learn.classifiers",
+    "shapedp.learn.penalized": "shapedp.learn.regressors",
+    "shapedp.learn.solvers.erm.estimator": "shapedp.learn.classifiers",
+    "shapedp.learn.solvers.erm.labels": "shapedp.learn.classifiers",
+    "shapedp.learn.solvers.erm.surrogate": "shapedp.learn.solvers.erm.mixing",
+    "shapedp.learn.streams": "shapedp.tables.blocks",
+    "shapedp.learn.svm": "shapedp.learn.classifiers",
+    "shapedp.learn.tables": "shapedp.tables.blocks",
     "shapedp.scale": "shapedp.learn.partitions",
     "shapedp.torch.hooks": "shapedp.torch.rules",
     "shapedp.torch.pieces": "shapedp.torch.gradients",
@@ -38,8 +73,14 @@ class _Moved(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         place = new_path(module.__name__)
         assert place is not None
-        warnings.warn(f"{module.__name__} is now {place}", DeprecationWarning, stacklevel=2)
-        sys.modules[module.__name__] = importlib.import_module(place)
+        found = sys.modules[module.__name__] = importlib.import_module(place)
+        words = f"{module.__name__} is now {place}"
+        for old, new in MOVED.items():  # a later import would replace a function by the old module of its name
+            parent, _, name = old.rpartition(".")
+            if parent == module.__name__ and callable(vars(found).get(name)):
+                sys.modules[old] = importlib.import_module(new)
+                words += f", {old} is now {new}"
+        warnings.warn(words, DeprecationWarning, stacklevel=2)
 
 
 def install() -> None:

@@ -10,8 +10,8 @@ import pytest
 from shapedp.accounting import ACCOUNTANTS, BareLoss, amplify, compose, he_theorem_3, subsample
 from shapedp.mechanisms import Additive
 from shapedp.noise.radial import chi
+from shapedp.papers.product_noise.recipes import ProductNoise
 from shapedp.privacy import GaussianLoss
-from shapedp.recipes.product_noise import ProductNoise
 from shapedp.sensitivity import L2
 
 DELTA = 1e-5

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from shapedp.claims import CLAIMS
-from shapedp.claims.harness import experiments_folder
-from shapedp.claims.pages import documentation
 from shapedp.cli import main
+from shapedp.papers.register import CLAIMS
+from shapedp.papers.register.harness import experiments_folder
+from shapedp.papers.register.pages import documentation
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,7 +41,8 @@ def test_a_foreign_experiments_folder_is_passed_over(
     assert experiments_folder(foreign) == ROOT / "experiments"
     assert main(["reproduce", "--experiments", "experiments"]) == 2
     assert "experiments: holds no published.toml; give the folder" in capsys.readouterr().err
-    monkeypatch.setattr("shapedp.claims.harness.__file__", str(foreign / "site" / "harness.py"))  # as when installed
+    installed = str(foreign / "site" / "harness.py")
+    monkeypatch.setattr("shapedp.papers.register.harness.__file__", installed)
     for options in ([], ["--list"], ["theirs/figure-1"]):
         assert main(["reproduce", *options]) == 2
         assert "inside a checkout of the shapedp repository; run there" in capsys.readouterr().err

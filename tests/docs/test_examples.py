@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 from tests.docs.commands import BLOCK, run
 
-from shapedp.datasets import MissingDataError
+from shapedp.papers.datasets import MissingDataError
 
 ROOT = Path(__file__).parents[2]
 PAGES = [

@@ -12,7 +12,7 @@ from shapedp import audit
 from shapedp.accounting import compose
 from shapedp.learn import Lasso, Ridge
 from shapedp.learn.losses import Logistic
-from shapedp.learn.solvers.cd import Columns, Descent, OfMargin, Penalty, Squared
+from shapedp.learn.solvers.cd import SQUARED, Columns, Descent, Penalty, of_margin
 from shapedp.privacy import GaussianLoss
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -92,7 +92,7 @@ def test_without_noise_the_published_optimum_is_found(kind):
     for penalty, reference in cases:
         columns = Columns.of(rows, y, bounds, intercept=True)
         means, _ = descent.means(columns, exactly)
-        path = descent.schedule(means, 400, 1.0, intercept=True).run(columns, Squared(), penalty, exactly)
+        path = descent.schedule(means, 400, 1.0, intercept=True).run(columns, SQUARED, penalty, exactly)
         reference.fit(x, y)
         np.testing.assert_allclose(path[-1], [*reference.coef_, reference.intercept_], rtol=1e-3, atol=1e-6)
 
@@ -103,7 +103,7 @@ def test_logistic_regression_without_noise():
     moments = tuple((x**2).mean(axis=0))
     descent = Descent(1.0, 1e-5, "zero-out", passes=3000, clip=100.0, step=1.0, moments=moments)
     columns = Columns.of(x, signs, np.full(4, 2e3), intercept=False)
-    response, penalty = OfMargin(Logistic()), Penalty(l2=0.01)
+    response, penalty = of_margin(Logistic()), Penalty(l2=0.01)
     means, _ = descent.means(columns, exactly)
     path = descent.schedule(means, 400, response.curvature_bound, intercept=False).run(
         columns, response, penalty, exactly

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from sklearn import linear_model
 
-from shapedp.datasets import load_california_housing, load_electricity
-from shapedp.datasets.files import VARIABLE
 from shapedp.learn import Lasso
 from shapedp.learn.losses import Logistic
-from shapedp.learn.solvers.cd import Columns, Descent, OfMargin, Penalty
+from shapedp.learn.solvers.cd import Columns, Descent, Penalty, of_margin
+from shapedp.papers.datasets import load_california_housing, load_electricity
+from shapedp.papers.datasets.files import VARIABLE
 
 pytestmark = [
     pytest.mark.data,
@@ -75,7 +75,7 @@ def test_logistic_regression_on_electricity():
         ends = [
             schedule.run(
                 columns,
-                OfMargin(Logistic()),
+                of_margin(Logistic()),
                 Penalty(l2=1 / n),
                 lambda mechanism, query: mechanism.release(query, rng=rng).value,
             )[-1]

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shapedp.claims.harness import find_item
 from shapedp.learn.losses import HuberHinge, Logistic
 from shapedp.learn.solvers.erm import objective, output
-from shapedp.learn.solvers.erm.problem import Problem, Records
+from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
 from shapedp.learn.solvers.linear.problem import Draws
 from shapedp.mechanisms.objective import farthest, fine_draw
+from shapedp.papers.register.harness import find_item
 from shapedp.sampling import source
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -167,7 +167,7 @@ def test_models_minimised_together_are_the_library_s_own(loss, problems):
     problem = Problem(loss, 300, 6, problems, 1.0, 1e-2, 5.0, 1e-5, "replace")
     fixed = replace(problem, regularization=objective.default_regularization(problem))
     law = objective.mechanism(fixed, "gaussian")
-    expected = objective.solve(fixed, records, law, Draws(np.random.default_rng(4)))
+    expected = objective.solve(Risk(fixed, records), (law,), Draws(np.random.default_rng(4))).weights
     randomness = source(np.random.default_rng(4))
     term = fine_draw(law.law, randomness) / 300
     near = objective.tolerance(fixed, law.law)

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shapedp.datasets import MissingDataError
-from shapedp.recipes import inid
+from shapedp.papers.datasets import MissingDataError
+from shapedp.papers.recipes import inid
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER, RESULTS = ROOT / "experiments" / "inid_learning", ROOT / "experiments" / "results"

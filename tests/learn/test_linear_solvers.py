@@ -16,10 +16,10 @@ from shapedp.learn.solvers.linear.auto import choose
 from shapedp.learn.solvers.linear.mixing import default_rows, scaled
 from shapedp.learn.solvers.linear.problem import row_bound, unit
 from shapedp.learn.solvers.linear.shrink import RIDGES, NoisyMoments, cleaned, risk, shrunk
-from shapedp.learn.tables import InMemory
 from shapedp.mechanisms import AdaptiveMixing, Mixing
 from shapedp.privacy import GaussianLoss
 from shapedp.sensitivity.symmetric import upper_triangle
+from shapedp.tables import InMemory
 
 FALSE_ALARM = 1e-6
 BOUNDS = Bounds(1.0, 1.0, 0.5)

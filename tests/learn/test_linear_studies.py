@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from shapedp.mechanisms import AdaptiveMixing, Mixing
-from shapedp.recipes.mixing import modified_gauss_mix
-from shapedp.recipes.sheffet import sheffet
+from shapedp.papers.gaussian_mixing.recipes import modified_gauss_mix
+from shapedp.papers.gaussian_mixing.sheffet import sheffet
 
 FOLDER = Path(__file__).resolve().parents[2] / "experiments" / "gaussian_mixing"
 FALSE_ALARM = 1e-6
@@ -80,7 +80,7 @@ def test_intervals_of_medians_cover():
 
 @pytest.mark.parametrize("name", ["figure-1", "figure-2-gaussian", "figure-4-uniform", "sketch-rows"])
 def test_items_run_quickly(name):
-    from shapedp.claims.harness import find_item
+    from shapedp.papers.register.harness import find_item
 
     found = find_item(f"gaussian-mixing/{name}", FOLDER.parent).run(False, lambda *_: None)
     assert found.rows
@@ -88,7 +88,7 @@ def test_items_run_quickly(name):
 
 
 def test_a_missing_set_is_said_to_be_missing(monkeypatch, tmp_path):
-    from shapedp.claims.harness import ABSENT, find_item
+    from shapedp.papers.register.harness import ABSENT, find_item
 
     monkeypatch.setenv("SHAPEDP_DATA", str(tmp_path))
     assert find_item("gaussian-mixing/figure-2-tecator", FOLDER.parent).run(False, lambda *_: None).state == ABSENT

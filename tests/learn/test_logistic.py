@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import shapedp as sdp
 from shapedp.learn import HuberSVC, LogisticRegression, PublicLabelsWarning
 from shapedp.learn.losses import Logistic
-from shapedp.learn.solvers.erm.surrogate import quadratic_surrogate
+from shapedp.learn.solvers.erm.mixing import quadratic_surrogate
 
 SOLVERS = [(LogisticRegression, s) for s in LogisticRegression.solvers] + [(HuberSVC, s) for s in HuberSVC.solvers]
 MANY = [(kind, s) for kind, s in SOLVERS if s not in ("kifer", "cd")]

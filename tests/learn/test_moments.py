@@ -12,9 +12,11 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from shapedp.learn.base import read_table
 from shapedp.learn.moments import Bounds, Partial, Reading, clipped, moments, one_blas_thread
-from shapedp.learn.tables import CHUNK, InMemory, read_table
 from shapedp.numerics.gram import BLOCK, GramSum, block_error, gram, gram_error, gram_sum
+from shapedp.tables import InMemory
+from shapedp.tables.sources import CHUNK
 
 BOUNDS = Bounds(1.5, 0.75, 0.5)
 

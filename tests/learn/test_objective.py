@@ -190,8 +190,8 @@ def test_solutions_match_a_reference_without_noise():
     x = rng.normal(size=(200, 3)) / 3
     records = Records(x, np.where(x[:, :1] > 0, 1.0, -1.0))
     made = objective.mechanism(one, "gaussian")
-    weights = objective.solve(one, records, made, Draws(np.random.default_rng(1)))
-    again = objective.solve(one, records, made, Draws(np.random.default_rng(1)))
+    weights = objective.solve(Risk(one, records), (made,), Draws(np.random.default_rng(1))).weights
+    again = objective.solve(Risk(one, records), (made,), Draws(np.random.default_rng(1))).weights
     assert np.array_equal(weights, again)
     b = fine_draw(made.law, source(np.random.default_rng(1))).reshape(3, 1)
     reference = minimum(Risk(one, records, b / 200, farthest(made.law) / 200), 1e-9)
@@ -225,6 +225,6 @@ def test_excess_risk_bounds_hold_on_average():
     made = objective.mechanism(one, "gaussian")
     bare = Risk(replace(one, regularization=1e-4), records)
     best = minimum(bare, 1e-3)
-    runs = [objective.solve(one, records, made, Draws(rng)) for _ in range(200)]
+    runs = [objective.solve(Risk(one, records), (made,), Draws(rng)).weights for _ in range(200)]
     excess = np.mean([float(bare.evaluate(w)[0][0]) for w in runs]) - float(bare.evaluate(best)[0][0])
     assert excess <= objective.excess_risk(one, made, float(np.linalg.norm(best)))

@@ -21,12 +21,11 @@ from sklearn.base import clone
 from shapedp import scale
 from shapedp.boundary.arrays import distinct, equal, numbers
 from shapedp.learn import PCA, Lasso, LinearRegression, LogisticRegression, PublicLabelsWarning, Ridge
-from shapedp.learn.base import entries
 from shapedp.learn.moments import Bounds
 from shapedp.learn.solvers.erm.problem import read_records
-from shapedp.learn.streams import Columns
-from shapedp.learn.tables import NO_TARGET, labels_of
 from shapedp.mechanisms.watch import watching
+from shapedp.tables import Columns
+from shapedp.tables.blocks import NO_TARGET, entries, labels_of
 
 N, AT = 60, 7
 CLAIM = {"epsilon": 1.0, "delta": 1e-6, "random_state": 0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -98,12 +99,10 @@ def test_one_record_moves_the_last_iterate_by_at_most_the_stated_bound(name, adj
     worst = 0.0
     for _ in range(500):
         problem, records, other = random_case(rng, adjacency, LOSSES[name])
-        passes, batch, seed = int(rng.integers(1, 6)), int(rng.integers(1, 5)), int(rng.integers(2**31))
-        ends = [
-            bolt_on.descend(problem, part, passes, batch, np.random.default_rng(seed), lambda n: None)
-            for part in (records, other)
-        ]
-        worst = max(worst, np.linalg.norm(ends[0] - ends[1]) / bolt_on.sensitivity(problem, passes, batch))
+        problem = replace(problem, passes=int(rng.integers(1, 6)), batch=int(rng.integers(1, 5)))
+        seed = int(rng.integers(2**31))
+        ends = [bolt_on.descend(problem, part, np.random.default_rng(seed)) for part in (records, other)]
+        worst = max(worst, np.linalg.norm(ends[0] - ends[1]) / bolt_on.sensitivity(problem))
     assert worst <= 1
     if name == "huber":
         assert worst > 0.5
@@ -115,7 +114,7 @@ def test_many_steps_reach_the_minimum():
     x = rng.normal(size=(40, 3))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     records = Records(x, rng.choice([-1.0, 1.0], size=(40, 1)))
-    end = bolt_on.descend(problem, records, 400, 5, rng, lambda n: None)
+    end = bolt_on.descend(replace(problem, passes=400, batch=5), records, rng)
     assert np.linalg.norm(end - output.optimum(problem, records)) < 0.02
 
 

@@ -9,9 +9,9 @@ import sys
 import numpy as np
 import pytest
 
-from shapedp.claims.erm import DATASETS, output_errors
-from shapedp.claims.harness import experiments_folder, find_item
-from shapedp.datasets import MissingDataError
+from shapedp.papers.datasets import MissingDataError
+from shapedp.papers.product_noise.erm_claims import DATASETS, output_errors
+from shapedp.papers.register.harness import experiments_folder, find_item
 
 # Cells that no reading of the settings gives, beside those off by a power of ten.
 ODD = {("table 6", "KDDCup99", "analytic", 0.01), ("table 8", "Adult", "classic", 0.001)}

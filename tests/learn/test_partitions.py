@@ -13,9 +13,11 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from shapedp.learn import PCA, LinearRegression, LogisticRegression
+from shapedp.learn.base import read_table
 from shapedp.learn.moments import Bounds, Reading, moments
 from shapedp.learn.partitions import Partitioned, fit
-from shapedp.learn.tables import CHUNK, InMemory, read_table
+from shapedp.tables import InMemory
+from shapedp.tables.sources import CHUNK
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

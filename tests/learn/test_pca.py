@@ -13,7 +13,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import shapedp as sdp
 from shapedp import audit
 from shapedp.learn import PCA, Lasso, subspace_error
-from shapedp.learn.solvers.covariance import SecondMoments, principal, triangle
+from shapedp.learn.solvers.covariance import SecondMoments, principal
+from shapedp.sensitivity.symmetric import upper_triangle
 
 CLAIM = {"epsilon": 1.0, "delta": 1e-5, "feature_bound": 1.0}
 RELEASES = ("isometric", "iid", "clipped")
@@ -47,7 +48,7 @@ def test_one_record_changes_no_more_than_the_set_says(release, adjacency, noise)
         if release == "clipped":
             first, second = (moments.clipped([row[None]]) for row in pair)
         else:
-            first, second = (triangle(np.outer(row, row)) for row in pair)
+            first, second = (upper_triangle(np.outer(row, row)) for row in pair)
         reach = audit.gauge(moments.sensitivity(), first - second)
         largest = max(largest, reach)
         assert reach <= 1 + 1e-9

@@ -11,9 +11,11 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from shapedp.learn import PCA, LinearRegression, LogisticRegression
+from shapedp.learn.base import read_table
 from shapedp.learn.moments import Bounds, Reading, moments
-from shapedp.learn.streams import Columns
-from shapedp.learn.tables import CHUNK, labels_of, read_table
+from shapedp.tables import Columns
+from shapedp.tables.blocks import labels_of
+from shapedp.tables.sources import CHUNK
 
 N, NAMES = 10_000, ("a", "b", "c", "d")
 BOUNDS = Bounds(1.5, 2.0, 0.5)

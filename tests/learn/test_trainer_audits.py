@@ -136,12 +136,12 @@ def test_neighbours_are_nearly_worst():
     ends = [output.optimum(full, Records(part, np.ones((len(x), 1)))) for part in (x, np.where(x < 0, 0.0, x))]
     assert np.linalg.norm(ends[0] - ends[1]) / output.sensitivity(full) > 0.85
     (x, _), _ = lopsided(270, 0.1)
-    full = Problem(Logistic(), len(x), 1, 1, 1.0, 0.0185, **CLAIM)
+    full = Problem(Logistic(), len(x), 1, 1, 1.0, 0.0185, **CLAIM, passes=60, batch=len(x))
     ends = [
-        bolt_on.descend(full, Records(part, np.ones((len(x), 1))), 60, len(x), np.random.default_rng(0), lambda _: None)
+        bolt_on.descend(full, Records(part, np.ones((len(x), 1))), np.random.default_rng(0))
         for part in (x, np.where(x < 0, 0.0, x))
     ]
-    moved = np.linalg.norm(ends[0] - ends[1]) / bolt_on.sensitivity(full, 60, len(x))
+    moved = np.linalg.norm(ends[0] - ends[1]) / bolt_on.sensitivity(full)
     assert moved == pytest.approx(0.71, abs=0.005)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -14,7 +14,9 @@ import numpy as np
 from shapedp.audit.subjects import log_ratio
 from shapedp.learn import PCA, HuberSVC, Lasso, LinearRegression, LogisticRegression, PrivateSearch, Ridge
 from shapedp.learn.moments import Bounds
-from shapedp.learn.solvers.erm import bolt_on, objective, output
+from shapedp.learn.solvers.erm import objective, output
+from shapedp.learn.solvers.erm.bolt_on import BOLT_ON
+from shapedp.learn.solvers.erm.output import OUTPUT
 from shapedp.learn.solvers.erm.problem import Problem, Records
 from shapedp.learn.solvers.linear import SOLVERS
 from shapedp.learn.solvers.linear import Problem as LeastSquares
@@ -22,9 +24,9 @@ from shapedp.mechanisms import adaptive_mixing, mechanism_from_json, mixing
 from shapedp.mechanisms import objective as perturbing
 from shapedp.noise.radial import Radial
 from shapedp.noise.spread import SpreadLaw
+from shapedp.papers.gaussian_mixing import recipes as published_mixing
+from shapedp.papers.gaussian_mixing import sheffet as published_sheffet
 from shapedp.privacy import Loss
-from shapedp.recipes import mixing as published_mixing
-from shapedp.recipes import sheffet as published_sheffet
 
 CLAIM = {"epsilon": 1.0, "delta": 1e-2}
 CUT = 0.7  # of the noise is left
@@ -141,7 +143,7 @@ def huber(dim, strength):
 def radial_output(outputs):
     """The likelihood ratio at the two exact minima."""
     problem = huber(2, 2.0)
-    return log_ratio(output.mechanism(problem, "radial").law, *centres(2), outputs)
+    return log_ratio(OUTPUT.mechanisms(replace(problem, noise="radial"))[0].law, *centres(2), outputs)
 
 
 def radial_objective(outputs):
@@ -268,10 +270,10 @@ ROOM = {
 def product(kind, solver, dim=20):
     """Product noise with its published calibration, on a lone record."""
     problem = huber(dim, 2.0)
-    made = output.mechanism(problem, "product-noise")
+    made = OUTPUT.mechanisms(replace(problem, noise="product-noise"))[0]
     options = {"solver": solver, "noise": "product-noise", "regularization": 2.0, "unsafe": True}
     if solver == "bolt-on":
-        made = bolt_on.mechanism(problem, "product-noise", 30, 1)
+        made = BOLT_ON.mechanisms(replace(problem, noise="product-noise", passes=30, batch=1))[0]
         options |= {"passes": 30, "batch_size": 1}
     return Trainer(kind, {**BINARY, **options}, lone(dim), partial(product_score, made))
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import shapedp as sdp
+from shapedp.papers.gaussian_mixing.recipes import ModifiedGaussMix
+from shapedp.papers.gaussian_mixing.sheffet import ThresholdMixing
 from shapedp.privacy.losses.mixing import MixingLoss
-from shapedp.recipes.mixing import ModifiedGaussMix
-from shapedp.recipes.sheffet import ThresholdMixing
 
 MODIFIED = (20, 1.0, 5.0, 1.0, 5.5, 1.0, 1.0667e-8)
 LOUD = (20, 1.0, 50.0, 5.0, 5.5, 1.0, 1e-3)

@@ -23,9 +23,9 @@ from shapedp.learn import LogisticRegression
 from shapedp.ledger import Ledger, SpendRefusedError
 from shapedp.mechanisms import AdaptiveMixing, Mixing
 from shapedp.mechanisms.angles import MeanAngles
+from shapedp.papers.gaussian_mixing.recipes import ModifiedGaussMix
 from shapedp.privacy import Bracket, GaussianLoss, LaplaceLoss
 from shapedp.privacy.losses import MixedLoss, MixingLoss, RadialLoss
-from shapedp.recipes.mixing import ModifiedGaussMix
 
 CLAIM = {"epsilon": 1.0, "delta": 1e-6}
 NEAR = ("add-remove", "replace", "zero-out")

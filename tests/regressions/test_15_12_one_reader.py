@@ -21,11 +21,11 @@ from tests.regressions.containers import ROWS, SECRET, VECTORS, coded
 
 from shapedp.boundary.arrays import equal, floats, ids, numbers, values
 from shapedp.learn import Lasso, LogisticRegression
-from shapedp.learn.base import checked_rows, checked_target
-from shapedp.learn.streams import source_of
-from shapedp.learn.tables import read_table
+from shapedp.learn.base import checked_rows, read_table
 from shapedp.mechanisms.watch import watching
 from shapedp.sensitivity import Box
+from shapedp.tables.blocks import target_of
+from shapedp.tables.sources import source_of
 
 N = 6
 OTHERS = [0.25, 0.5, 0.75, 1.0, 0.0, 0.125]
@@ -129,7 +129,7 @@ def test_csv_cells_with_separators(tmp_path, bad):
 def test_a_null_of_a_dictionary_column_takes_nobodys_value():
     column = pa.chunked_array([coded([5.0, None, 6.0])])
     expected = [5.0, np.nan, 6.0]
-    np.testing.assert_array_equal(checked_target(column, 3), expected)
+    np.testing.assert_array_equal(target_of(column, 3), expected)
     np.testing.assert_array_equal(floats(column.to_pandas()), expected)
     assert values(column).tolist() == [5.0, None, 6.0]
     table = pa.table({"a": column, "b": [1.0, 1.0, 1.0]})

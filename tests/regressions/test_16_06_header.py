@@ -14,7 +14,7 @@ import pytest
 import shapedp as sdp
 from shapedp.cli import main
 from shapedp.learn import LinearRegression
-from shapedp.learn.streams import Columns
+from shapedp.tables import Columns
 
 SECRET = "HIV"
 FIRST = [f"{SECRET},$120.50", f"{SECRET},unknown", f"{SECRET},7", f"{SECRET},{SECRET}", f'"{SECRET}', SECRET]

@@ -7,8 +7,8 @@ and delta is nearly nothing; the lower end was 0.6.
 
 import math
 
-from shapedp.recipes.mixing import ModifiedGaussMix
-from shapedp.recipes.sheffet import ThresholdMixing
+from shapedp.papers.gaussian_mixing.recipes import ModifiedGaussMix
+from shapedp.papers.gaussian_mixing.sheffet import ThresholdMixing
 
 
 def test_a_threshold_out_of_reach_refutes_nothing():

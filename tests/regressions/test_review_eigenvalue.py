@@ -11,7 +11,7 @@ from scipy import special
 
 from shapedp.mechanisms.mixing import clipped_gram
 from shapedp.numerics.gram import least_eigenvalue
-from shapedp.recipes.mixing import modified_gauss_mix
+from shapedp.papers.gaussian_mixing.recipes import modified_gauss_mix
 from shapedp.sampling import grid_for
 
 

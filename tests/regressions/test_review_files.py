@@ -20,10 +20,10 @@ from pyarrow import parquet
 
 from shapedp.cli.files import read_records, read_vector
 from shapedp.cli.main import main
-from shapedp.learn.streams import source_of
 from shapedp.ledger import Ledger, LedgerError
 from shapedp.ledger.place import check_place, place_of
 from shapedp.ledger.store import Store
+from shapedp.tables.sources import source_of
 
 CAP = ["--dataset", "d", "--epsilon", "5", "--delta", "1e-5", "--adjacency", "add-remove"]
 

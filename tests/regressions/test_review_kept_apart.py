@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from shapedp.accounting.ledger import Ledger, SpendRefusedError
 
 import shapedp as sdp
-from shapedp.accounting.ledger import Ledger, SpendRefusedError
 from shapedp.privacy import LaplaceLoss, Loss
 from shapedp.privacy.losses.mixed import MixedLoss
 

@@ -21,10 +21,10 @@ from tests.report.subjects import ANSWER, NASTY, estimator, ledger, mechanisms, 
 import shapedp as sdp
 from shapedp import report
 from shapedp.accounting import Plan, Step
-from shapedp.claims import CLAIMS, check
 from shapedp.cli import main
 from shapedp.ledger import Ledger, LedgerCorruptedError
 from shapedp.mechanisms import certify, mechanism_from_json
+from shapedp.papers.register import CLAIMS, check
 from shapedp.privacy import Bracket, Certificate, GaussianLoss
 from shapedp.report import estimators, pages
 from shapedp.report.figures import interval, number

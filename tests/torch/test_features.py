@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shapedp.datasets import Dataset
+from shapedp.papers.datasets import Dataset
 
 FOLDER = Path(__file__).resolve().parents[2] / "experiments" / "erm"
 

@@ -13,8 +13,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import shapedp as sdp
 from shapedp.accounting import Plan, Step
+from shapedp.papers.tensor_noise.training import advanced_composition
 from shapedp.torch import Flat, Layout, PerLayer, PublishedProductNoise, PublishedTensorNoise, make_private
-from shapedp.torch.published import advanced_composition
 
 MNIST = PublishedProductNoise(step_epsilon=0.3, k=40_000)
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shapedp.claims import CLAIMS
-from shapedp.datasets import texts
+from shapedp.papers.datasets import texts
+from shapedp.papers.register import CLAIMS
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "experiments" / "deep_learning"

@@ -17,7 +17,7 @@ from shapedp.cli.files import read_json
 from shapedp.cli.options import add_claim, add_json, numbers, tensor_shape
 from shapedp.cli.output import DONE, REFUSED, print_json, table
 from shapedp.mechanisms import Additive, mechanism_from_json
-from shapedp.recipes import RECIPES
+from shapedp.papers.recipes import RECIPES
 
 
 def register(commands: Any) -> None:

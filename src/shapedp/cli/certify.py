@@ -11,8 +11,8 @@ from shapedp.cli.files import read_json
 from shapedp.cli.options import add_claim, add_json, tensor_shape
 from shapedp.cli.output import exit_code, own_claim, print_certificate, print_json
 from shapedp.mechanisms import certify, mechanism_from_json
+from shapedp.papers.recipes import GRADIENT_RECIPES, RECIPES
 from shapedp.privacy import Certificate
-from shapedp.recipes import GRADIENT_RECIPES, RECIPES
 
 
 def register(commands: Any) -> None:

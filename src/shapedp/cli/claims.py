@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from shapedp.boundary.files import write_bytes
-from shapedp.claims import CLAIMS, Claim, check
-from shapedp.claims.pages import disagreements, documentation, page
 from shapedp.cli.options import add_json
 from shapedp.cli.output import DONE, REFUSED, print_json, table
 from shapedp.cli.paths import writing
+from shapedp.papers.register import CLAIMS, Claim, check
+from shapedp.papers.register.pages import disagreements, documentation, page
 
 
 def register(commands: Any) -> None:

@@ -118,9 +118,8 @@ def _prepared(options: argparse.Namespace) -> tuple[Any, Any, Any]:
     """The estimator, and what its `fit` is given."""
     try:
         from shapedp.learn import LinearRegression, LogisticRegression
-        from shapedp.learn.csvfiles import CsvFiles
-        from shapedp.learn.streams import Columns, source_of
-        from shapedp.learn.tables import labels_of
+        from shapedp.tables.blocks import Columns, labels_of
+        from shapedp.tables.sources import source_of
     except ImportError as error:
         raise ImportError(f"fit needs scikit-learn: pip install 'shapedp[learn]' ({error})") from None
     shared = {
@@ -136,7 +135,7 @@ def _prepared(options: argparse.Namespace) -> tuple[Any, Any, Any]:
     }
     source = source_of(options.data, header=not options.no_header)
     assert source is not None
-    if options.features is None and isinstance(source, CsvFiles):
+    if options.features is None and not source.declared:
         raise ValueError(
             "name the features: --features a,b,c "
             "(a csv column has no type; text would make every record count as zeros)"
@@ -162,12 +161,10 @@ def _prepared(options: argparse.Namespace) -> tuple[Any, Any, Any]:
 
 def _labels(options: argparse.Namespace, source: Any) -> list[Any]:
     """The classes in the type of the target's column; in a csv file, whose cells have none, numbers where they can."""
-    from shapedp.learn.csvfiles import CsvFiles
-
     words = [word.strip() for word in options.classes.split(",")]
-    if isinstance(source, CsvFiles):
+    if not source.declared:
         return [_whole(source.label(word)) for word in words]
-    if options.target not in source.names or source.odd((options.target,)):
+    if options.target not in source.names or source.not_numeric((options.target,)):
         return words
     truth: dict[str, Any] = {"true": True, "false": False}
     try:

@@ -143,7 +143,7 @@ def _is_database(path: Path) -> bool:
 
 
 def _claims(options: argparse.Namespace) -> Page:
-    from shapedp.claims import CLAIMS, check
+    from shapedp.papers.register import CLAIMS, check
     from shapedp.report import claims_page
 
     if options.audit or options.dataset or options.epsilon is not None or options.delta is not None:

@@ -9,9 +9,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from shapedp.claims.harness import LIST, Published, experiments_folder, find_item, items, published, reproduce
 from shapedp.cli.options import add_json
 from shapedp.cli.output import DONE, print_json, table
+from shapedp.papers.register.harness import LIST, Published, experiments_folder, find_item, items, published, reproduce
 
 
 def register(commands: Any) -> None:

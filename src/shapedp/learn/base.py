@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from shapedp.accounting import Plan
 from shapedp.accounting.plan import Step
-from shapedp.boundary.arrays import floats, numbers, values
+from shapedp.boundary.arrays import numbers
 from shapedp.boundary.values import boolean
+from shapedp.learn.solvers import SOLVERS
+from shapedp.learn.solvers.base import Draws, Solution
 from shapedp.mechanisms import certify
 from shapedp.mechanisms.watch import is_watched
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import one_of, positive, probability
 from shapedp.privacy import ROWS, Certificate
 from shapedp.sensitivity import Adjacency
+from shapedp.tables.blocks import NO_TARGET, InMemory, Table, open_table, target_of
 
-Floats = NDArray[np.float64]
 NEIGHBOURS: tuple[Adjacency, ...] = ("zero-out", "replace")
 SCOPE = (
     f"{ROWS} This fit alone is covered: steps fitted to the same data before or around it (scalers, feature selection, "
@@ -33,9 +35,17 @@ SCOPE = (
 
 
 class PublicLabelsWarning(UserWarning):
-    """Something was read from the data and is treated as public: which labels occur, for one."""
+    """Something was read from the data and is treated as public, such as which labels occur.
+
+    Example
+    -------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", PublicLabelsWarning)  # refuse to treat labels as public
+    """
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """An estimator whose `fit` releases under (epsilon, delta) and leaves the certificate in `privacy_`.
 
@@ -46,10 +56,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     epsilon: float
     delta: float
-    adjacency: Adjacency
-    random_state: Any
-    unsafe: bool
-    privacy_: Certificate
+    adjacency: Adjacency = "zero-out"
+    random_state: Any = None
+    unsafe: bool = False
 
     def _claim(self) -> tuple[float, float, Adjacency]:
         """The claim and every switch of the estimator, checked before any data are looked at."""
@@ -68,13 +77,6 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             return self.random_state
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1, size=4))
 
-    def _certify(self, mechanisms: Iterable[Any]) -> Certificate:
-        """The certificate of releasing once through each mechanism (a `Step`: as often as it says); required,
-        unless `unsafe`."""
-        steps = tuple(one if isinstance(one, Step) else Step(one) for one in mechanisms)
-        subject = steps[0].subject if len(steps) == 1 and steps[0].count == 1 else Plan(steps)
-        return self._required(certify(subject, epsilon=self.epsilon, delta=self.delta))
-
     def _required(self, certificate: Certificate) -> Certificate:
         """A certificate for this fit's randomness; required, unless `unsafe`."""
         certificate = replace(certificate.with_randomness(self.random_state is None and not is_watched()), scope=SCOPE)
@@ -87,6 +89,53 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string = True  # counts as missing
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateModel(PrivateEstimator):
+    """A private estimator that is fitted by one solver."""
+
+    progress: bool = False
+
+    def _solved(self, task: str, name: str, problem: Any, data: Callable[[], Any]) -> Solution:
+        """Certify, then read the data, release and solve; leaves the certificate in `privacy_`."""
+        solver = SOLVERS[task][name]
+        if self.adjacency not in solver.adjacencies:
+            raise ValueError(
+                f"solver {name!r} is for adjacency {', '.join(solver.adjacencies)}, got {self.adjacency!r}"
+            )
+        mechanisms = solver.mechanisms(problem)
+        certificate = self._certify(mechanisms) if mechanisms else None
+        found = solver.solve(data(), mechanisms, Draws(self._rng(), self.unsafe, self.progress))
+        self.privacy_ = certificate or self._certify(found.released)
+        return found
+
+    def _certify(self, releases: Iterable[Any]) -> Certificate:
+        """The certificate of releasing once through each mechanism (a `Step`: as often as it says)."""
+        steps = tuple(one if isinstance(one, Step) else Step(one) for one in releases)
+        subject = steps[0].subject if len(steps) == 1 and steps[0].count == 1 else Plan(steps)
+        return self._required(certify(subject, epsilon=self.epsilon, delta=self.delta))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateRegressor(RegressorMixin, PrivateModel):  # type: ignore[misc]
+    """A linear model of a numeric target."""
+
+    def predict(self, X: Any) -> Floats:
+        """X coef_ + intercept_."""
+        check_is_fitted(self, "coef_")
+        return np.asarray(checked_rows(self, X, reset=False) @ self.coef_ + self.intercept_)
+
+
+def refuse(unsupported: dict[str, Any]) -> None:
+    """Say why a parameter of `fit` is not taken."""
+    if "sample_weight" in unsupported:
+        raise TypeError(
+            "sample_weight is not supported: a weight multiplies what one record can change, so the sensitivity would "
+            "depend on the weights. Scale the features, or repeat the fit on parts of the data"
+        )
+    if unsupported:
+        raise TypeError(f"fit takes no {', '.join(map(repr, unsupported))}")
 
 
 def checked_rows(estimator: Any, x: Any, *, reset: bool = True) -> Any:
@@ -107,21 +156,21 @@ def checked_rows(estimator: Any, x: Any, *, reset: bool = True) -> Any:
     return rows
 
 
-def checked_target(y: Any, records: int) -> Floats:
-    """A numeric target, one entry per record; NaN and infinity allowed."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    target = _flat(floats(y))
-    if len(target) != records:
-        raise ValueError(f"x and y must have as many rows as each other, got {records} and {len(target)}")
-    return target
+def read_table(estimator: Any, x: Any, y: Any = NO_TARGET, *, classes: Sequence[Any] | None = None) -> Table:
+    """What `fit(x, y)` was given, as a table; sets `n_features_in_` and `feature_names_in_` of the estimator.
 
+    x: an array, a scipy sparse matrix, or whatever `open_table` reads. y: an array or, where x has named columns, the
+    name of one; left out where there is none (targets are then 0). `classes` turns labels into -1 (the first) and +1.
 
-def entries(y: Any) -> NDArray[Any]:
-    """Labels, one entry per record; see `values`."""
-    return _flat(values(y))
-
-
-def _flat(y: NDArray[Any]) -> NDArray[Any]:
-    """A vector; a single column is one, with scikit-learn's warning."""
-    return y if y.ndim == 1 else np.asarray(column_or_1d(y, warn=True))
+    Guarantee: errors depend on types, names and sizes only. What is no number (a null, an unreadable cell, a label
+    that is not one of the classes) is NaN in the blocks, and `moments` turns such a record into zeros.
+    """
+    table = open_table(x, y, classes)
+    if table is None:
+        rows = checked_rows(estimator, x)
+        return InMemory(rows, target_of(y, rows.shape[0], classes))
+    estimator.n_features_in_ = table.columns
+    estimator.__dict__.pop("feature_names_in_", None)
+    if table.names is not None and all(isinstance(name, str) for name in table.names):
+        estimator.feature_names_in_ = np.array(table.names, dtype=object)
+    return table

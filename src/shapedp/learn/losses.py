@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import positive
 
-Floats = NDArray[np.float64]
 UP = 1 + 2.0**-50
 
 
@@ -56,14 +55,8 @@ class Logistic:
     """log(1 + e^-z)."""
 
     name: ClassVar[str] = "logistic"
-
-    @property
-    def curvature_bound(self) -> float:
-        return 0.25
-
-    @property
-    def slope_error(self) -> float:
-        return 2.0**-49
+    curvature_bound: ClassVar[float] = 0.25
+    slope_error: ClassVar[float] = 2.0**-49
 
     def value(self, margin: Floats) -> Floats:
         return np.logaddexp(0.0, -margin)

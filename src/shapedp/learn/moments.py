@@ -6,22 +6,37 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property, reduce
+from functools import cache, cached_property, partial, reduce
 from threading import Lock
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.learn.progress import bar
-from shapedp.learn.tables import CHUNK, Table
-from shapedp.numerics.checks import count
+from shapedp.numerics.arrays import Floats
+from shapedp.numerics.checks import count, positive
 from shapedp.numerics.gram import BLOCK, GramSum, gram_error
 from shapedp.numerics.threads import cores, each
 from shapedp.sensitivity import L2
+from shapedp.tables.blocks import Table
+from shapedp.tables.partitions import Distributed
+from shapedp.tables.sources import CHUNK
 
-Floats = NDArray[np.float64]
 HUGE = 1e200  # squares up to here are sums without overflow
+UNITS = (1e-40, 1e40)
+
+
+def in_units(name: str, value: Any, units: tuple[float, float] = UNITS) -> float:
+    """A positive number of ordinary size, so that no square of it overflows or vanishes."""
+    found = positive(name, value)
+    if not units[0] < found < units[1]:
+        raise ValueError(f"{name} must lie between {units[0]:g} and {units[1]:g}, got {found!r}: use other units")
+    return found
+
+
+def intercept_constant(feature_bound: float) -> float:
+    """The constant put beside x: the power of two nearest half the feature bound, so that no record is rounded."""
+    return float(2.0 ** round(math.log2(feature_bound / 2)))
 
 
 @dataclass(frozen=True)
@@ -31,6 +46,13 @@ class Bounds:
     feature: float
     target: float
     constant: float = 0.0
+
+    @classmethod
+    def of(cls, feature_bound: Any, target_bound: Any, *, intercept: bool) -> Bounds:
+        """The bounds that a user gave, checked; with a constant for the intercept if there is one."""
+        feature = in_units("feature_bound", feature_bound)
+        target = in_units("target_bound", target_bound)
+        return cls(feature, target, intercept_constant(feature) if intercept else 0.0)
 
     @property
     def design(self) -> float:
@@ -118,12 +140,10 @@ class Partial:
 def moments(table: Table, bounds: Bounds, *, progress: bool = False, threads: int | None = None) -> Moments:
     """One pass over the table, in `threads` threads (as many as there are cores), with one more block each in memory.
 
-    A table may bring its own `moments(bounds, progress)`: one whose records are elsewhere.
+    Where the records are on Dask workers, each piece is summed there.
     """
-    own = getattr(table, "moments", None)
-    if own is not None:
-        found: Moments = own(bounds, progress)
-        return found
+    if isinstance(table, Distributed):
+        return table.reduced(partial(_summed, table.columns, bounds), _merged, progress).moments()
     share = -(-table.records // CHUNK) if table.records else cores()
     workers = min(cores() if threads is None else count("threads", threads), share)
     parts: list[Partial] = []
@@ -141,6 +161,20 @@ def moments(table: Table, bounds: Bounds, *, progress: bool = False, threads: in
 
         each(table.blocks(), worker, workers)
     return reduce(Partial.merge, parts).moments()
+
+
+def _summed(columns: int, bounds: Bounds, table: Table) -> Partial:
+    """The moments of one piece; runs on a worker."""
+    part = Partial(columns, bounds)
+    with one_blas_thread():
+        for block in table.blocks():
+            part.add(*block)
+    return part
+
+
+def _merged(parts: list[Partial]) -> Partial:
+    """A new sum; those given are left as they are, for they may be asked for again."""
+    return reduce(Partial.merge, parts, Partial(parts[0].columns, parts[0].bounds))
 
 
 @dataclass(frozen=True, eq=False)

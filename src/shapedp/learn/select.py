@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.metaestimators import available_if
@@ -16,9 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from shapedp.accounting.repeat import HATS, Repetition, draw_runs, gamma_for, gaussian_run
 from shapedp.boundary.arrays import equal
-from shapedp.learn.base import PrivateEstimator, checked_rows, checked_target, entries
-from shapedp.learn.solvers.erm.estimator import refuse
-from shapedp.learn.solvers.erm.labels import class_list
+from shapedp.learn.base import PrivateEstimator, checked_rows, refuse
+from shapedp.learn.classifiers import class_list
 from shapedp.mechanisms import Additive, certify, mechanism_from_json
 from shapedp.noise import Gaussian
 from shapedp.numerics import SearchError
@@ -27,61 +26,69 @@ from shapedp.privacy import Certificate, GaussianLoss
 from shapedp.privacy.conversions import ORDERS
 from shapedp.sampling import Source, source
 from shapedp.sensitivity import Adjacency, Box
+from shapedp.tables.blocks import entries, same_length, target_of
 
-Floats = NDArray[np.float64]
 _UP = 1 + 2.0**-40
 
 
-def _best_has(name: str) -> Any:
-    def check(search: Any) -> bool:
-        return hasattr(getattr(search, "best_estimator_", search.estimator), name)
+def _delegated(name: str, doc: str) -> Any:
+    """A method that the best estimator has too, if it has it; the columns of X are checked first."""
 
-    return check
+    def method(self: Any, X: Any, *others: Any) -> Any:
+        check_is_fitted(self)
+        checked_rows(self, X, reset=False)
+        return getattr(self.best_estimator_, name)(X, *others)  # X itself, with the names of its columns
+
+    method.__name__, method.__doc__ = name, doc
+    return available_if(lambda search: hasattr(getattr(search, "best_estimator_", search.estimator), name))(method)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
     """The best of a random number of private fits, in place of a grid search, under (epsilon, delta) in all.
 
-    Each run draws one of the `candidates` (a list of parameter dicts, or a dict of lists: their grid), fits a clone of
-    `estimator` to all but a `holdout` share of the records, and scores it there with noise; the run of the best score
-    is kept, nothing else is shown: no warning or bar of any run. The number of runs is random with mean `repeats`
-    (logarithmic law): a fixed number would have to be paid for run by run. The score of a record is 1 or 0 (right or
-    wrong class) or, for a regression, 1 - min(error/score_bound, 1)^2.
+    Each run draws one candidate, fits a clone of the estimator to most of the records, and scores it with noise on
+    the others. The run with the best score is kept, and nothing else is shown: no warning and no bar of any run. The
+    number of runs is random (logarithmic law): a fixed number would have to be paid for run by run. The score of a
+    record is 1 or 0 (right or wrong class) or, for a regression, 1 - min(error/score_bound, 1)^2.
+
+    Parameters
+    ----------
+    estimator: an estimator of `shapedp.learn`.
+    candidates: a list of parameter dicts, or a dict of lists, which stands for their grid.
+    epsilon, delta: the claim of the whole search.
+    repeats: the mean number of runs.
+    holdout: the share of the records that is held out for the scores.
+    score_bound: for a regression, the error at which a prediction is worth nothing.
+    adjacency: what a neighbour is, "zero-out" or "replace".
+    random_state: a seed, for simulations only; None: secure randomness.
+    unsafe: release even if the claim is not certified.
 
     Fitted: `best_estimator_`, `best_params_`, `best_score_` (noisy, a mean over the records held out), `privacy_`
-    (of the whole search, which is also that of `best_estimator_`), `run_epsilon_` and `run_delta_` (the claim of each
-    fit). The time a search takes shows the number of runs. Where a classifier is not told its `classes`, those
-    that occur in y are treated as public, with a warning.
+    (the certificate of the whole search, which is also that of `best_estimator_`), `run_epsilon_` and `run_delta_`
+    (the claim of each fit). The time a search takes shows the number of runs. Where a classifier is not told its
+    `classes`, those that occur in y are treated as public, with a warning.
 
     Guarantee: one run spends at most the mu of `run_epsilon_`, `run_delta_`: a record is either fitted or held
     out, so the fit and the score do not add up. The estimator must certify that; otherwise an error.
     Reference: Papernot and Steinke 2022, Theorem 2; Liu and Talwar 2019.
+
+    Example
+    -------
+    >>> import numpy as np
+    >>> from shapedp.learn import LogisticRegression
+    >>> x = np.linspace(-1, 1, 2_000)[:, None]
+    >>> model = LogisticRegression(epsilon=1.0, delta=1e-6, feature_bound=1.0, classes=[0, 1], solver="cd")
+    >>> search = PrivateSearch(model, {"passes": [2, 5]}, epsilon=4.0, delta=1e-6, repeats=2.0, random_state=0)
+    >>> search.fit(x, x[:, 0] > 0).predict([[-0.9], [0.9]])
+    array([0, 1])
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        candidates: Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]],
-        *,
-        epsilon: float,
-        delta: float,
-        repeats: float = 10.0,
-        holdout: float = 0.2,
-        score_bound: float | None = None,
-        adjacency: Adjacency = "zero-out",
-        random_state: Any = None,
-        unsafe: bool = False,
-    ) -> None:
-        self.estimator = estimator
-        self.candidates = candidates
-        self.epsilon = epsilon
-        self.delta = delta
-        self.repeats = repeats
-        self.holdout = holdout
-        self.score_bound = score_bound
-        self.adjacency = adjacency
-        self.random_state = random_state
-        self.unsafe = unsafe
+    estimator: Any = field(kw_only=False)
+    candidates: Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]] = field(kw_only=False)
+    repeats: float = 10.0
+    holdout: float = 0.2
+    score_bound: float | None = None
 
     def fit(self, X: Any, y: Any, **unsupported: Any) -> PrivateSearch:
         """Fit to features X and a target y, both in memory."""
@@ -125,33 +132,10 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
             self.classes_ = self.best_estimator_.classes_
         return self
 
-    @available_if(_best_has("predict"))  # type: ignore[untyped-decorator]
-    def predict(self, X: Any) -> Any:
-        """Predictions of the best estimator."""
-        return self._best().predict(self._rows(X))
-
-    @available_if(_best_has("predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Any:
-        """Probabilities of the best estimator."""
-        return self._best().predict_proba(self._rows(X))
-
-    @available_if(_best_has("decision_function"))  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Any:
-        """Decision values of the best estimator."""
-        return self._best().decision_function(self._rows(X))
-
-    @available_if(_best_has("score"))  # type: ignore[untyped-decorator]
-    def score(self, X: Any, y: Any) -> float:
-        """The score of the best estimator on given records; nothing about it is private."""
-        return float(self._best().score(self._rows(X), y))
-
-    def _best(self) -> Any:
-        check_is_fitted(self)
-        return self.best_estimator_
-
-    def _rows(self, x: Any) -> Any:
-        checked_rows(self, x, reset=False)
-        return x  # the names of its columns with it
+    predict = _delegated("predict", "Predictions of the best estimator.")
+    predict_proba = _delegated("predict_proba", "Probabilities of the best estimator.")
+    decision_function = _delegated("decision_function", "Decision values of the best estimator.")
+    score = _delegated("score", "The score of the best estimator on records X and targets y, which is not private.")
 
     def _candidates(self) -> list[dict[str, Any]]:
         takes = self.estimator.get_params() if isinstance(self.estimator, BaseEstimator) else {}
@@ -186,9 +170,8 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
             raise ValueError("requires y to be passed, but the target y is None")
         rows = checked_rows(self, x)
         records = rows.shape[0]
-        target = entries(y) if is_classifier(self.estimator) else checked_target(y, records)
-        if len(target) != records:
-            raise ValueError(f"x and y must have as many rows as each other, got {records} and {len(target)}")
+        target = entries(y) if is_classifier(self.estimator) else target_of(y, records)
+        same_length(records, len(target))
         if records < 2:
             raise ValueError("a search needs at least 2 records, one of them held out, got n_samples = 1")
         held = min(max(round(records * self.holdout), 1), records - 1)

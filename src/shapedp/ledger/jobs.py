@@ -13,7 +13,7 @@ from shapedp.ledger.errors import SpendRefusedError
 from shapedp.ledger.filters import BasicFilter, Filter
 from shapedp.ledger.fixed import Charge
 from shapedp.mechanisms import Mechanism, certify, verify
-from shapedp.mechanisms.certify import KINDS, mechanism_from_json
+from shapedp.mechanisms.certify import class_of, mechanism_from_json
 from shapedp.privacy import Certificate, Loss
 
 _LEAST = 2.0**-40
@@ -101,7 +101,7 @@ def _certificate(stated: Certificate) -> Job:
     if stated.secure is False:
         raise SpendRefusedError("a fit with random_state= or rng= was handed to the ledger: it must not be published")
     loss = BareLoss(stated.epsilon, stated.delta, attained=False)
-    if stated.subject is None or stated.subject.get("kind") not in KINDS:
+    if stated.subject is None or class_of(stated.subject.get("kind")) is None:
         return Job(stated, loss, stated, None)
     try:
         found = verify(stated)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from shapedp._papers import PROVIDED, published
 from shapedp.boundary.documents import described
 from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
 from shapedp.mechanisms.additive import Additive
@@ -27,13 +28,22 @@ KINDS: dict[str, Any] = {
 }
 
 
+def class_of(kind: object) -> Any:
+    """The class of the mechanisms of this kind, None if there is none. Those of papers are loaded here."""
+    if isinstance(kind, str) and kind in PROVIDED["mechanism"]:
+        return published("mechanism", kind)
+    return KINDS.get(kind) if isinstance(kind, str) else None
+
+
 @described
 def mechanism_from_json(data: Any) -> Any:
     """The mechanism that its `to_json` wrote."""
     kind = data.get("kind") if isinstance(data, dict) else None
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"not a mechanism: the field kind must read one of {', '.join(KINDS)}, got {kind!r}")
-    return KINDS[kind].from_json(data)
+    found = class_of(kind)
+    if found is None:
+        known = dict.fromkeys((*KINDS, *PROVIDED["mechanism"]))
+        raise ValueError(f"not a mechanism: the field kind must read one of {', '.join(known)}, got {kind!r}")
+    return found.from_json(data)
 
 
 def certify(subject: Any, *, epsilon: float, delta: float) -> Certificate:

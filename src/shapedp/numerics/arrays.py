@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from shapedp.numerics.checks import total
 
+Floats = NDArray[np.float64]
+
 
 def frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
     """A read-only copy, or the array itself where it is one already."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shapedp.boundary.files import atomic
 from shapedp.mechanisms import Additive, calibrate
-from shapedp.recipes import RECIPES
+from shapedp.papers.recipes import RECIPES
 from shapedp.sensitivity import L1, L2, Box
 
 EPSILON, DELTA = 1.0, 1e-6

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shapedp.claims import CLAIMS, Claim, Finding
+from shapedp.papers.register import CLAIMS, Claim, Finding
 from shapedp.report.figures import counted, number
 from shapedp.report.markup import Child, Markup, el, many
 from shapedp.report.page import Page, badge, callout, charts, commands, facts, figure, more, section, table, top

@@ -9,7 +9,8 @@ from shapedp.torch.layout import Layout
 from shapedp.torch.noise import GaussianNoise, LaplaceNoise, Noise, RadialNoise, TensorNoise
 from shapedp.torch.plan import TrainingPlan
 from shapedp.torch.private import attach, make_private
-from shapedp.torch.published import Published, PublishedProductNoise, PublishedTensorNoise
+from shapedp.torch.published import Published
+from shapedp.torch.published import __getattr__ as __getattr__  # the papers' own noise, loaded when asked for
 from shapedp.torch.recorder import RecordError
 from shapedp.torch.training import Progress, Training
 

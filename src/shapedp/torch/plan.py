@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
+from shapedp._papers import PROVIDED, published
 from shapedp.accounting import PlanningError, Step, plan
 from shapedp.boundary.documents import described, read, write
 from shapedp.boundary.files import Where
@@ -219,7 +220,6 @@ def steps_of_epoch(records: int, batch_size: int, drop_last: bool) -> int:
     return max(records // batch_size if drop_last else -(-records // batch_size), 1)
 
 
-@cache
 def _kinds() -> dict[str, Any]:
     """What a plan consists of, by name: only dataclasses of this library are written and read."""
     found: list[type[Any]] = [Layout, Clip, Noise]
@@ -255,7 +255,8 @@ def _made(data: Any) -> Any:
     parts = {name: _made(value) for name, value in data.items() if name != "kind"}
     if "kind" not in data:
         return parts
-    kind = _kinds().get(str(data["kind"]))
+    name = str(data["kind"])
+    kind = published("training noise", name) if name in PROVIDED["training noise"] else _kinds().get(name)
     if kind is None or set(parts) != {one.name for one in fields(kind)}:
         raise ValueError(f"a plan has a part that is not known, or with other fields: {data['kind']!r:.40}")
     return kind(**parts)

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.accounting import Step, compose
 from shapedp.learn.losses import MarginLoss
+from shapedp.learn.moments import in_units
+from shapedp.learn.progress import bar
+from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.mechanisms import Additive
 from shapedp.mechanisms.families.base import optimal_scales
 from shapedp.noise import Gaussian
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, one_of, positive, vector
 from shapedp.privacy import GaussianLoss
 from shapedp.sensitivity import Adjacency, Box
 
-Floats = NDArray[np.float64]
 NOISES = ("objective", "parameter", "equal")
 UNITS = (1e-60, 1e60)
 MOST_RECORDS = 2**23
@@ -28,41 +30,20 @@ _UP = 1 + 2.0**-44
 _SPENT = 1 - 2.0**-40  # of mu, so that the rounding of scales and sums stays within the claim
 
 
-class Response(Protocol):
-    """A loss of the prediction x.w and the target."""
-
-    @property
-    def curvature_bound(self) -> float:
-        """The most its second derivative in the prediction can be."""
-
-    def derivative(self, prediction: Floats, target: Floats) -> Floats:
-        """Its derivative in the prediction."""
-
-
 @dataclass(frozen=True)
-class Squared:
-    """(prediction - target)^2/2."""
+class Response:
+    """A loss of the prediction x.w and the target, by its derivative in the prediction and a bound on the second."""
 
-    @property
-    def curvature_bound(self) -> float:
-        return 1.0
-
-    def derivative(self, prediction: Floats, target: Floats) -> Floats:
-        return prediction - target
+    curvature_bound: float
+    derivative: Callable[[Floats, Floats], Floats]
 
 
-@dataclass(frozen=True)
-class OfMargin:
+SQUARED = Response(1.0, lambda prediction, target: prediction - target)  # of (prediction - target)^2/2
+
+
+def of_margin(loss: MarginLoss) -> Response:
     """A loss of the margin target * prediction, targets +1 and -1 (0: a record without influence)."""
-
-    loss: MarginLoss
-
-    @property
-    def curvature_bound(self) -> float:
-        return self.loss.curvature_bound
-
-    def derivative(self, prediction: Floats, target: Floats) -> Floats:
-        return target * self.loss.slope(target * prediction)
+    return Response(loss.curvature_bound, lambda prediction, target: target * loss.slope(target * prediction))
 
 
 @dataclass(frozen=True)
@@ -151,9 +132,7 @@ class Descent:
     def __post_init__(self) -> None:
         count("passes", self.passes)
         for name in ("step", "clip", "unit"):
-            value = positive(name, getattr(self, name))
-            if not UNITS[0] < value < UNITS[1]:
-                raise ValueError(f"{name} must lie between {UNITS[0]:g} and {UNITS[1]:g}, got {value!r}")
+            in_units(name, getattr(self, name), UNITS)
         one_of("noise", self.noise, NOISES)
         if self.delta == 0:
             raise ValueError("delta must be > 0: coordinate descent adds Gaussian noise, which cannot meet delta = 0")
@@ -278,6 +257,40 @@ class Schedule:
         """Whether the last pass moved no weight by more than its noise explains (six standard deviations)."""
         before = path[-2] if len(path) > 1 else np.zeros(path.shape[1])
         return bool((np.abs(path[-1] - before) <= 6 * self.steps * self.scales / self.records).all())
+
+
+@dataclass(frozen=True, eq=False)
+class Penalized:
+    """A descent with its records: what `CD` is given."""
+
+    descent: Descent
+    columns: Columns
+    response: Response
+    penalty: Penalty
+
+
+@dataclass(frozen=True, eq=False)
+class Descended(Solution):
+    """Also the weights after each pass, the mean squares, and whether the last pass moved no weight by much."""
+
+    path: Floats = field(kw_only=True)
+    means: Floats = field(kw_only=True)
+    settled: bool = field(kw_only=True)
+
+
+def solve(data: Penalized, mechanisms: tuple[Any, ...], draws: Draws) -> Descended:
+    """Release the mean squares, then run the passes they lead to."""
+    descent, columns = data.descent, data.columns
+    means, first = descent.means(columns, draws.release)
+    curvature = data.response.curvature_bound
+    schedule = descent.schedule(means, columns.records, curvature, intercept=columns.intercept)
+    with bar(descent.passes, " passes", draws.progress) as advance:
+        path = schedule.run(columns, data.response, data.penalty, draws.release, advance)
+    released = (*first, *schedule.plan())
+    return Descended(path[-1], released=released, path=path, means=means, settled=schedule.settled(path))
+
+
+CD: Solver[Descent, Penalized] = Solver(lambda descent: (), solve)
 
 
 @cache

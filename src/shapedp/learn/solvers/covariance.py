@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shapedp.learn.moments import Bounds, Reading
+from shapedp.learn.solvers.base import Draws, Solution, Solver
+from shapedp.mechanisms import Additive, calibrate
+from shapedp.noise import Gaussian
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import one_of
 from shapedp.sensitivity import L1, L2, Adjacency, Box, Sensitivity
 from shapedp.sensitivity.symmetric import symmetric, symmetric_matrix, upper_triangle
+from shapedp.tables.blocks import Table, finite_records
 
-Floats = NDArray[np.float64]
 RELEASES = ("isometric", "iid", "clipped")
 FAMILIES = ("gaussian", "laplace")
 UP = 1 + 2.0**-48
+_SPENT = 1 - 2.0**-40
 _BLOCK_ENTRIES = 1 << 22
 
 
@@ -84,14 +89,83 @@ class SecondMoments:
         return total
 
 
-def triangle(matrix: Floats) -> Floats:
-    """The entries that are released."""
-    return np.asarray(upper_triangle(matrix))
+@dataclass(frozen=True)
+class Problem:
+    """The public side of a covariance: what is released of X^T X, of how many records, and under which claim.
+
+    `share` of the claim is spent on the mean, of mu^2 or, under Laplace noise, of epsilon; 0: rows are not centered.
+    """
+
+    moments: SecondMoments
+    bounds: Bounds
+    records: int
+    epsilon: float
+    delta: float
+    share: float
+
+    def sums(self) -> L2:
+        """What one record can change in the sum of rows: its bound, twice that if replaced; and the rounding."""
+        twice = 2.0 if self.moments.adjacency == "replace" else 1.0
+        radius = self.bounds.feature * twice + 2 * self.moments.rounding / self.bounds.constant
+        return L2(radius * UP, self.moments.columns, adjacency=self.moments.adjacency)
+
+    def mechanism(self, sensitivity: Sensitivity, share: float) -> Additive:
+        """The least-error mechanism that spends a share of the claim."""
+        if self.moments.family == "laplace":
+            return calibrate("laplace", sensitivity, epsilon=self.epsilon * share * _SPENT, delta=0.0)
+        whole = calibrate("gaussian", sensitivity, epsilon=self.epsilon, delta=self.delta)
+        if share == 1:
+            return whole
+        scales = whole.law.scales / math.sqrt(share) / _SPENT
+        law = Gaussian(scales) if scales.size > 1 else Gaussian(float(scales[0]), sensitivity.dim)
+        return Additive(law, sensitivity, self.epsilon, self.delta)
 
 
-def matrix(values: Floats) -> Floats:
-    """The symmetric matrix that released entries stand for."""
-    return np.asarray(symmetric_matrix(values))
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A problem and its records: what `COVARIANCE` is given."""
+
+    problem: Problem
+    reading: Reading
+
+
+@dataclass(frozen=True, eq=False)
+class Covariance(Solution):
+    """`weights` is the released covariance, beside it the released mean."""
+
+    mean: Floats = field(kw_only=True)
+
+
+def mechanisms(problem: Problem) -> tuple[Any, ...]:
+    """One release of the second moments and, where rows are centered, one of the sum."""
+    squares = problem.mechanism(problem.moments.sensitivity(), 1 - problem.share)
+    return (squares, problem.mechanism(problem.sums(), problem.share)) if problem.share else (squares,)
+
+
+def solve(data: Rows, mechanisms: tuple[Any, ...], draws: Draws) -> Covariance:
+    """Second moments less the square of the mean."""
+    moments, records, constant = data.problem.moments, data.problem.records, data.problem.bounds.constant
+    columns = moments.columns
+    squares = (
+        moments.clipped(clipped_rows(data.reading.table, moments.bound))
+        if moments.release == "clipped"
+        else upper_triangle(data.reading.moments.gram[:columns, :columns])
+    )
+    released, mean = symmetric_matrix(draws.release(mechanisms[0], squares)) / records, np.zeros(columns)
+    if data.problem.share:
+        mean = draws.release(mechanisms[1], data.reading.moments.gram[:columns, columns] / constant) / records
+    return Covariance(released - np.outer(mean, mean), mean=mean)
+
+
+COVARIANCE: Solver[Problem, Rows] = Solver(mechanisms, solve)
+
+
+def clipped_rows(table: Table, bound: float) -> Iterator[Floats]:
+    """Dense blocks of rows within the bound; rows that are not finite are zeros."""
+    ball = L2(bound, dim=table.columns)
+    for x, y in table.blocks():
+        inside: Any = ball.clip(finite_records(x, y)[0], adjacency="zero-out")[0]
+        yield inside.toarray() if hasattr(inside, "toarray") else inside
 
 
 def principal(covariance: Floats) -> tuple[Floats, Floats]:
@@ -103,9 +177,22 @@ def principal(covariance: Floats) -> tuple[Floats, Floats]:
 
 
 def subspace_error(estimated: Any, true: Any) -> float:
-    """|(I - U' U'^T) U|_F/|U|_F for bases U' (estimated) and U (true), orthonormal rows: 0 where one holds the other.
+    """How much of a true subspace an estimated one misses: |(I - U' U'^T) U|_F/|U|_F.
+
+    Parameters
+    ----------
+    estimated, true: bases U' and U, orthonormal rows of equal length.
+
+    Returns
+    -------
+    A number from 0 (the estimated subspace holds the true one) to 1 (they are orthogonal).
 
     Reference: i.n.i.d. noise paper, section VI.B (SRE).
+
+    Example
+    -------
+    >>> subspace_error([[1.0, 0.0]], [[0.0, 1.0]])
+    1.0
     """
     found, basis = (np.atleast_2d(np.asarray(rows, dtype=np.float64)) for rows in (estimated, true))
     if found.shape[1] != basis.shape[1]:

@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from shapedp.learn.losses import lipschitz
-from shapedp.learn.solvers.erm.noise import additive
+from shapedp.learn.progress import bar
+from shapedp.learn.solvers.base import Draws, Solution, Solver
+from shapedp.learn.solvers.erm.output import default_regularization, noisy, perturbation
 from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
-from shapedp.learn.solvers.linear.problem import Draws
-from shapedp.mechanisms import Additive
+from shapedp.numerics.arrays import Floats
 
-Floats = NDArray[np.float64]
 UP = 1 + 2.0**-48
 
 
-def steps(problem: Problem, passes: int, batch: int) -> int:
+def steps(problem: Problem) -> int:
     """How many steps are taken."""
-    return passes * -(-problem.records // batch)
+    return problem.passes * -(-problem.records // problem.batch)
 
 
-def reachable(problem: Problem, passes: int, batch: int) -> float:
+def reachable(problem: Problem) -> float:
     """The regularization from which on so many steps come near the minimum: twice the smoothness over their number."""
-    return 2 * problem.smoothness / steps(problem, passes, batch)
+    return 2 * problem.smoothness / steps(problem)
 
 
-def sensitivity(problem: Problem, passes: int, batch: int) -> float:
+def sensitivity(problem: Problem) -> float:
     """The most one record moves the last iterate, all problems together, whatever the permutation.
 
     Step t goes from w to (1 - eta_t Lambda) w - (eta_t/b) (sum of the batch's gradients), eta_t = min(1/(beta +
@@ -38,56 +41,59 @@ def sensitivity(problem: Problem, passes: int, batch: int) -> float:
     where a batch is short keeps this exact; nothing needs to be projected, since |w| <= L/Lambda throughout.
     Reference: Wu et al. 2017, Lemma 9 and Algorithm 2, whose Lipschitz constant holds the regulariser too.
     """
-    strength, each = problem.regularization, batch * -(-problem.records // batch)
+    strength, each = problem.regularization, problem.batch * -(-problem.records // problem.batch)
     exact = problem.gradient_change / (strength * each)
     size = lipschitz(problem.loss, problem.row_bound) / strength
-    rounding = Risk(problem).gradient_error(size) / strength + 2.0**-51 * size * steps(problem, passes, batch)
+    rounding = Risk(problem).gradient_error(size) / strength + 2.0**-51 * size * steps(problem)
     if not rounding <= exact:
         raise ValueError(f"regularization {strength:g} is too small: rounding would exceed what one record can change")
     return math.sqrt(problem.problems) * (exact + 2 * rounding) * UP
 
 
-def mechanism(problem: Problem, noise: str, passes: int, batch: int) -> Additive:
-    """What `release` adds, from public quantities."""
-    radius = sensitivity(problem, passes, batch)
-    return additive(noise, radius, problem.dim, problem.epsilon, problem.delta, problem.adjacency)
-
-
 def descend(
-    problem: Problem,
-    records: Records,
-    passes: int,
-    batch: int,
-    rng: np.random.Generator,
-    advance: Callable[[int], object],
+    problem: Problem, records: Records, rng: np.random.Generator, advance: Callable[[int], object] = lambda n: None
 ) -> Floats:
     """The last iterate (order, problems), a fresh permutation in every pass."""
     w = np.zeros((problem.order, problem.problems))
     strength, top = problem.regularization, problem.smoothness + problem.regularization
     turn = 0
-    for _ in range(passes):
+    for _ in range(problem.passes):
         order = rng.permutation(problem.records)
-        for start in range(0, problem.records, batch):
+        for start in range(0, problem.records, problem.batch):
             turn += 1
-            some = order[start : start + batch]
+            some = order[start : start + problem.batch]
             x, signs = records.x[some], records.signs[some]
-            gradient = x.T @ (signs * problem.loss.slope(signs * (x @ w))) / batch
+            gradient = x.T @ (signs * problem.loss.slope(signs * (x @ w))) / problem.batch
             w = w - min(1 / top, 1 / (strength * turn)) * (gradient + strength * w)
         advance(1)
     return np.asarray(w)
 
 
-def solve(
-    problem: Problem,
-    records: Records,
-    mechanism: Additive,
-    draws: Draws,
-    passes: int,
-    batch: int,
-    advance: Callable[[int], object],
-) -> Floats:
+def mechanisms(problem: Problem) -> tuple[Any, ...]:
+    """The mechanism, with a warning where so few steps will not come near the minimum."""
+    if problem.regularization < reachable(problem):
+        warnings.warn(
+            "fewer steps than the ratio of smoothness to regularization: the weights will be far from the minimum. "
+            "Raise passes or regularization, or lower batch_size",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    return perturbation(problem, sensitivity(problem))
+
+
+def solve(risk: Risk, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:
     """Noisy weights (order, problems)."""
+    problem = risk.problem
     rng = np.random.default_rng() if draws.rng is None else draws.rng
-    weights = descend(problem, records, passes, batch, rng, advance)
-    noisy = mechanism.release(weights.reshape(-1), rng=draws.rng, unsafe=draws.unsafe)
-    return np.asarray(noisy.value).reshape(weights.shape)
+    with bar(problem.passes, " passes", draws.progress) as advance:
+        weights = descend(problem, risk.data, rng, advance)
+    return noisy(weights, mechanisms, draws)
+
+
+def completed(problem: Problem) -> Problem:
+    """The regularization of output perturbation, or as much as it takes to come near the minimum."""
+    strength = max(default_regularization(problem), reachable(problem))
+    return replace(problem, regularization=strength)
+
+
+BOLT_ON = Solver(mechanisms, solve, completed=completed)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
+from shapedp._papers import published
 from shapedp.mechanisms import Additive, calibrate
 from shapedp.mechanisms.families.base import DoesNotApplyError
 from shapedp.mechanisms.families.radial import best_shape
-from shapedp.recipes import RECIPES
 from shapedp.sensitivity import L2, Adjacency
 
 CERTIFIED = ("gaussian", "radial")
@@ -44,7 +44,7 @@ def additive(
         except DoesNotApplyError:
             return gaussian
         return min(radial, gaussian, key=lambda made: made.expected_squared_error)
-    made = RECIPES[noise](dim=dim, sensitivity=radius, epsilon=epsilon, delta=delta)
+    made: Additive = published("recipe", noise)(dim=dim, sensitivity=radius, epsilon=epsilon, delta=delta)
     return replace(made, sensitivity=ball)
 
 

@@ -5,28 +5,27 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.learn.losses import lipschitz
+from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.learn.solvers.erm.noise import CERTIFIED, _shape
-from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
-from shapedp.learn.solvers.linear.problem import Draws
+from shapedp.learn.solvers.erm.problem import Problem, Risk, two_classes
 from shapedp.mechanisms.objective import ObjectivePerturbation, farthest, grid_error
 from shapedp.noise import Gaussian, Law
 from shapedp.noise.radial import Radial
 from shapedp.numerics import SearchError, first_true
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.convex import least_tolerance, minimum
 from shapedp.privacy import GaussianLoss
 from shapedp.privacy.losses.radial import RadialLoss
 
-Floats = NDArray[np.float64]
 FINE = 2.0**-28  # of the noise's effect on the weights: how exactly the minimum is found, rounding permitting
 UP = 1 + 2.0**-46
 FINEST = 2.0**-14
 MOST_RADIAL = 500.0  # epsilon beyond which rounding costs the other radial laws more than they save
-TWO_CLASSES = "Only binary classification is supported. The type of the target is multiclass, got solver {!r}"
 
 
 def log_ratio(problem: Problem) -> float:
@@ -162,8 +161,7 @@ def kifer(problem: Problem) -> tuple[Problem, ObjectivePerturbation]:
     The noise on the output, which rounding needs, is ours; so is the certificate.
     Reference: Kifer, Smith and Thakurta 2012, Algorithm 1 (Gaussian); Lev et al. 2025, Algorithm 6.
     """
-    if problem.problems > 1:
-        raise ValueError(TWO_CLASSES.format("kifer"))
+    two_classes(problem, "kifer")
     if problem.delta == 0:
         raise ValueError("delta must be > 0: solver 'kifer' adds Gaussian noise, which cannot meet delta = 0")
     fixed = replace(problem, regularization=2 * problem.smoothness / problem.epsilon / problem.records)
@@ -172,16 +170,17 @@ def kifer(problem: Problem) -> tuple[Problem, ObjectivePerturbation]:
     return fixed, perturbation(fixed, law, recipe="kifer")
 
 
-def solve(problem: Problem, records: Records, mechanism: ObjectivePerturbation, draws: Draws) -> Floats:
+def solve(risk: Risk, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:
     """Released weights (order, problems)."""
+    problem, (mechanism,) = risk.problem, mechanisms
     shape, n = (problem.order, problem.problems), problem.records
     tilt, near = farthest(mechanism.law) / n, tolerance(problem, mechanism.law)
 
     def minimise(b: Floats) -> Floats:
-        return minimum(Risk(problem, records, b.reshape(shape) / n, tilt), near)
+        return minimum(Risk(problem, risk.records, b.reshape(shape) / n, tilt), near)
 
-    gradient = Risk(problem, records).evaluate(np.zeros(shape))[1] * n
-    return mechanism.release(gradient, minimise, rng=draws.rng, unsafe=draws.unsafe).value.reshape(shape)
+    gradient = risk.evaluate(np.zeros(shape))[1] * n
+    return Solution(mechanism.release(gradient, minimise, rng=draws.rng, unsafe=draws.unsafe).value.reshape(shape))
 
 
 def excess_risk(problem: Problem, mechanism: ObjectivePerturbation, norm: float) -> float:
@@ -193,3 +192,11 @@ def excess_risk(problem: Problem, mechanism: ObjectivePerturbation, norm: float)
     after = mechanism.output_reach / 2 + math.sqrt(mechanism.output_law.second_moment)
     before = 2 * mechanism.law.second_moment / problem.records**2 / problem.regularization
     return reach * after + problem.regularization / 2 * norm**2 + before
+
+
+OBJECTIVE: Solver[Problem, Risk] = Solver(
+    lambda problem: (mechanism(problem, problem.noise),),
+    solve,
+    completed=lambda problem: replace(problem, regularization=default_regularization(problem)),
+)
+KIFER = Solver(lambda problem: (kifer(problem)[1],), solve, completed=lambda problem: kifer(problem)[0])

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from shapedp.learn.losses import lipschitz
+from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.learn.solvers.erm.noise import additive
 from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
-from shapedp.learn.solvers.linear.problem import Draws
-from shapedp.mechanisms import Additive
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.convex import least_tolerance, minimum
 from shapedp.privacy import GaussianLoss
 
-Floats = NDArray[np.float64]
 SHARE = 2.0**-11  # of the sensitivity, left for the distance to the exact minimum on either side
 UP = 1 + 2.0**-48
 
@@ -46,9 +42,9 @@ def sensitivity(problem: Problem) -> float:
     return math.sqrt(problem.problems) * (exact + 2 * tolerance(problem)) * UP
 
 
-def mechanism(problem: Problem, noise: str) -> Additive:
-    """What `release` adds, from public quantities."""
-    return additive(noise, sensitivity(problem), problem.dim, problem.epsilon, problem.delta, problem.adjacency)
+def perturbation(problem: Problem, radius: float) -> tuple[Any, ...]:
+    """The mechanism that adds the problem's kind of noise to weights that one record moves by at most `radius`."""
+    return (additive(problem.noise, radius, problem.dim, problem.epsilon, problem.delta, problem.adjacency),)
 
 
 def optimum(problem: Problem, records: Records) -> Floats:
@@ -56,11 +52,14 @@ def optimum(problem: Problem, records: Records) -> Floats:
     return minimum(Risk(problem, records), tolerance(problem))
 
 
-def solve(problem: Problem, records: Records, mechanism: Any, draws: Draws) -> Floats:
+def solve(risk: Risk, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:
     """Noisy weights (order, problems)."""
-    weights = optimum(problem, records)
-    noisy = mechanism.release(weights.reshape(-1), rng=draws.rng, unsafe=draws.unsafe)
-    return np.asarray(noisy.value).reshape(weights.shape)
+    return noisy(optimum(risk.problem, risk.data), mechanisms, draws)
+
+
+def noisy(weights: Floats, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:
+    """Weights (order, problems), released through the one mechanism."""
+    return Solution(draws.release(mechanisms[0], weights.reshape(-1)).reshape(weights.shape))
 
 
 @lru_cache(maxsize=256)
@@ -76,6 +75,8 @@ def default_regularization(problem: Problem, margin: float = 6.0) -> float:
     return float(problem.row_bound**2 * max(noise ** (1 / 3), 1e-6))
 
 
-def excess_risk(problem: Problem, mechanism: Additive) -> float:
-    """L E|n|, a bound on the mean excess risk over the minimum of the regularised risk (Corollary 4)."""
-    return lipschitz(problem.loss, problem.row_bound) * math.sqrt(mechanism.expected_squared_error)
+OUTPUT: Solver[Problem, Risk] = Solver(
+    lambda problem: perturbation(problem, sensitivity(problem)),
+    solve,
+    completed=lambda problem: replace(problem, regularization=default_regularization(problem)),
+)

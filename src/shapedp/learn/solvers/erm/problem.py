@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,14 +13,16 @@ from scipy import linalg, sparse
 
 from shapedp.learn.losses import MarginLoss, lipschitz, smoothness
 from shapedp.learn.moments import Bounds, clipped
+from shapedp.numerics.arrays import Floats
 from shapedp.sensitivity import L2, Adjacency
+from shapedp.tables.blocks import finite_records
 
-Floats = NDArray[np.float64]
 BLOCK = 1 << 16  # entries of one matrix product, about what a cache holds: what is summed in working precision
 CLIP = 1 << 12
 SINGLE = (1e-30, 1e30)  # bounds between which float32 rounds relatively and does not overflow
 PRECONDITIONED = 3000  # variables up to which a Gram matrix is factored to speed up the search
 _U = 2.0**-53
+ONE = Bounds(1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,9 @@ class Problem:
     """The public side of private classification: sizes, bounds, loss and the claim.
 
     `order` counts the columns of [x, c], `problems` the two-class problems that are solved together, `row_bound`
-    bounds |[x, c]|_2. The objective of each is the mean loss plus (regularization/2) |w|_2^2.
+    bounds |[x, c]|_2. The objective of each is the mean loss plus (regularization/2) |w|_2^2. What follows `sparse` is
+    for some of the solvers only: the bounds that `row_bound` came from, the kind of noise, the passes and batches of a
+    descent, the rows of a sketch.
     """
 
     loss: MarginLoss
@@ -40,6 +45,11 @@ class Problem:
     delta: float
     adjacency: Adjacency = "zero-out"
     sparse: bool = False
+    bounds: Bounds = ONE
+    noise: str = "auto"
+    passes: int = 10
+    batch: int = 50
+    sketch_rows: int | None = None
 
     @property
     def dim(self) -> int:
@@ -55,6 +65,14 @@ class Problem:
     def smoothness(self) -> float:
         """beta of one record."""
         return smoothness(self.loss, self.row_bound)
+
+
+def two_classes(problem: Problem, solver: str) -> None:
+    """Refuse more than two classes."""
+    if problem.problems > 1:
+        raise ValueError(
+            f"Only binary classification is supported. The type of the target is multiclass, got solver {solver!r}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +113,7 @@ def read_records(x: Any, signs: Floats, bounds: Bounds) -> Records:
     """
     kept = signs[:, 0] != 0
     if not isinstance(x, np.ndarray):
-        return _sparse_records(x.tocsr(copy=True), signs, kept, bounds)
+        return _sparse_records(x.tocsr(), signs, kept, bounds)
     n, d = x.shape
     wide = d + (bounds.constant > 0)
     kind = x.dtype if SINGLE[0] < bounds.feature < SINGLE[1] else np.dtype(np.float64)
@@ -112,12 +130,10 @@ def read_records(x: Any, signs: Floats, bounds: Bounds) -> Records:
 
 
 def _sparse_records(x: Any, signs: Floats, kept: NDArray[np.bool_], bounds: Bounds) -> Records:
-    """As `read_records`, from a CSR matrix that may be overwritten."""
-    owner = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
-    odd = ~np.isfinite(x.data)
-    kept &= np.bincount(owner[odd], minlength=len(kept)) == 0
-    x.data[odd | ~kept[owner]] = 0.0
-    inside = L2(bounds.feature, dim=x.shape[1]).clip(x, adjacency="zero-out")[0]
+    """As `read_records`, from a CSR matrix."""
+    finite, mark = finite_records(x, np.where(kept, 1.0, np.nan))
+    kept = mark != 0
+    inside = L2(bounds.feature, dim=x.shape[1]).clip(finite, adjacency="zero-out")[0]
     if bounds.constant > 0:
         column = sparse.csr_array(np.where(kept, bounds.constant, 0.0)[:, None])
         inside = sparse.hstack([inside, column])
@@ -128,7 +144,8 @@ def _sparse_records(x: Any, signs: Floats, kept: NDArray[np.bool_], bounds: Boun
 class Risk:
     """(1/n) sum of losses + (regularization/2) |w|^2 + linear . w, one function per problem.
 
-    As `numerics.convex.Objective`; `tilt` bounds |linear|_2 of each problem. The constants need no records.
+    This is what solvers are given as their data; it satisfies `numerics.convex.Objective`. `tilt` bounds |linear|_2
+    of each problem. The constants need no records.
     """
 
     problem: Problem
@@ -140,18 +157,21 @@ class Risk:
         self.order, self.columns = self.problem.order, self.problem.problems
         self.modulus = self.problem.regularization
         self.smoothness = (self.problem.smoothness + self.modulus) * (1 + 2.0**-50)
-        self.radius = (lipschitz(self.problem.loss, self.problem.row_bound) + self.tilt) / self.modulus * (1 + 2.0**-40)
+        reach = lipschitz(self.problem.loss, self.problem.row_bound) + self.tilt
+        self.radius = reach / self.modulus * (1 + 2.0**-40) if self.modulus else math.inf
 
-    def _blocks(self) -> Iterator[tuple[Any, Floats]]:
+    @property
+    def data(self) -> Records:
+        """The records, where there are any."""
         if self.records is None:
             raise ValueError("a risk without records has constants only")
-        return self.records.blocks()
+        return self.records
 
     def evaluate(self, w: Floats) -> tuple[Floats, Floats]:
         loss, n = self.problem.loss, self.problem.records
         value = 0.5 * self.modulus * np.einsum("ij,ij->j", w, w)
         total: Any = 0.0
-        for x, signs in self._blocks():
+        for x, signs in self.data.blocks():
             margin = signs * (x @ w)
             value += loss.value(margin).sum(axis=0) / n
             total = total + x.T @ (signs * loss.slope(margin))
@@ -164,7 +184,7 @@ class Risk:
     def hessian(self, w: Floats, column: int) -> Floats:
         loss = self.problem.loss
         total = np.zeros((self.order, self.order))
-        for x, signs in self._blocks():
+        for x, signs in self.data.blocks():
             bend = loss.curvature(signs[:, column] * (x @ w))
             if isinstance(x, np.ndarray):
                 bent = bend > 0  # few records, where the loss is flat on both sides of its bend
@@ -190,7 +210,7 @@ class Risk:
         if self.order > PRECONDITIONED or self.problem.sparse:
             return None
         total = np.zeros((self.order, self.order))
-        for x, _ in self._blocks():
+        for x, _ in self.data.blocks():
             total += x.T @ x
         total *= 0.2 * self.problem.loss.curvature_bound / self.problem.records
         total[np.diag_indices(self.order)] += self.modulus

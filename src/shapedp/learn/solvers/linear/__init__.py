@@ -1,20 +1,29 @@
 """Solvers of private least squares: functions of the second moments and the claim."""
 
+from shapedp._papers import published
 from shapedp.learn.solvers.linear.adassp import ADASSP, ADASSP_JOINT
 from shapedp.learn.solvers.linear.mixing import MIXING
-from shapedp.learn.solvers.linear.mixing_paper import MIXING_PAPER
 from shapedp.learn.solvers.linear.problem import Draws, Problem, Solution, Solver
-from shapedp.learn.solvers.linear.sheffet import SHEFFET, SHEFFET_RDP
 from shapedp.learn.solvers.linear.suffstats import SUFFSTATS
+
+
+def _published(name: str) -> Solver:
+    """A solver of a paper, which is loaded when it is used. The papers' solvers know one neighbour relation."""
+    return Solver(
+        lambda problem: published("solver", name).mechanisms(problem),
+        lambda moments, mechanisms, draws: published("solver", name).solve(moments, mechanisms, draws),
+        adjacencies=("zero-out",),
+    )
+
 
 SOLVERS: dict[str, Solver] = {
     "mixing": MIXING,
-    "mixing-paper": MIXING_PAPER,
+    "mixing-paper": _published("mixing-paper"),
     "adassp": ADASSP,
     "adassp-joint": ADASSP_JOINT,
     "suffstats": SUFFSTATS,
-    "sheffet": SHEFFET,
-    "sheffet-rdp": SHEFFET_RDP,
+    "sheffet": _published("sheffet"),
+    "sheffet-rdp": _published("sheffet-rdp"),
 }
 
 __all__ = ["SOLVERS", "Draws", "Problem", "Solution", "Solver"]

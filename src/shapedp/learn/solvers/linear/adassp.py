@@ -22,14 +22,20 @@ JOINT_SHARES = (0.06, 0.58, 0.36)  # of mu^2: eigenvalue, X^T X, X^T y
 UP = 1 + 2.0**-44
 
 
-def _bounds(problem: Problem) -> tuple[float, float, float]:
-    """By how much a record moves the least eigenvalue, X^T X (Frobenius) and X^T y, rounding included."""
+def _sets(problem: Problem, *, isometric: bool) -> tuple[L2, L2, L2]:
+    """What a record moves: the least eigenvalue, X^T X (in the Frobenius norm) and X^T y, rounding included."""
+    order, adjacency = problem.order, problem.adjacency
     design, cross = problem.bounds.design**2, problem.bounds.design * problem.bounds.target
     slip = problem.slip * UP
-    eigen = design * (1 + slip + 2 * eigenvalue_error(problem.order) * problem.records)
-    if problem.adjacency == "zero-out":
-        return eigen, design * (1 + slip), cross * (1 + slip)
-    return eigen, design * (math.sqrt(2) * UP + slip), cross * (2 + slip)
+    eigen = design * (1 + slip + 2 * eigenvalue_error(order) * problem.records)
+    once = adjacency == "zero-out"
+    design *= (1.0 if once else math.sqrt(2) * UP) + slip
+    triangle = symmetric(design, order, adjacency=adjacency)
+    return (
+        L2(eigen, 1, adjacency=adjacency),
+        triangle if isometric else L2(design, triangle.dim, adjacency=adjacency),
+        L2(cross * ((1 if once else 2) + slip), order, adjacency=adjacency),
+    )
 
 
 @lru_cache(maxsize=8)  # no data enter
@@ -38,18 +44,9 @@ def _published(problem: Problem) -> tuple[Any, ...]:
     if not problem.delta > 0:
         raise ValueError("delta must be > 0 for Gaussian noise")
     factor = math.sqrt(math.log(6 / problem.delta)) / (problem.epsilon / 3)
-    eigen, design, cross = _bounds(problem)
-    claim = (problem.epsilon, problem.delta)
-    triangle = L2(design, problem.order * (problem.order + 1) // 2, adjacency=problem.adjacency)
-    return (
-        Additive(Gaussian(factor * eigen, 1), L2(eigen, 1, adjacency=problem.adjacency), *claim, recipe="adassp"),
-        Additive(Gaussian(factor * design, triangle.dim), triangle, *claim, recipe="adassp"),
-        Additive(
-            Gaussian(factor * cross, problem.order),
-            L2(cross, problem.order, adjacency=problem.adjacency),
-            *claim,
-            recipe="adassp",
-        ),
+    return tuple(
+        Additive(Gaussian(factor * one.radius, one.dim), one, problem.epsilon, problem.delta, recipe="adassp")
+        for one in _sets(problem, isometric=False)
     )
 
 
@@ -57,14 +54,8 @@ def _published(problem: Problem) -> tuple[Any, ...]:
 def _joint(problem: Problem) -> tuple[Any, ...]:
     """The same three releases, isometric for X^T X, accounted together and split by JOINT_SHARES."""
     mu = GaussianLoss.calibrate(problem.epsilon, problem.delta).mu * (1 - 2.0**-40)
-    eigen, design, cross = _bounds(problem)
-    sets = [
-        L2(eigen, 1, adjacency=problem.adjacency),
-        symmetric(design, problem.order, adjacency=problem.adjacency),
-        L2(cross, problem.order, adjacency=problem.adjacency),
-    ]
     made = []
-    for share, one in zip(JOINT_SHARES, sets, strict=True):
+    for share, one in zip(JOINT_SHARES, _sets(problem, isometric=True), strict=True):
         sigma = one.radius / (mu * math.sqrt(share)) * UP
         law = Gaussian(sigma, one.dim) if one.scales is None else Gaussian(sigma * one.scales)
         made.append(Additive(law, one, problem.epsilon, problem.delta))
@@ -78,11 +69,10 @@ def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Soluti
     """
     eigen, square, cross = mechanisms
     order = len(moments.cross)
-    release = {"rng": draws.rng, "unsafe": draws.unsafe}
-    noisy = float(eigen.release([least_eigenvalue(moments.design)], **release).value[0])
+    noisy = float(draws.release(eigen, [least_eigenvalue(moments.design)])[0])
     least = max(noisy - lowered(eigen), 0.0)
-    design = symmetric_matrix(square.release(upper_triangle(moments.design), **release).value)
-    target = cross.release(moments.cross, **release).value
+    design = symmetric_matrix(draws.release(square, upper_triangle(moments.design)))
+    target = draws.release(cross, moments.cross)
     off = float(square.law.marginal_scales()[1]) if order > 1 else float(square.law.marginal_scales()[0])
     ridge = max(0.0, off * math.sqrt(order * math.log(2 * order**2 / RHO)) - least)
     return Solution(solved(design + ridge * np.eye(order), target))

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from shapedp.learn.moments import Moments
-from shapedp.learn.solvers.linear.problem import Draws, Floats, Problem, Solution, Solver, row_bound, solved, unit
+from shapedp.learn.solvers.linear.problem import Draws, Problem, Solution, Solver, row_bound, solved, unit
 from shapedp.learn.solvers.linear.shrink import NoisyMoments, Shrunk, shrunk
 from shapedp.learn.solvers.linear.suffstats import positive_part
 from shapedp.mechanisms import AdaptiveMixing, Mixing
+from shapedp.numerics.arrays import Floats
 from shapedp.privacy import GaussianLoss
 from shapedp.privacy.losses import MixingLoss
 
@@ -34,20 +35,23 @@ def default_rows(problem: Problem) -> int:
 
 @lru_cache(maxsize=64)  # no data enter: the next fit of the same sizes finds it
 def mechanisms(problem: Problem) -> tuple[Any, ...]:
-    """`AdaptiveMixing` if releasing the least eigenvalue would pay at RICH n C^2/(d + 1), else `Mixing`."""
+    """`AdaptiveMixing` where releasing the least eigenvalue is expected to pay, else `Mixing`.
+
+    The eigenvalue is guessed, from public sizes, to be RICH n C^2 over the number of columns.
+    """
     options: dict[str, Any] = {
         "rows": problem.sketch_rows or default_rows(problem),
-        "row_bound": row_bound(problem.bounds),
+        "row_bound": row_bound(problem.bounds, problem.targets),
         "epsilon": problem.epsilon,
         "delta": problem.delta,
         "adjacency": problem.adjacency,
         "records": problem.records,
-        "dim": problem.order + 1,
+        "dim": problem.order + problem.targets,
     }
     about = MixingLoss.calibrate(
         options["rows"], problem.epsilon, problem.delta, neighbours=options["adjacency"], tolerance=1e-4
     ).gamma
-    least = RICH * problem.records / (problem.order + 1)
+    least = RICH * problem.records / options["dim"]
     if least > about / 4:  # otherwise the eigenvalue alone costs more
         adaptive = AdaptiveMixing.calibrate(**options, plain=about)
         if least > adaptive.reach - about + 1:

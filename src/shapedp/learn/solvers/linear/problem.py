@@ -4,35 +4,49 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-from shapedp.boundary.values import booleans
 from shapedp.learn.moments import Bounds, Moments
+from shapedp.learn.solvers.base import Draws, Solution
+from shapedp.learn.solvers.base import Solver as AnySolver
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.gram import gram_error
 from shapedp.sensitivity import Adjacency
 
-Floats = NDArray[np.float64]
+__all__ = ["Draws", "Problem", "Solution", "Solver", "row_bound", "solved", "unit"]
 
 
-def unit(bounds: Bounds) -> float:
-    """The power of two that brings the bound on y near that of [x, c]; scaling by it rounds nothing."""
-    return float(2.0 ** round(math.log2(bounds.design / bounds.target)))
+def unit(bounds: Bounds, targets: int = 1) -> float:
+    """The power of two that brings the bound on all targets near that of [x, c]; scaling by it rounds nothing."""
+    return float(2.0 ** round(math.log2(bounds.design / (bounds.target * math.sqrt(targets)))))
 
 
-def row_bound(bounds: Bounds) -> float:
-    """The bound on a row [x, c, unit y]."""
-    return math.hypot(bounds.design, unit(bounds) * bounds.target) * (1 + 2.0**-50)
+def row_bound(bounds: Bounds, targets: int = 1) -> float:
+    """The bound on a row [x, c, unit y_1 .. unit y_K]."""
+    return math.hypot(bounds.design, unit(bounds, targets) * bounds.target * math.sqrt(targets)) * (1 + 2.0**-50)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """The public side of a regression: sizes, bounds and the claim. `order` counts the columns of [x, c]."""
+    """The public side of a regression: sizes, bounds and the claim.
+
+    Parameters
+    ----------
+    records: the number of records.
+    order: the number of columns of [x, c].
+    bounds: the bounds on the records.
+    epsilon, delta, adjacency: the claim.
+    sketch_rows: the rows of a sketch; None leaves the choice to the solver.
+    targets: the number of columns of y.
+
+    Example
+    -------
+    >>> Problem(1000, 2, Bounds(1.0, 1.0), epsilon=1.0, delta=1e-6).adjacency
+    'zero-out'
+    """
 
     records: int
     order: int
@@ -41,10 +55,11 @@ class Problem:
     delta: float
     adjacency: Adjacency = "zero-out"
     sketch_rows: int | None = None
+    targets: int = 1
 
     @property
     def slip(self) -> float:
-        """By what share of its bound rounding of the Gram matrix may move a block between neighbours.
+        """How far rounding of the Gram matrix may move a block between neighbours, as a share of the block's bound.
 
         With y in units that make its bound that of [x, c], up to sqrt 2, the error of two matrices is 2 `gram_error`
         row_bound^2, and every block's bound at least half the design's squared.
@@ -53,35 +68,7 @@ class Problem:
         return 2 * error / self.bounds.design**2 * (1 + 2.0**-44)
 
 
-@dataclass(frozen=True)
-class Draws:
-    """Where the randomness comes from (None: secure), and whether a refuted claim is released all the same."""
-
-    rng: np.random.Generator | None = None
-    unsafe: bool = False
-
-    def __post_init__(self) -> None:
-        booleans(self)
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """Weights of the columns [x, c], and their covariance where it can be told from what was released.
-
-    The covariance is that of privacy noise and sampling together, at first order; the bias of shrinking is not in it.
-    """
-
-    weights: Floats
-    covariance: Floats | None = None
-
-
-@dataclass(frozen=True)
-class Solver:
-    """`mechanisms(problem)` from public quantities alone, then `solve(moments, mechanisms, draws)`."""
-
-    mechanisms: Callable[[Problem], tuple[Any, ...]]
-    solve: Callable[[Moments, tuple[Any, ...], Draws], Solution]
-    adjacencies: tuple[Adjacency, ...] = ("zero-out", "replace")
+Solver = AnySolver[Problem, Moments]
 
 
 def solved(matrix: Floats, target: Floats) -> Floats:

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from shapedp.numerics.arrays import Floats
+
 RIDGES = (0.0, *np.geomspace(2.0**-5, 4.0, 24).tolist())  # in units of the noise's spectral norm
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from shapedp.learn.moments import Moments
-from shapedp.learn.solvers.linear.problem import Draws, Floats, Problem, Solution, Solver
+from shapedp.learn.solvers.linear.problem import Draws, Problem, Solution, Solver
 from shapedp.learn.solvers.linear.shrink import NoisyMoments, Shrunk, shrunk
 from shapedp.mechanisms import calibrate
+from shapedp.numerics.arrays import Floats
 from shapedp.sensitivity import L2, Adjacency
 from shapedp.sensitivity.symmetric import symmetric, symmetric_matrix, upper_triangle
 
@@ -56,7 +57,7 @@ def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Soluti
     order = len(moments.cross)
     triangle = order * (order + 1) // 2
     query = np.concatenate([upper_triangle(moments.design), moments.cross, [moments.gram[-1, -1]]])
-    value = mechanism.release(query, rng=draws.rng, unsafe=draws.unsafe).value
+    value = draws.release(mechanism, query)
     scales = mechanism.law.marginal_scales()
     noisy = NoisyMoments(
         symmetric_matrix(value[:triangle]), value[triangle:-1], float(scales[0]), float(scales[triangle])

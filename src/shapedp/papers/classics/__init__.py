@@ -1,0 +1,1 @@
+"""Older work that the papers compare with or build on: recipes and claims."""

@@ -1,0 +1,1 @@
+"""The Gaussian mixing mechanism (Lev et al. 2025): recipes, claims, regression solvers."""

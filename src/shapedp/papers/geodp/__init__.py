@@ -1,0 +1,1 @@
+"""GeoDP, geometric perturbation of DP-SGD: recipe, diagnostics, claims."""

@@ -1,0 +1,1 @@
+"""Independent, non-identical noise (Muthukrishnan and Kalyani): recipes and claims."""

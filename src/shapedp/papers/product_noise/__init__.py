@@ -1,0 +1,1 @@
+"""Product noise (Liu, Ji et al.): recipes, claims, noise for training."""

@@ -1,0 +1,1 @@
+"""Noise for tensor-valued queries: recipes, claims, noise for training."""

@@ -1,0 +1,217 @@
+"""Named columns from frames, Arrow data and files, read batch by batch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from shapedp.boundary.columns import (
+    arrow,
+    arrow_cells,
+    arrow_floats,
+    arrow_numeric,
+    arrow_table,
+    is_frame,
+    of_package,
+    pandas_cells,
+    pandas_odd,
+    pandas_rows,
+)
+from shapedp.boundary.files import check_input
+from shapedp.numerics.gram import BLOCK, GROUP
+
+Part = tuple[int, list[NDArray[Any]]]
+CHUNK = GROUP * BLOCK  # rows of a block
+BATCH = 8 * CHUNK
+FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".feather": "feather", ".arrow": "feather"}
+_NO_HEADER = "header=False is for csv files"
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Named columns that are read in batches.
+
+    `parts(names, label)` gives batches: the number of rows, then the columns of these names as float64 and, if `label`
+    is not None, the column of that name as objects. `not_numeric(names)` gives those of the columns whose type holds
+    no numbers, with their types. `count()` is the number of records; None where only reading them tells. `once`: the
+    columns can be read only once. `declared`: names and types are declared; those of a csv file are not, and its
+    first row may be a record, so errors do not list it. `label(given)` is a class in the form in which labels are
+    read.
+    """
+
+    names: tuple[Any, ...]
+    parts: Callable[[tuple[Any, ...], Any], Iterator[Part]]
+    not_numeric: Callable[[tuple[Any, ...]], dict[Any, str]]
+    count: Callable[[], int] | None
+    once: bool = False
+    declared: bool = True
+    label: Callable[[Any], Any] = lambda given: given
+
+    @cached_property
+    def records(self) -> int | None:
+        """The number of records, where it is known before they are read."""
+        return None if self.count is None else self.count()
+
+
+def pandas_source(frame: Any) -> Source:
+    """The columns of a pandas frame."""
+
+    def parts(names: tuple[Any, ...], label: Any) -> Iterator[Part]:
+        features = frame[list(names)]
+        for start in range(0, len(frame), CHUNK):
+            piece = slice(start, start + CHUNK)
+            values = pandas_rows(features.iloc[piece])
+            columns: list[NDArray[Any]] = list(values.T)
+            if label is not None:
+                columns.append(pandas_cells(frame[label].iloc[piece]).astype(object))
+            yield len(values), columns
+
+    return Source(tuple(frame.columns), parts, lambda names: pandas_odd(frame[list(names)]), lambda: len(frame))
+
+
+def _arrow(
+    schema: Any, batches: Callable[[list[str]], Iterator[Any]], count: Callable[[], int] | None, *, once: bool = False
+) -> Source:
+    """The columns of an Arrow schema, from record batches of those asked for."""
+
+    def parts(names: tuple[str, ...], label: Any) -> Iterator[Part]:
+        wanted = list(names) if label is None or label in names else [*names, label]
+        for batch in _quiet(batches(wanted)):
+            columns = [arrow_floats(batch.column(name)) for name in names]
+            if label is not None:
+                columns.append(arrow_cells(batch.column(label)))
+            yield batch.num_rows, columns
+
+    def not_numeric(names: tuple[str, ...]) -> dict[Any, str]:
+        return {name: str(kind) for name in names if not arrow_numeric(kind := schema.field(name).type)}
+
+    return Source(tuple(schema.names), parts, not_numeric, count, once)
+
+
+def source_of(x: Any, *, header: bool = True) -> Source | None:
+    """The columns of x; None where x is no frame, Arrow data or path (`boundary.arrays.numbers` reads those)."""
+    source: Source | None = None
+    paths = x if isinstance(x, list | tuple) and x else [x]
+    if all(isinstance(one, str | os.PathLike) for one in paths):
+        source = _files([Path(one) for one in paths], header)
+    elif not header:
+        raise ValueError(_NO_HEADER)
+    elif is_frame(x):
+        source = pandas_source(x)
+    elif of_package(x, "pyarrow") and hasattr(x, "scanner"):
+        source = _dataset(x)
+    elif of_package(x, "pyarrow") and hasattr(x, "read_next_batch"):
+        source = _reader(x)
+    elif hasattr(x, "__arrow_c_stream__") and getattr(x, "ndim", len(getattr(x, "shape", (0,)))) == 2:
+        source = _in_memory(x)
+    if source is not None and len(set(source.names)) < len(source.names):
+        repeated = sorted({str(name) for name in source.names if source.names.count(name) > 1})
+        listed = f" {', '.join(repeated)}" if source.declared else ""
+        raise ValueError(f"x has several columns of the name{listed}: rename them")
+    return source
+
+
+def _files(paths: list[Path], header: bool) -> Source:
+    """Parquet, csv or feather files; a folder stands for the parquet files in it."""
+    library = arrow()
+    for path in paths:
+        check_input(path, folder=True)
+    kinds = {"parquet" if path.is_dir() else FORMATS.get(path.suffix.lower()) for path in paths}
+    if None in kinds or len(kinds) != 1:
+        raise ValueError(f"files must share one format, with an ending among {', '.join(FORMATS)}")
+    kind = kinds.pop()
+    if kind == "csv":
+        from shapedp.tables.csvfiles import csv_source
+
+        return csv_source(paths, header)
+    if not header:
+        raise ValueError(_NO_HEADER)
+    names = [str(path) for path in paths]
+    return _dataset(
+        library.dataset.dataset(names if len(names) > 1 else names[0], format=kind), paged=kind == "parquet"
+    )
+
+
+def _dataset(dataset: Any, *, paged: bool = False) -> Source:
+    """A pyarrow dataset. `paged` reads parquet files page by page, so that no row group is held whole."""
+    from pyarrow import parquet
+
+    _same_types(dataset)
+
+    def pages(names: list[str]) -> Iterator[Any]:
+        for path in dataset.files:
+            with parquet.ParquetFile(path, buffer_size=1 << 18, pre_buffer=False) as file:
+                yield from file.iter_batches(batch_size=BATCH, columns=names)
+
+    def batches(names: list[str]) -> Iterator[Any]:
+        scan = dataset.scanner(columns=names, batch_size=BATCH, batch_readahead=4, fragment_readahead=1)
+        yield from scan.to_batches()
+
+    return _arrow(dataset.schema, pages if paged else batches, dataset.count_rows)
+
+
+def _reader(reader: Any) -> Source:
+    """A record batch reader, which can be read only once."""
+    spent = [False]
+
+    def batches(names: list[str]) -> Iterator[Any]:
+        if spent[0]:
+            raise ValueError("this record batch reader has been read already: make a new one for another fit")
+        spent[0] = True
+        for batch in reader:
+            yield batch.select(names)
+
+    return _arrow(reader.schema, batches, None, once=True)
+
+
+def _in_memory(x: Any) -> Source:
+    """A table in memory that exports an Arrow stream: of pyarrow, polars and others."""
+    table = arrow_table(x)
+
+    def batches(names: list[str]) -> Iterator[Any]:
+        yield from table.select(names).to_batches(max_chunksize=BATCH)
+
+    return _arrow(table.schema, batches, lambda: int(table.num_rows))
+
+
+def _same_types(dataset: Any) -> None:
+    """Refuse files that disagree on the type of a column, and formats whose types are guessed from cells.
+
+    A cast to the type of the first file would fail on one cell, so files are compared by the types they declare.
+    """
+    library = arrow()
+    for part in dataset.get_fragments():
+        if getattr(getattr(part, "format", None), "default_extname", "parquet") in ("csv", "json"):
+            raise ValueError("Arrow guesses the types of csv and json files from their cells: pass the path of a csv")
+        for field in part.physical_schema:
+            at = dataset.schema.get_field_index(field.name)
+            kinds = (field.type, field.type if at < 0 else dataset.schema.field(at).type)
+            if kinds[0] != kinds[1] and not (_widens(kinds[0]) and kinds[1] == library.float64()):
+                raise ValueError(
+                    f"the files disagree on the type of column {field.name!r} ({kinds[1]} and {kinds[0]}): "
+                    "write them with one type"
+                )
+
+
+def _widens(kind: Any) -> bool:
+    """Whether float64 holds every value of an Arrow type."""
+    types = arrow().types
+    small = types.is_integer(kind) and kind.bit_width <= 32
+    return bool(small or types.is_null(kind) or types.is_float16(kind) or types.is_float32(kind))
+
+
+def _quiet(batches: Iterator[Any]) -> Iterator[Any]:
+    """The batches; where Arrow cannot read one, an error that does not quote what it read."""
+    failed = False
+    try:
+        yield from batches
+    except arrow().ArrowInvalid:
+        failed = True
+    if failed:  # raised here, so that it does not carry Arrow's own error along
+        raise ValueError("the Arrow data cannot be read with the types they declare: write them again with right types")
