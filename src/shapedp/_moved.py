@@ -55,7 +55,10 @@ MOVED = {
     "shapedp.learn.svm": "shapedp.learn.classifiers",
     "shapedp.learn.tables": "shapedp.tables.blocks",
     "shapedp.scale": "shapedp.learn.partitions",
+    "shapedp.torch.hooks": "shapedp.torch.rules",
+    "shapedp.torch.pieces": "shapedp.torch.gradients",
     "shapedp.torch.stack": "shapedp.noise.stack",
+    "shapedp.torch.sums": "shapedp.torch.gradients",
 }
 
 

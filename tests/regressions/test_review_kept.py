@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import shapedp as sdp
 from shapedp.torch import RecordError
-from shapedp.torch.pieces import Dense
+from shapedp.torch.gradients import Dense
 from shapedp.torch.rules import UNIT, bare
 
 Tensor = torch.Tensor

@@ -18,7 +18,7 @@ def _kernel(words, out, n, block: tl.constexpr):
     second = tl.load(words + n + at, mask=inside, other=1).to(tl.uint32, bitcast=True)
     high = tl.load(words + 2 * n + at, mask=inside, other=1).to(tl.uint32, bitcast=True)
     low = tl.load(words + 3 * n + at, mask=inside, other=1).to(tl.uint32, bitcast=True)
-    a, b = _normals(first, second, high, low, True)
+    a, b = _normals(first, second, high, low)
     tl.store(out + at, a, mask=inside)
     tl.store(out + n + at, b, mask=inside)
 

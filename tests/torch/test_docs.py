@@ -13,13 +13,15 @@ from shapedp.torch.rounding import NORMS, OTHERS, margin, most_records
 PAGE = Path(__file__).parents[2] / "docs" / "deep-learning.md"
 
 
-def test_the_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_examples_run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     for code in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S):
         exec(compile(code, str(PAGE), "exec"), names)
     out, lines = capsys.readouterr()
     assert "certified: claimed delta 1e-05 at epsilon 2" in out
     assert "100 steps, epsilon in" in out
+    assert "private training of 42 parameters: 40 steps on Poisson samples of 100 of 2000 records" in out
     assert float(re.findall(r"accuracy ([\d.]+)", out)[0]) > 0.8
     assert "26010 parameters, SPR noise has 1.435" in out
     assert "refuted: claimed delta" in out

@@ -13,9 +13,9 @@ from tests.torch.models import CASES
 from torch import nn
 
 from shapedp.torch import Flat, Layout, gpu
+from shapedp.torch.gradients import summed_rows
 from shapedp.torch.recorder import Recorder
 from shapedp.torch.rules import rule_for
-from shapedp.torch.sums import summed_rows
 
 needs_gpu = pytest.mark.skipif(
     not torch.cuda.is_available() or gpu.kernels() is None, reason="needs a CUDA device and Triton"
@@ -165,7 +165,7 @@ def test_noise_of_a_training_on_the_gpu() -> None:
 
     for clip in (PerLayer([1.0, 0.2]), Flat(0.5)):
         noise, training = drawn(4000, model=network().cuda(), clip=clip, rng=None)
-        assert training.draw is not None
+        assert training.draws_on_gpu
         assert fits(noise, training)
         assert not fits(noise * 1.02, training)
         assert training.certificate.secure

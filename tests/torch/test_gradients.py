@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from shapedp.torch import Auto, Flat, Layout, PerLayer, PerValue
-from shapedp.torch.hooks import OpacusRecorder
+from shapedp.torch.gradients import summed_rows
 from shapedp.torch.recorder import Recorder, RecordError
-from shapedp.torch.sums import summed_rows
+from shapedp.torch.rules import opacus_rule
 
 RECORDS = 7
 
@@ -48,7 +49,7 @@ def test_sum_equals_the_naive_loop(name: str, clip: Any) -> None:
     model, x, y = setting(name)
     layout = Layout.of(model)
     expected = clip.rows(naive_rows(model, x, y), layout).sum(0)
-    routes: list[Any] = [Recorder, OpacusRecorder] if CASES[name].opacus else [Recorder]
+    routes: list[Any] = [Recorder, partial(Recorder, rule=opacus_rule)] if CASES[name].opacus else [Recorder]
     for route in routes:
         for mean in (True, False):
             total = by_route(route, clip, model, x, y, mean)
@@ -64,7 +65,7 @@ def test_the_comparison_notices_a_clip_that_is_one_percent_off() -> None:
 @pytest.mark.parametrize("rest", [1e-3, 10.0])
 def test_norms_where_the_terms_of_a_sequence_cancel(rest: float) -> None:
     """Position terms that nearly cancel: never too small, near the truth unless terms are 128 times as long as it."""
-    from shapedp.torch.pieces import CANCEL, Products
+    from shapedp.torch.gradients import CANCEL, Products
 
     torch.manual_seed(0)
     left = torch.randn(3, 1, 8) * 100

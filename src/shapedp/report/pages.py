@@ -17,7 +17,6 @@ from shapedp.report import words
 from shapedp.report.audits import Findings
 from shapedp.report.estimators import Fitted
 from shapedp.report.guarantee import Guarantee, recheck
-from shapedp.report.ledgers import ledger_page
 from shapedp.report.markup import Markup
 from shapedp.report.noise import noise_sections, summary
 from shapedp.report.page import Page, top
@@ -104,6 +103,8 @@ def _(subject: Plan, *, epsilon: float | None = None, delta: float | None = None
 def _of_ledger(subject: Ledger, *, file: str | None = None, audits: Audits = (), dataset: str | None = None) -> Page:
     if audits:
         raise ValueError("an audit belongs to a mechanism's page, not to a ledger's")
+    from shapedp.report.ledgers import ledger_page
+
     return ledger_page(subject, name=file, dataset=dataset)
 
 

@@ -7,7 +7,8 @@ from shapedp.torch.engine import PrivacyEngine
 from shapedp.torch.geodp import AngleWindows
 from shapedp.torch.layout import Layout
 from shapedp.torch.noise import GaussianNoise, LaplaceNoise, Noise, RadialNoise, TensorNoise
-from shapedp.torch.private import make_private
+from shapedp.torch.plan import TrainingPlan
+from shapedp.torch.private import attach, make_private
 from shapedp.torch.published import Published
 from shapedp.torch.published import __getattr__ as __getattr__  # the papers' own noise, loaded when asked for
 from shapedp.torch.recorder import RecordError
@@ -38,6 +39,8 @@ __all__ = [
     "RecordError",
     "TensorNoise",
     "Training",
+    "TrainingPlan",
+    "attach",
     "canary",
     "make_private",
 ]

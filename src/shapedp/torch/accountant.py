@@ -11,27 +11,43 @@ from typing import Any
 
 from shapedp.accounting import Plan, Step
 from shapedp.boundary.values import boolean, booleans
-from shapedp.mechanisms import certify
+from shapedp.mechanisms import Additive, certify
 from shapedp.privacy import Bracket, Certificate
 from shapedp.privacy.assumptions import known
 from shapedp.torch.journal import Journal
+from shapedp.torch.refusals import refusal
 
 SCHEMA = 2
 
 
 class BudgetError(RuntimeError):
-    """A further step would exceed the claim the training was planned for."""
+    """A further step would exceed the claim of the training; nothing was released."""
 
 
 @dataclass(eq=False)
 class Account:
-    """Steps of one mechanism under a claim, after those of earlier runs (`past`).
+    """The steps of a training, counted and charged against its claim.
 
-    `limit` is the number of steps the claim allows, None where no claim was made. With a `journal` (a file that grows
-    by one byte before each release) a killed run is charged for every step it started.
+    Parameters
+    ----------
+    step : the mechanism of one step and its sampling rate.
+    epsilon, delta : the claim, or None where none was made.
+    limit : the number of steps the claim allows, or None.
+    journal : a file that grows by one byte before each release, so that a killed run is charged for what it started.
+    taken, past : steps that this run, and runs before it, have taken.
+    secure : whether the noise is drawn from secure randomness.
 
     Guarantee: what was charged stays charged. Steps are told apart by their `identity`, in a journal and a checkpoint
     as well; those of another identity are composed, never renamed.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> from shapedp.torch import Account
+    >>> account = Account(sdp.accounting.Step(sdp.privacy.GaussianLoss(1.0)), None, 1e-5, None)
+    >>> account.charge()
+    >>> account.taken, account.spent().upper < 5
+    (1, True)
     """
 
     step: Step
@@ -49,7 +65,7 @@ class Account:
         booleans(self)
         self._journal = None
         if self.journal is not None:
-            self._journal = Journal(self.journal, identity(self.step), getattr(self.step.subject, "premises", ()))
+            self._journal = Journal(self.journal, identity(self.step), _premises(self.step))
             self._rest_on(self._journal.premises)
         self.taken = max(self.taken, self._journalled())
 
@@ -65,20 +81,16 @@ class Account:
     def _allowed(self, taken: int) -> None:
         """Raises unless the claim allows one more step after so many."""
         if self.limit is not None and taken >= self.limit:
-            raise BudgetError(
-                f"all {self.limit} planned steps have been taken: a further one would exceed epsilon = "
-                f"{self.epsilon:g} at delta = {self.delta:g}; plan for more epochs, or train on with a new claim"
-            )
+            raise BudgetError(refusal("steps-used-up", limit=self.limit, epsilon=self.epsilon, delta=self.delta))
 
     def _journalled(self) -> int:
         return 0 if self._journal is None else self._journal.steps
 
     def _rest_on(self, premises: Iterable[str]) -> None:
         """Earlier steps of this identity count as this run's: what they rest on is assumed of all."""
-        subject: Any = self.step.subject
-        together = known((*getattr(subject, "premises", ()), *premises))
-        if together != getattr(subject, "premises", ()):
-            self.step = replace(self.step, subject=replace(subject, premises=together))
+        together = known((*_premises(self.step), *premises))
+        if together != _premises(self.step):
+            self.step = replace(self.step, subject=replace(self.step.subject, premises=together))
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -88,12 +100,9 @@ class Account:
     def plan(self, taken: int | None = None) -> Plan:
         """The steps taken so far as a plan (all planned ones before the first)."""
         if taken is None and not (self.taken or self.limit or self.past):
-            raise ValueError(
-                "no number of steps was planned, so that nothing is known before the first: give make_private epsilon "
-                "and epochs (or steps), or ask after training"
-            )
+            raise ValueError(refusal("steps-not-planned"))
         count = (self.taken or self.limit or 0) if taken is None else taken
-        own = (Step(self.step.subject, self.step.sampling_rate, count),) if count else ()
+        own = (replace(self.step, count=count),) if count else ()
         return Plan((*self.past, *own))
 
     def spent(self, delta: float | None = None) -> Bracket:
@@ -153,24 +162,24 @@ class Account:
         """
         steps = steps_of(state)
         if not self._fresh:
-            raise ValueError(
-                "this account holds steps that a loaded state would hide: load it into a new make_private before the "
-                "first step; to go back to earlier weights load the model's and the optimizer's states alone"
-            )
-        own = identity(self.step)
-        taken = sum(step.count for step in steps if identity(step) == own)
-        for step in steps:
-            if identity(step) == own:
-                self._rest_on(getattr(step.subject, "premises", ()))
-        past = tuple(step for step in steps if identity(step) != own)
+            raise ValueError(refusal("state-too-late"))
+        own = [step for step in steps if identity(step) == identity(self.step)]
+        past = tuple(step for step in steps if step not in own)
+        taken = sum(step.count for step in own)
+        self._rest_on(name for step in own for name in _premises(step))
         if self.epsilon is not None and self.delta is not None and self.limit is not None and past:
-            certify(Plan((*past, Step(self.step.subject, self.step.sampling_rate, self.limit))), epsilon=self.epsilon,
-                    delta=self.delta).require()  # fmt: skip
+            together = Plan((*past, replace(self.step, count=self.limit)))
+            certify(together, epsilon=self.epsilon, delta=self.delta).require()
         known = self._journal is not None and state["journal"] == self._journal.name
         self.taken = max(taken, self._journalled()) if known else taken + self._journalled()
         self.past, self._fresh = (*self.past, *past), not steps
         self.secure = self.secure and bool(state["secure"])
         self._spent.clear()
+
+
+def _premises(step: Step) -> tuple[str, ...]:
+    """What the step's mechanism assumes."""
+    return step.subject.premises if isinstance(step.subject, Additive) else ()
 
 
 def identity(step: Step) -> str:

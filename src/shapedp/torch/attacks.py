@@ -23,7 +23,13 @@ _LOUD = 1e6  # length of a canary's gradient before it is clipped
 
 @dataclass(frozen=True)
 class CanaryResult:
-    """A lower bound on the epsilon of `steps` steps, beside the certified upper end.
+    """A lower bound on the epsilon of `steps` steps, beside the certified upper bound.
+
+    Examples
+    --------
+    >>> from shapedp.torch import CanaryResult
+    >>> CanaryResult(epsilon_lower=0.8, certified=1.2, delta=0.01, confidence=0.99, steps=1, runs=2000).violation
+    False
 
     Guarantee: with probability at least `confidence` the training is not (e, delta)-DP for any e < `epsilon_lower`.
     """
@@ -64,12 +70,23 @@ def canary(
 ) -> CanaryResult:
     """Audit the noise of a training: `loop` is run, and each `steps` consecutive steps count as one run.
 
-    In half of the runs, chosen by coin, a record takes part whose gradient points in a direction of its own and is
-    far longer than the clip: it passes the clip, enters each batch with the sampling rate and is added to the sum.
-    The observer knows all else, sees each noisy sum, and scores it by the likelihood ratio of the noise that is
-    accounted for. A few thousand runs show far more at a `delta` of some percent than at a tiny one; the certificate
-    holds at each. `training` must have no planned limit below the steps of `loop` (make_private with
-    `noise_multiplier`). Releases are watched: the training's certificate says secure: false afterwards.
+    In half of the runs, chosen at random, an extra record (the canary) takes part. Its gradient has a random direction
+    and is far longer than the clip. It is clipped, enters each batch with the sampling rate, and is added to the sum.
+    The observer knows all other records, sees each noisy sum, and scores it by the likelihood ratio of the noise that
+    is accounted for.
+
+    Parameters
+    ----------
+    training : what `optimizer.privacy_` is. No planned limit may stop `loop`: use `noise_multiplier`.
+    loop : trains for some thousand steps; its releases are watched, so that the certificate says secure: false after.
+    delta : where epsilon is bounded; a few thousand runs show more at some percent than at a tiny delta.
+    steps : the number of steps that make one run.
+    confidence : of the lower bound.
+    rng : of the canary.
+
+    Returns
+    -------
+    A `CanaryResult`: the lower bound on epsilon beside the certified upper bound.
 
     Reference: Nasr et al. 2023, Tight auditing of differentially private machine learning (gradient canaries).
     """

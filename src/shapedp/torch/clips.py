@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -14,22 +14,52 @@ import torch
 from shapedp.numerics.checks import positive, probability
 from shapedp.sensitivity import L2, Blocks, Box, Sensitivity
 from shapedp.torch.layout import Layout
+from shapedp.torch.refusals import refusal
 
 Tensor = torch.Tensor
+Checks = Mapping[str, Callable[[str, Any], Any]]  # of fields by name; each returns the value to keep
 LEAST, MOST = 1e-12, 1e12  # bounds within which float32 gradients meet no underflow and no overflow
 
 
-class Clip(ABC):
-    """A map from one record's gradient to its row of the query; a step releases the noisy sum of the rows.
+def moderate(name: str, value: Any) -> float:
+    """A bound between 1e-12 and 1e12."""
+    found = positive(name, value)
+    if not LEAST <= found <= MOST:
+        raise ValueError(f"{name} must lie in [{LEAST:g}, {MOST:g}], got {found!r}: measure the loss in other units")
+    return found
 
-    `rows` maps (n, dim) gradients to (n, k) rows, each record on its own; `sensitivity` is the set that holds every
-    row (adjacency "add-remove", dimension k); `gradient` turns the noisy sum, divided by the expected batch size,
-    into the flat gradient (post-processing); `updated` is the clip of the next step, from that released answer only.
-    `steepness` bounds how much a row can change, relative to the set, when a gradient changes by a small share: rows
-    are computed from gradients that rounding may change when another record leaves.
+
+def _bounds(name: str, radii: Any) -> float | tuple[float, ...]:
+    if np.ndim(radii) == 0:
+        return moderate(name, radii)
+    return tuple(moderate(name, one) for one in radii)
+
+
+class Clip(ABC):
+    """What bounds one record's gradient. A step releases the noisy sum of the clipped gradients (rows).
+
+    A clip of your own defines two methods. `rows` maps gradients of shape (n, dim) to rows of shape (n, k), each
+    record on its own. `sensitivity` returns the set that holds every row (adjacency "add-remove", dimension k).
+    It may define two more: `gradient` turns the noisy mean into the flat gradient (post-processing), and `updated`
+    returns the clip of the next step, chosen from that released mean only.
+
+    `steepness` bounds how much a row can change, relative to the set, when a gradient changes by a small share:
+    rounding may change the gradients of other records when one leaves. `checks` names a check for each field.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from shapedp.torch import Flat, Layout
+    >>> Flat(1.0).rows(torch.tensor([[3.0, 4.0]]), Layout.single(2))
+    tensor([[0.6000, 0.8000]])
     """
 
     steepness: ClassVar[float] = 1.0
+    checks: ClassVar[Checks] = {}
+
+    def __post_init__(self) -> None:
+        for name, check in self.checks.items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
 
     @abstractmethod
     def sensitivity(self, layout: Layout) -> Sensitivity:
@@ -57,9 +87,17 @@ class Clip(ABC):
 
 
 class NormClip(Clip):
-    """A clip that multiplies blocks of a gradient by factors of their norms: no gradient needs to be laid out.
+    """A clip that multiplies each block of a gradient by a factor that depends on the block's norm.
 
-    `blocks` names the block of each parameter of the layout, ascending. `statistics` may append columns to the query.
+    Such clips are fast: the gradients of single records need not be laid out. `blocks` returns the block of each
+    parameter, in ascending order; `factors` returns the factors; `statistics` may release columns beside the gradient.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Layout, NormClip, PerLayer
+    >>> clip = PerLayer(1.0)
+    >>> isinstance(clip, NormClip), clip.blocks(Layout(("a", "b"), ((2,), (3,)), (0, 1)))
+    (True, (0, 1))
     """
 
     def blocks(self, layout: Layout) -> tuple[int, ...]:
@@ -81,11 +119,7 @@ class NormClip(Clip):
 
     def block_sizes(self, layout: Layout) -> list[int]:
         """The number of entries of each block."""
-        blocks = self.blocks(layout)
-        sizes = [0] * (blocks[-1] + 1)
-        for block, size in zip(blocks, layout.sizes, strict=True):
-            sizes[block] += size
-        return sizes
+        return layout.added_up(self.blocks(layout))
 
     def rows(self, gradients: Tensor, layout: Layout) -> Tensor:
         norms = self.norms(gradients, layout)
@@ -95,38 +129,57 @@ class NormClip(Clip):
         return (rows if extra is None else torch.cat([rows, extra], dim=1)).to(gradients.dtype)
 
 
-@dataclass(frozen=True)
-class Flat(NormClip):
-    """The whole gradient scaled down to |g|_2 <= radius."""
+class _Whole(NormClip):
+    """A clip of the whole gradient, within a ball."""
 
     radius: float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", moderate("radius", self.radius))
-
     def sensitivity(self, layout: Layout) -> L2:
         return L2(self.radius, layout.dim, adjacency="add-remove")
+
+
+@dataclass(frozen=True)
+class Flat(_Whole):
+    """The whole gradient scaled down to |g|_2 <= radius.
+
+    Parameters
+    ----------
+    radius : the largest norm, between 1e-12 and 1e12.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Flat, Layout
+    >>> Flat(0.5).sensitivity(Layout.single(10)).radius
+    0.5
+    """
+
+    checks: ClassVar[Checks] = {"radius": moderate}
+    radius: float
 
     def factors(self, norms: Tensor) -> Tensor:
         return self.radius / norms.clamp(min=self.radius)
 
 
 @dataclass(frozen=True)
-class Auto(NormClip):
+class Auto(_Whole):
     """AUTO-S: g radius/(|g|_2 + gamma), which needs no tuned bound.
+
+    Parameters
+    ----------
+    radius, gamma : bounds between 1e-12 and 1e12.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Auto, Layout
+    >>> Auto(gamma=0.1).sensitivity(Layout.single(10)).radius
+    1.0
 
     Reference: Bu, Wang, Zha and Karypis 2023, Automatic clipping, eq. (4).
     """
 
+    checks: ClassVar[Checks] = {"radius": moderate, "gamma": moderate}
     radius: float = 1.0
     gamma: float = 0.01
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", moderate("radius", self.radius))
-        object.__setattr__(self, "gamma", moderate("gamma", self.gamma))
-
-    def sensitivity(self, layout: Layout) -> L2:
-        return L2(self.radius, layout.dim, adjacency="add-remove")
 
     def factors(self, norms: Tensor) -> Tensor:
         return self.radius / (norms + self.gamma)
@@ -136,13 +189,19 @@ class Auto(NormClip):
 class PerLayer(NormClip):
     """Each layer scaled down to its own |g_m|_2 <= radii_m.
 
-    One number is a budget that all layers share alike: radius/sqrt(layers) each.
+    Parameters
+    ----------
+    radii : one norm per layer, or one number that all layers share alike: radius/sqrt(layers) each.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Layout, PerLayer
+    >>> PerLayer(1.0).bounds(Layout(("a", "b", "c", "d"), ((2,), (3,), (4,), (5,)), (0, 1, 2, 3)))
+    (0.5, 0.5, 0.5, 0.5)
     """
 
+    checks: ClassVar[Checks] = {"radii": _bounds}
     radii: float | Sequence[float]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radii", _bounds("radii", self.radii))
 
     def bounds(self, layout: Layout) -> tuple[float, ...]:
         """One radius per layer."""
@@ -163,15 +222,23 @@ class PerLayer(NormClip):
 class PerValue(Clip):
     """Each entry of layer m clamped to radii_m/K_m^(1/p), K_m the layer's size: the set is a box.
 
+    Parameters
+    ----------
+    radii : the p-norm of each layer, or one number that all layers share.
+    p : which norm.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Layout, PerValue
+    >>> PerValue(1.0).bounds(Layout.single(4))
+    array([0.5, 0.5, 0.5, 0.5])
+
     Reference: i.n.i.d. noise paper, section VI.C.
     """
 
+    checks: ClassVar[Checks] = {"radii": _bounds, "p": positive}
     radii: float | Sequence[float]
     p: float = 2.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radii", _bounds("radii", self.radii))
-        object.__setattr__(self, "p", positive("p", self.p))
 
     def bounds(self, layout: Layout) -> np.ndarray[Any, np.dtype[np.float64]]:
         """The bound of each entry."""
@@ -191,31 +258,39 @@ class PerValue(Clip):
 
 @dataclass(frozen=True)
 class Adaptive(NormClip):
-    """Clipping whose radii follow a quantile of the gradient norms, read off noisy counts.
+    """Clipping whose radii follow a quantile of the gradient norms, estimated by noisy counts.
 
-    One number clips the whole gradient, a sequence each layer. Beside the gradient each record releases, per radius,
-    1/2 or -1/2 according to whether its norm is within it; the radius is multiplied by
-    exp(-rate (share within - quantile)). The set has a block per radius and one of radius 1/2 per count: with noise
-    that follows it, a step's privacy loss does not depend on the radii. Between 0.78 and 1.28 radii the count falls
-    evenly with the norm's logarithm: a step at the radius could turn, for all records at once, on their last bits.
+    Beside the gradient each record adds, per radius, 1/2 to a count if its norm is within the radius and -1/2 if not.
+    After a step the radius is multiplied by exp(-rate (share within - quantile)). The sensitivity set has a block per
+    radius and one of radius 1/2 per count. The noise follows the set, so that the privacy loss of a step does not
+    depend on the radii. Between 0.78 and 1.28 radii the count falls evenly with the logarithm of the norm: with a
+    jump at the radius, rounding could change the counts of all records at once.
+
+    Parameters
+    ----------
+    radii : the first radius for the whole gradient, or one per layer.
+    quantile : the share of records whose norm shall be within the radius.
+    rate : how fast the radius follows.
+    least, most : bounds of the radii.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Adaptive, Layout
+    >>> Adaptive(2.0).sensitivity(Layout.single(3)).radii
+    array([2. , 0.5])
 
     Reference: Andrew, Thakkar, McMahan and Ramaswamy 2021, Algorithm 1.
     """
 
-    steepness: ClassVar[float] = 4.0
-
+    steepness = 4.0
+    checks: ClassVar[Checks] = {
+        "radii": _bounds, "quantile": probability, "rate": positive, "least": moderate, "most": moderate
+    }  # fmt: skip
     radii: float | Sequence[float]
     quantile: float = 0.5
     rate: float = 0.2
     least: float = 1e-6
     most: float = 1e6
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radii", _bounds("radii", self.radii))
-        object.__setattr__(self, "rate", positive("rate", self.rate))
-        for name in ("least", "most"):
-            object.__setattr__(self, name, moderate(name, getattr(self, name)))
-        object.__setattr__(self, "quantile", probability("quantile", self.quantile))
 
     @property
     def each(self) -> tuple[float, ...]:
@@ -258,20 +333,6 @@ class Adaptive(NormClip):
         return replace(self, radii=state["radii"])
 
 
-def moderate(name: str, value: Any) -> float:
-    """A bound between 1e-12 and 1e12."""
-    found = positive(name, value)
-    if not LEAST <= found <= MOST:
-        raise ValueError(f"{name} must lie in [{LEAST:g}, {MOST:g}], got {found!r}: measure the loss in other units")
-    return found
-
-
-def _bounds(name: str, radii: Any) -> float | tuple[float, ...]:
-    if np.ndim(radii) == 0:
-        return moderate(name, radii)
-    return tuple(moderate(name, one) for one in radii)
-
-
 def _shared(radii: float | Sequence[float], layers: int, p: float) -> tuple[float, ...]:
     if isinstance(radii, Sequence):
         if len(radii) != layers:
@@ -285,8 +346,5 @@ def clip_from(clip: Any) -> Clip:
     if isinstance(clip, Clip):
         return clip
     if isinstance(clip, str):
-        raise TypeError(
-            f"clip must be a number (the radius of a flat clip) or a Clip, got {clip!r}: "
-            "Flat, Auto, PerLayer, PerValue and Adaptive are in shapedp.torch, as in clip=Flat(1.0)"
-        )
+        raise TypeError(refusal("clip-is-text", clip=clip))
     return Flat(moderate("clip", clip))

@@ -1,7 +1,7 @@
-"""What stands in for a method of a module that is recorded: it names its recorder by number and holds nothing of it.
+"""Replacements for methods of recorded modules. They find their recorder by a number and hold nothing of it.
 
-A model refers to its detours, so that whatever they hold would be written by `torch.save(model)`, copied by
-`copy.deepcopy` and found by anyone who walks the model. They hold a number and the module itself.
+A model refers to its detours: whatever they hold would be written by `torch.save(model)`, copied by `copy.deepcopy`,
+and found by anyone who walks the model. So they hold a number and the module itself, and no record.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _NUMBERS = itertools.count(1)
 
 
 class RecordError(RuntimeError):
-    """The gradients of single records cannot be told apart; the message says where and what to do."""
+    """The gradients of single records cannot be separated; the message says where, and what to do."""
 
 
 def enrolled(recorder: Any) -> int:
-    """A number by which detours find a recorder as long as something else keeps it."""
+    """A number by which detours find the recorder, as long as something else keeps it alive."""
     number = next(_NUMBERS)
     _LIVE[number] = recorder
     return number
 
 
 class Detour:
-    """In place of `module.method`: the recorder's `run(module, method, args, kwargs)`, or the class's own method.
+    """Replaces `module.method` by the recorder's `run`; once the recorder is gone, by the class's own method.
 
     Guarantee: a copy and a pickle of the module hold the class's method, and nothing of the recorder.
     """
@@ -74,7 +74,7 @@ class Notice:
 
 
 def without_frames(function: Callable[P, R]) -> Callable[P, R]:
-    """`function`, whose errors leave without the frames they come from: those hold records and raw sums."""
+    """`function`, whose errors carry no frames of its own: those hold records and sums without noise."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

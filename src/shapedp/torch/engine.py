@@ -18,22 +18,39 @@ from shapedp.boundary.values import boolean
 from shapedp.numerics.checks import one_of
 from shapedp.torch.accountant import Account, steps_of
 from shapedp.torch.clips import Clip, Flat, PerLayer
-from shapedp.torch.loader import checked_loader
-from shapedp.torch.private import check_optimizer, make_private
+from shapedp.torch.private import make_private
+from shapedp.torch.refusals import refusal
 from shapedp.torch.training import Training
-from shapedp.torch.validate import check_model
+from shapedp.torch.validate import check_model, check_optimizer, checked_loader
 
 Private = tuple[Any, ...]  # module, optimizer, loader; or module, optimizer, criterion, loader
 _STATE = "privacy_accountant_state_dict"
 
 
 class PrivacyEngine:
-    """`from shapedp.torch import PrivacyEngine` in place of `from opacus import PrivacyEngine`.
+    """For code written for Opacus: `from shapedp.torch import PrivacyEngine` in place of `from opacus import ...`.
 
-    The methods take Opacus' arguments, and any other of `make_private` besides (`noise`, `clip`, ...). Epsilon is
-    always the certified one, whatever the name in `accountant`; noise is always secure unless `rng` is passed.
+    The methods take Opacus' arguments, and any other of `make_private` besides (`noise`, `clip`, ...).
+
+    Parameters
+    ----------
+    accountant : a name that Opacus knows; epsilon is always the certified one.
+    secure_mode : taken and not needed; noise is always secure unless `rng` is passed to `make_private`.
 
     Guarantee: `get_epsilon` is that of all trainings the engine made, together.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch.utils.data import DataLoader, TensorDataset
+    >>> from shapedp.torch import PrivacyEngine
+    >>> model, engine = torch.nn.Linear(3, 1), PrivacyEngine()
+    >>> model, optimizer, loader = engine.make_private(
+    ...     module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), noise_multiplier=1.0,
+    ...     data_loader=DataLoader(TensorDataset(torch.zeros(50, 3)), batch_size=10), max_grad_norm=1.0,
+    ... )
+    >>> engine.get_epsilon(delta=1e-5)
+    0.0
     """
 
     def __init__(self, *, accountant: str = "prv", secure_mode: bool = True) -> None:
@@ -71,10 +88,7 @@ class PrivacyEngine:
     ) -> Private:
         """Private counterparts with the least noise that meets the target."""
         if self.accountant.steps:
-            raise ValueError(
-                "this engine has spent privacy already, and a target would not hold together with it: pass a "
-                "noise_multiplier to make_private and ask get_epsilon for all, or make a new engine for other data"
-            )
+            raise ValueError(refusal("engine-spent"))
         claim = {"epsilon": target_epsilon, "delta": target_delta, "epochs": epochs}
         return self._make(module, optimizer, data_loader, max_grad_norm, options | claim)
 
@@ -118,14 +132,13 @@ class PrivacyEngine:
         path: Any,
         module: nn.Module,
         optimizer: torch.optim.Optimizer | None = None,
-        noise_scheduler: None = None,
-        grad_clip_scheduler: None = None,
         checkpoint_dict: dict[str, Any] | None = None,
         module_state_dict_kwargs: dict[str, Any] | None = None,
         torch_save_kwargs: dict[str, Any] | None = None,
+        **schedulers: None,
     ) -> None:
         """Write the states of module, optimizer and account to a path or a file."""
-        _no_schedulers(noise_scheduler, grad_clip_scheduler)
+        _no_schedulers(**schedulers)
         states = dict(checkpoint_dict or {})
         states["module_state_dict"] = module.state_dict(**(module_state_dict_kwargs or {}))
         states[_STATE] = self.accountant.state_dict() | {"training": self._made().state_dict()}
@@ -142,13 +155,12 @@ class PrivacyEngine:
         path: Any,
         module: nn.Module,
         optimizer: torch.optim.Optimizer | None = None,
-        noise_scheduler: None = None,
-        grad_clip_scheduler: None = None,
         module_load_dict_kwargs: dict[str, Any] | None = None,
         torch_load_kwargs: dict[str, Any] | None = None,
+        **schedulers: None,
     ) -> dict[str, Any]:
         """Go on from a checkpoint, after `make_private` and before the first step; returns what it holds."""
-        _no_schedulers(noise_scheduler, grad_clip_scheduler)
+        _no_schedulers(**schedulers)
         training = self._made()
         states: dict[str, Any] = torch.load(path, **{"weights_only": True, **(torch_load_kwargs or {})})
         account = states[_STATE]
@@ -271,8 +283,8 @@ def _clip(norm: float | Sequence[float], clipping: str) -> Clip:
     return Flat(norm)
 
 
-def _no_schedulers(*schedulers: None) -> None:
-    if any(one is not None for one in schedulers):
+def _no_schedulers(noise_scheduler: None = None, grad_clip_scheduler: None = None) -> None:
+    if (noise_scheduler, grad_clip_scheduler) != (None, None):
         raise ValueError("noise and clip schedulers are not served: a clip that moves is Adaptive")
 
 

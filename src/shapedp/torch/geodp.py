@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from shapedp.mechanisms.angles import window_box, windows
 from shapedp.numerics import hyperspherical
 from shapedp.numerics.checks import positive
 from shapedp.sensitivity import Box
-from shapedp.torch.clips import Clip, moderate
+from shapedp.torch.clips import Checks, Clip, moderate
 from shapedp.torch.layout import Layout
 
 Tensor = torch.Tensor
@@ -97,24 +98,35 @@ def _running(values: Tensor) -> Tensor:
     return whole[..., :size]
 
 
+def _each_positive(name: str, values: Any) -> tuple[float, ...] | None:
+    return None if values is None else tuple(positive(name, one) for one in values)
+
+
 @dataclass(frozen=True)
 class AngleWindows(Clip):
     """Each record adds its norm, at most `radius`, and its angles clamped to windows around pi/2.
 
-    The gradient applied is the vector that has the noisy mean norm and the noisy mean angles. `width` counts standard
-    deviations of a random direction; `half_widths` names the windows themselves, which must not depend on the data.
+    The gradient applied is the vector that has the noisy mean norm and the noisy mean angles.
+
+    Parameters
+    ----------
+    radius : the largest norm.
+    width : the half-width of the windows, in standard deviations of a random direction's angles.
+    half_widths : the windows themselves, one per angle; they must not depend on the data.
+
+    Examples
+    --------
+    >>> from shapedp.torch import AngleWindows, Layout
+    >>> AngleWindows(1.0).bounds(Layout.single(4)).size
+    3
+
     Guarantee: the rows lie in the box (radius, h_1, ..., h_(d-2), pi).
     """
 
+    checks: ClassVar[Checks] = {"radius": moderate, "width": positive, "half_widths": _each_positive}
     radius: float
     width: float = 3.0
     half_widths: Sequence[float] | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", moderate("radius", self.radius))
-        object.__setattr__(self, "width", positive("width", self.width))
-        if self.half_widths is not None:
-            object.__setattr__(self, "half_widths", tuple(positive("half_widths", h) for h in self.half_widths))
 
     def bounds(self, layout: Layout) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
         """The half-width of each angle."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from shapedp.noise import Gaussian, Law
+from shapedp.noise import Gaussian
 from shapedp.sampling import Source
 
 Tensor = torch.Tensor
@@ -33,9 +33,9 @@ def kernels() -> Any:
     return found
 
 
-def serves(law: Law, like: Tensor) -> bool:
-    """Whether noise of this law can be drawn where the tensor is."""
-    return like.is_cuda and isinstance(law, Gaussian) and kernels() is not None
+def at_hand(like: Tensor) -> bool:
+    """Whether kernels can run where the tensor is."""
+    return like.is_cuda and kernels() is not None
 
 
 def draw(law: Gaussian, values: Tensor, source: Source, *, rounds: int = ROUNDS) -> Tensor:
@@ -66,7 +66,7 @@ def add_noise(
     programs = -(-n // (block * found.WORDS))
     found.noise_kernel[(programs,)](
         values, out, values if scales is None else scales, key, n, single, 2.0**exponent, 2.0**-exponent,
-        rounds=rounds, vector=scales is not None, wide=values.dtype == torch.float64, fast=values.is_cuda, block=block,
+        rounds=rounds, vector=scales is not None, wide=values.dtype == torch.float64, block=block,
         num_warps=4,
     )  # fmt: skip
     return out

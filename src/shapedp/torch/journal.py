@@ -9,17 +9,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from shapedp.torch.refusals import refusal
+
 _KIND = "shapedp-journal"
 
 
 class Journal:
-    """A file whose first line names the step it counts, itself and what was assumed; it grows by one byte before each
-    release.
+    """A file that grows by one byte before each release. Its first line names the step, the file and its assumptions.
 
-    A file of another step is refused: its bytes would be charged at this one's price. So is one that was begun on
-    fewer assumptions (`premises`) than the run at hand rests on; files of before have none written down.
-    Guarantee: the file is locked from the count to the byte that follows it, so that runs in other processes and
-    threads that share it are all counted.
+    A file of another step is refused: its bytes would be charged at the wrong price. So is a file that was begun on
+    fewer assumptions (`premises`) than this run rests on. Older files have no assumptions written down.
+
+    Guarantee: the file is locked from the reading of the count to the writing of the next byte, so that all runs that
+    share it, in other processes and threads, are counted.
     """
 
     def __init__(self, path: Path, step: str, premises: Sequence[str] = ()) -> None:
@@ -33,16 +35,10 @@ class Journal:
         if len(words) not in (3, 4) or words[0] != _KIND or not line[1]:
             raise ValueError(f"{path} is not a journal of steps: name a file of its own for each training")
         if words[1] != step:
-            raise ValueError(
-                f"the journal {path} counts steps with other noise, clip or sampling: name another file, and load the "
-                "earlier run's state_dict so that its steps stay in the account"
-            )
+            raise ValueError(refusal("journal-of-other-steps", path=path))
         self.premises = tuple(premises) if len(words) == 3 else _listed(words[3])
         if not set(premises) <= set(self.premises):
-            raise ValueError(
-                f"the journal {path} counts steps that rest on other assumptions than this training: name another "
-                "file, and load the earlier run's state_dict so that its steps stay in the account"
-            )
+            raise ValueError(refusal("journal-of-other-assumptions", path=path))
         self.name, self._head = words[2], len(line[0]) + 1
 
     @property
@@ -51,9 +47,9 @@ class Journal:
         return self.path.stat().st_size - self._head
 
     def start(self, taken: int, allowed: Callable[[int], Any]) -> int:
-        """One more step than `taken` and than the file counts, written down up to the disk; the new number.
+        """Write one more step than `taken` and than the file counts to the disk, and return the new number.
 
-        `allowed` is called with the number so far, under the lock, and raises where there must be no further step.
+        `allowed` is called with the number so far, while the file is locked. It raises if no further step may follow.
         """
         with _locked(self.path, os.O_RDWR) as file:
             counted = os.fstat(file).st_size - self._head

@@ -37,45 +37,18 @@ def _word(key, k: tl.constexpr, like):
 
 
 @triton.jit
-def _log2(x, fast: tl.constexpr):
-    if fast:
-        return tl.inline_asm_elementwise("lg2.approx.ftz.f32 $0, $1;", "=f,f", [x], tl.float32, True, 1)
-    return tl.log2(x)
+def _ptx(x, instruction: tl.constexpr):
+    """One PTX instruction on each float32."""
+    return tl.inline_asm_elementwise(instruction + " $0, $1;", "=f,f", [x], tl.float32, True, 1)
 
 
 @triton.jit
-def _root(x, fast: tl.constexpr):
-    if fast:
-        return tl.inline_asm_elementwise("sqrt.approx.ftz.f32 $0, $1;", "=f,f", [x], tl.float32, True, 1)
-    return tl.sqrt(x)
+def _nearest(x):
+    return _ptx(x, "cvt.rni.f32.f32")
 
 
 @triton.jit
-def _cos(x, fast: tl.constexpr):
-    if fast:
-        return tl.inline_asm_elementwise("cos.approx.ftz.f32 $0, $1;", "=f,f", [x], tl.float32, True, 1)
-    return tl.cos(x)
-
-
-@triton.jit
-def _sin(x, fast: tl.constexpr):
-    if fast:
-        return tl.inline_asm_elementwise("sin.approx.ftz.f32 $0, $1;", "=f,f", [x], tl.float32, True, 1)
-    return tl.sin(x)
-
-
-@triton.jit
-def _nearest(x, fast: tl.constexpr):
-    if fast:
-        return tl.inline_asm_elementwise("cvt.rni.f32.f32 $0, $1;", "=f,f", [x], tl.float32, True, 1)
-    floor = tl.floor(x)
-    over = x - floor
-    odd = floor - 2 * tl.floor(floor * 0.5)
-    return tl.where((over > 0.5) | ((over == 0.5) & (odd == 1)), floor + 1, floor)
-
-
-@triton.jit
-def _normals(first, second, high, low, fast: tl.constexpr):
+def _normals(first, second, high, low):
     """Box and Muller: two standard normals.
 
     The radius comes from the 96 bits of first, high and low, the angle from the upper 24 bits of second.
@@ -83,9 +56,10 @@ def _normals(first, second, high, low, fast: tl.constexpr):
     u = (low.to(tl.float32) + 0.5) * 1.262177448353619e-29  # 2^-96
     u += high.to(tl.float32) * 5.421010862427522e-20  # 2^-64
     u += first.to(tl.float32) * 2.3283064365386963e-10  # 2^-32
-    radius = _root(tl.maximum(_log2(u, fast) * -1.3862943611198906, 2.9802322387695312e-08), fast)  # at least 2^-12.5
+    square = tl.maximum(_ptx(u, "lg2.approx.ftz.f32") * -1.3862943611198906, 2.9802322387695312e-08)  # at least 2^-25
+    radius = _ptx(square, "sqrt.approx.ftz.f32")
     angle = ((second.to(tl.int32, bitcast=True) >> 8).to(tl.float32) + 0.5) * 3.7450702829238413e-07  # pi 2^-23
-    return radius * _cos(angle, fast), radius * _sin(angle, fast)
+    return radius * _ptx(angle, "cos.approx.ftz.f32"), radius * _ptx(angle, "sin.approx.ftz.f32")
 
 
 @triton.jit
@@ -97,7 +71,7 @@ def _last_bytes(a, b, c, d):
 @triton.jit
 def _put(
     x, out, scales, at, n, normal, sigma, grid, per,
-    vector: tl.constexpr, wide: tl.constexpr, fast: tl.constexpr,
+    vector: tl.constexpr, wide: tl.constexpr,
 ):  # fmt: skip
     """out = grid (round(x/grid) + round(sigma normal/grid)): the sum of two whole numbers, rounded once."""
     inside = at < n
@@ -107,18 +81,29 @@ def _put(
         exponent = (sigma.to(tl.int32, bitcast=True) & 0x7F800000) - (23 << 23)
         grid = exponent.to(tl.float32, bitcast=True)
         per = ((254 << 23) - exponent).to(tl.float32, bitcast=True)
-    noise = _nearest(normal * (sigma * per), fast)
+    noise = _nearest(normal * (sigma * per))
     if wide:
         whole = tl.floor(value * per + 0.5) + noise.to(tl.float64)
         tl.store(out + at, (whole * grid).to(tl.float32), mask=inside)
     else:
-        tl.store(out + at, (_nearest(value * per, fast) + noise) * grid, mask=inside)
+        tl.store(out + at, (_nearest(value * per) + noise) * grid, mask=inside)
+
+
+@triton.jit
+def _pair(
+    x, out, scales, at, n, first, second, high, low, sigma, grid, per,
+    vector: tl.constexpr, wide: tl.constexpr, block: tl.constexpr,
+):  # fmt: skip
+    """Two words become two values with noise, one block apart."""
+    a, b = _normals(first, second, high, low)
+    _put(x, out, scales, at, n, a, sigma, grid, per, vector, wide)
+    _put(x, out, scales, at + block, n, b, sigma, grid, per, vector, wide)
 
 
 @triton.jit
 def noise_kernel(
     x, out, scales, key, n, sigma, grid, per,
-    rounds: tl.constexpr, vector: tl.constexpr, wide: tl.constexpr, fast: tl.constexpr, block: tl.constexpr,
+    rounds: tl.constexpr, vector: tl.constexpr, wide: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     """x + noise on a grid; lane l of program p turns ChaCha block p * block + l into 16 normals.
 
@@ -150,30 +135,14 @@ def noise_kernel(
     s12 = s12 + counter
     high, low = _last_bytes(s1, s3, s5, s7), _last_bytes(s9, s11, s13, s15)
     at = pid.to(tl.int64) * (block * 16) + lane
-    a, b = _normals(s0, s1, high, low, fast)
-    _put(x, out, scales, at, n, a, sigma, grid, per, vector, wide, fast)
-    _put(x, out, scales, at + block, n, b, sigma, grid, per, vector, wide, fast)
-    a, b = _normals(s2, s3, high, low, fast)
-    _put(x, out, scales, at + 2 * block, n, a, sigma, grid, per, vector, wide, fast)
-    _put(x, out, scales, at + 3 * block, n, b, sigma, grid, per, vector, wide, fast)
-    a, b = _normals(s4, s5, high, low, fast)
-    _put(x, out, scales, at + 4 * block, n, a, sigma, grid, per, vector, wide, fast)
-    _put(x, out, scales, at + 5 * block, n, b, sigma, grid, per, vector, wide, fast)
-    a, b = _normals(s6, s7, high, low, fast)
-    _put(x, out, scales, at + 6 * block, n, a, sigma, grid, per, vector, wide, fast)
-    _put(x, out, scales, at + 7 * block, n, b, sigma, grid, per, vector, wide, fast)
-    a, b = _normals(s8, s9, high, low, fast)
-    _put(x, out, scales, at + 8 * block, n, a, sigma, grid, per, vector, wide, fast)
-    _put(x, out, scales, at + 9 * block, n, b, sigma, grid, per, vector, wide, fast)
-    a, b = _normals(s10, s11, high, low, fast)
-    _put(x, out, scales, at + 10 * block, n, a, sigma, grid, per, vector, wide, fast)
-    _put(x, out, scales, at + 11 * block, n, b, sigma, grid, per, vector, wide, fast)
-    a, b = _normals(s12, s13, high, low, fast)
-    _put(x, out, scales, at + 12 * block, n, a, sigma, grid, per, vector, wide, fast)
-    _put(x, out, scales, at + 13 * block, n, b, sigma, grid, per, vector, wide, fast)
-    a, b = _normals(s14, s15, high, low, fast)
-    _put(x, out, scales, at + 14 * block, n, a, sigma, grid, per, vector, wide, fast)
-    _put(x, out, scales, at + 15 * block, n, b, sigma, grid, per, vector, wide, fast)
+    _pair(x, out, scales, at, n, s0, s1, high, low, sigma, grid, per, vector, wide, block)
+    _pair(x, out, scales, at + 2 * block, n, s2, s3, high, low, sigma, grid, per, vector, wide, block)
+    _pair(x, out, scales, at + 4 * block, n, s4, s5, high, low, sigma, grid, per, vector, wide, block)
+    _pair(x, out, scales, at + 6 * block, n, s6, s7, high, low, sigma, grid, per, vector, wide, block)
+    _pair(x, out, scales, at + 8 * block, n, s8, s9, high, low, sigma, grid, per, vector, wide, block)
+    _pair(x, out, scales, at + 10 * block, n, s10, s11, high, low, sigma, grid, per, vector, wide, block)
+    _pair(x, out, scales, at + 12 * block, n, s12, s13, high, low, sigma, grid, per, vector, wide, block)
+    _pair(x, out, scales, at + 14 * block, n, s14, s15, high, low, sigma, grid, per, vector, wide, block)
 
 
 @triton.jit

@@ -10,12 +10,25 @@ from functools import cached_property
 import torch
 from torch import nn
 
+from shapedp.numerics.checks import size
+
 
 @dataclass(frozen=True)
 class Layout:
-    """Trainable parameters as consecutive pieces of one vector, those of a layer side by side.
+    """The order of the trainable parameters in the flat gradient; those of a layer stand side by side.
 
-    `layers` holds, for each parameter, the number of the layer (the module that owns it) it belongs to.
+    Parameters
+    ----------
+    names, shapes : of each parameter.
+    layers : for each parameter, the number of the layer (the module that owns it) it belongs to.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from shapedp.torch import Layout
+    >>> layout = Layout.of(torch.nn.Linear(3, 2))
+    >>> layout.names, layout.dim, layout.layer_sizes
+    (('weight', 'bias'), 8, (8,))
     """
 
     names: tuple[str, ...]
@@ -23,6 +36,8 @@ class Layout:
     layers: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        checked = tuple(tuple(size("shapes", n, least=0) for n in shape) for shape in self.shapes)
+        object.__setattr__(self, "shapes", checked)
         if not self.names:
             raise ValueError("the model has no trainable parameter: nothing would be learned")
         if list(self.layers) != sorted(self.layers):
@@ -42,6 +57,11 @@ class Layout:
         names, shapes, layers = zip(*seen.values(), strict=True) if seen else ((), (), ())
         return cls(names, shapes, layers)
 
+    @classmethod
+    def single(cls, dim: int) -> Layout:
+        """One parameter with so many entries, for plans in which layers do not matter."""
+        return cls(("all",), ((size("dim", dim),),), (0,))
+
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The number of entries of each parameter."""
@@ -55,10 +75,14 @@ class Layout:
     @property
     def layer_sizes(self) -> tuple[int, ...]:
         """The number of entries of each layer."""
-        totals = [0] * (self.layers[-1] + 1)
-        for layer, size in zip(self.layers, self.sizes, strict=True):
-            totals[layer] += size
-        return tuple(totals)
+        return tuple(self.added_up(self.layers))
+
+    def added_up(self, blocks: Sequence[int]) -> list[int]:
+        """The number of entries of each block, where parameter i is in block `blocks[i]`; blocks ascend."""
+        totals = [0] * (blocks[-1] + 1)
+        for block, entries in zip(blocks, self.sizes, strict=True):
+            totals[block] += entries
+        return totals
 
     def split(self, flat: torch.Tensor) -> list[torch.Tensor]:
         """A flat gradient (or rows of them) as views in the parameters' shapes."""

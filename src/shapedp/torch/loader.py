@@ -5,57 +5,39 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import (
-    DataLoader,
-    DistributedSampler,
-    IterableDataset,
-    RandomSampler,
-    SequentialSampler,
-    default_collate,
-)
+from torch.utils.data import DataLoader
 
 from shapedp.sampling import Source
+from shapedp.torch.madeup import mapped
+from shapedp.torch.recorder import Recorder
 from shapedp.torch.secret import SecretWorker
+from shapedp.torch.training import Part as Part
+from shapedp.torch.training import Training
 
-_USUAL = (RandomSampler, SequentialSampler, DistributedSampler)
 _CHUNK = 1 << 20
 _END = object()
 
 
-@dataclass(frozen=True)
-class Part:
-    """A piece of one draw, as the loader hands it out: its number of records, whether it ends or begins the draw."""
-
-    records: int
-    last: bool
-    first: bool = True
-
-
+@dataclass(eq=False)
 class PoissonBatches:
-    """Index lists of independent draws, cut into pieces of `most`; `announce` is told what is handed out.
+    """Lists of indices, drawn independently and cut into pieces of at most `most`; `announce` is told of each piece.
 
     Guarantee: each index is in a draw with probability at most `rate`, within 2^-64 of it, independently. All draws
-    have the same number of pieces, the last ones empty if need be: what follows their number (a scheduler) tells
-    nothing of a draw. One draw in 10^8 or fewer fills its last piece with more than `most`.
+    have the same number of pieces, the last ones empty if need be: what counts them (a scheduler) learns nothing of a
+    draw. One draw in 10^8 or fewer fills its last piece with more than `most`.
     """
 
-    def __init__(
-        self,
-        indices: range,
-        rate: float,
-        draws: int,
-        source: Source,
-        most: int | None,
-        announce: Callable[[Part], None],
-    ) -> None:
-        self.indices, self.rate, self.draws = indices, rate, draws
-        self.source, self.most, self.announce = source, most, announce
+    indices: range
+    rate: float
+    draws: int
+    source: Source
+    most: int | None
+    announce: Callable[[Part], None]
 
     def __len__(self) -> int:
         return self.draws
@@ -73,10 +55,8 @@ class PoissonBatches:
         if self.most is None:
             return 1
         mean = self.rate * len(self.indices)
-        largest = (
-            min(math.ceil(mean + 6 * math.sqrt(mean) + 16), len(self.indices)) if self.rate < 1 else math.ceil(mean)
-        )
-        return max(-(-largest // self.most), 1)
+        likely = mean + 6 * math.sqrt(mean) + 16 if self.rate < 1 else mean
+        return max(-(-min(math.ceil(likely), len(self.indices)) // self.most), 1)
 
     def _cut(self, drawn: list[int]) -> list[list[int]]:
         size, pieces = self.most or 0, self.pieces
@@ -94,27 +74,30 @@ class PoissonBatches:
         return [int(first + step * k) for k in np.concatenate(found)]
 
 
-class _WithEmpty:
-    """A collate function; an empty draw becomes one record of zeros, which the training gives no weight."""
-
-    def __init__(self, dataset: Any, collate: Callable[[list[Any]], Any] | None) -> None:
-        self.dataset, self.collate = dataset, collate or default_collate
-
-    def __call__(self, records: list[Any]) -> Any:
-        batch = self.collate([one.example if isinstance(one, _Blank) else one for one in records])
-        return _zeros(batch) if any(isinstance(one, _Blank) for one in records) else batch
-
-
 @dataclass(frozen=True)
 class _Blank:
+    """An empty piece, and a record that shows the shapes of a batch."""
+
     example: Any
 
 
-class _Blanks(torch.utils.data.Dataset[Any]):
-    """A dataset whose entry -1 stands for an empty draw."""
+@dataclass(frozen=True)
+class _WithEmpty:
+    """A collate function; an empty piece becomes one record of zeros, which the training gives no weight."""
 
-    def __init__(self, dataset: Any) -> None:
-        self.dataset = dataset
+    collate: Callable[[list[Any]], Any]
+
+    def __call__(self, records: list[Any]) -> Any:
+        if isinstance(records[0], _Blank):
+            return mapped(self.collate([records[0].example]), torch.zeros_like)
+        return self.collate(records)
+
+
+@dataclass(frozen=True)
+class _Blanks(torch.utils.data.Dataset[Any]):
+    """A dataset whose entry -1 stands for an empty piece."""
+
+    dataset: Any
 
     def __getitem__(self, index: int) -> Any:
         return _Blank(self.dataset[0]) if index == -1 else self.dataset[index]
@@ -123,88 +106,54 @@ class _Blanks(torch.utils.data.Dataset[Any]):
         return len(self.dataset)
 
 
-def _zeros(batch: Any) -> Any:
-    if isinstance(batch, torch.Tensor):
-        return torch.zeros_like(batch)
-    if isinstance(batch, dict):
-        return {key: _zeros(value) for key, value in batch.items()}
-    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*map(_zeros, batch))
-    return type(batch)(map(_zeros, batch)) if isinstance(batch, tuple | list) else batch
-
-
+@dataclass(eq=False, repr=False)
 class PoissonLoader:
-    """What the user's loader gave, in Poisson draws; iterating it announces each piece to the training.
+    """The records of your loader in Poisson samples; iterating over it tells the training of each piece.
 
-    `len` is the number of pieces if no draw is cut, that is the number of steps of an epoch. Records are read and
-    collated inside `secret()`, which puts the random generators on secret states; `show` is given each batch.
+    `len` is the number of steps of an epoch, which is the number of batches unless `physical_batch_size` cuts them.
+    Guarantee: records are read and collated while the global random generators run on secret states.
     """
 
-    def __init__(
-        self,
-        loader: DataLoader[Any],
-        batches: Callable[[Callable[[Part], None]], PoissonBatches],
-        steps: int,
-        receive: Callable[[Part], None],
-        show: Callable[[Any], None],
-        secret: Callable[[], AbstractContextManager[None]],
-        secure: bool,
-    ) -> None:
-        self.dataset: Any = loader.dataset
-        self._show, self._secret, self._secure = show, secret, secure
-        self.privacy_: Any = None
-        self._given, self._batches, self._steps, self._receive = loader, batches, steps, receive
+    given: DataLoader[Any]
+    batches: Callable[[Callable[[Part], None]], PoissonBatches]
+    steps: int
+    recorder: Recorder
+    privacy_: Training
+
+    @property
+    def dataset(self) -> Any:
+        """The data set of your loader."""
+        return self.given.dataset
 
     def __len__(self) -> int:
-        return self._steps
+        return self.steps
 
     def __iter__(self) -> Iterator[Any]:
         parts: deque[Part] = deque()  # one for each iteration: workers draw ahead
-        given = self._given
+        given = self.given
         loader: DataLoader[Any] = DataLoader(
             _Blanks(given.dataset),
-            batch_sampler=self._batches(parts.append),
-            collate_fn=_WithEmpty(given.dataset, given.collate_fn),
+            batch_sampler=self.batches(parts.append),
+            collate_fn=_WithEmpty(given.collate_fn),
             num_workers=given.num_workers,
             pin_memory=given.pin_memory,
             timeout=given.timeout,
-            worker_init_fn=SecretWorker(given.worker_init_fn, self._secure),
+            worker_init_fn=SecretWorker(given.worker_init_fn, self.privacy_.source.secure),
             multiprocessing_context=given.multiprocessing_context,
             generator=given.generator,
         )
-        with self._secret():
+        with self.recorder.secret():
             batches = iter(loader)
         while True:
-            with self._secret():
+            with self.recorder.secret():
                 batch = next(batches, _END)
             if batch is _END:
                 return
             try:
-                self._receive(parts.popleft())
+                self.privacy_.receive(parts.popleft())
             except BaseException:
                 del batch  # the error's frames hold no record
                 raise
-            self._show(batch)
+            self.recorder.show(batch)
             yield batch
             del batch
-
-
-def checked_loader(loader: Any) -> tuple[int, int, int]:
-    """(records, batch size, steps per epoch) of a loader whose batches can be drawn anew; refuses others."""
-    if not isinstance(loader, DataLoader):
-        raise TypeError(f"loader must be a torch DataLoader, got {type(loader).__name__}")
-    if isinstance(loader.dataset, IterableDataset):
-        raise ValueError("an IterableDataset cannot be Poisson-sampled: use a dataset with __len__ and __getitem__")
-    if loader.batch_size is None:
-        raise ValueError("the loader must have a batch_size: it is the expected size of the Poisson batches")
-    if not isinstance(loader.sampler, _USUAL):
-        raise ValueError(
-            f"the loader draws with {type(loader.sampler).__name__}, but batches must be Poisson samples: leave the "
-            "sampler out (weights per record would change the privacy accounting)"
-        )
-    records = len(loader.dataset)  # type: ignore[arg-type]
-    if not 0 < loader.batch_size <= records:
-        raise ValueError(f"batch_size must lie between 1 and the number of records {records}, got {loader.batch_size}")
-    whole = records // loader.batch_size
-    steps = whole if loader.drop_last else -(-records // loader.batch_size)
-    return records, loader.batch_size, max(steps, 1)

@@ -1,8 +1,9 @@
-"""Made-up values in the shapes of a batch or a record: what is checked with them says nothing about any record."""
+"""Made-up values in the shapes of a batch or a record: a check that uses them says nothing about any record."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,82 +36,59 @@ def made_up(like: Tensor, rows: int, seed: int, plain: bool = False) -> Tensor:
     return flat.reshape(shape).to(like.device, like.dtype)
 
 
-def leaves(values: Any) -> list[Tensor]:
-    """All tensors of nested lists, tuples and dicts, in order."""
-    found: list[Tensor] = []
-
-    def keep(leaf: Tensor) -> Tensor:
-        found.append(leaf)
-        return leaf
-
-    mapped(values, keep)
-    return found
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor."""
+    return isinstance(value, Tensor)
 
 
-def mapped(values: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """The same nest with `change` applied to each tensor, in order."""
-    if isinstance(values, Tensor):
+def mapped(values: Any, change: Callable[[Any], Any], is_leaf: Callable[[Any], bool] = is_tensor) -> Any:
+    """The same nested lists, tuples and dicts with `change` applied to each leaf, in order; the rest stays."""
+    if is_leaf(values):
         return change(values)
     if isinstance(values, dict):
-        pairs = {key: mapped(value, change) for key, value in values.items()}
-        return pairs if type(values) is dict else _as(values, pairs)
-    if isinstance(values, tuple) and hasattr(values, "_fields"):
-        return type(values)(*(mapped(value, change) for value in values))
+        pairs = {key: mapped(value, change, is_leaf) for key, value in values.items()}
+        try:
+            return pairs if type(values) is dict else type(values)(pairs)  # of another kind, as tokenizers return
+        except TypeError:
+            return pairs
     if isinstance(values, tuple | list):
-        return type(values)(mapped(value, change) for value in values)
+        inner = [mapped(value, change, is_leaf) for value in values]
+        return type(values)(*inner) if hasattr(values, "_fields") else type(values)(inner)
     return values
 
 
-def _as(values: Any, pairs: dict[Any, Any]) -> Any:
-    """A dict of another kind (as tokenizers return) with other values."""
-    try:
-        return type(values)(pairs)
-    except TypeError:
-        return pairs
+def leaves(values: Any, is_leaf: Callable[[Any], bool] = is_tensor) -> list[Any]:
+    """All leaves of nested lists, tuples and dicts, in order."""
+    found: list[Any] = []
+    mapped(values, found.append, is_leaf)
+    return found
 
 
+@dataclass(frozen=True)
 class Example:
     """Records of the types and shapes of an example, with made-up values; parts can be made longer.
 
-    A part is an array, a list of numbers or a text, at any depth. Anything else stays as it is.
+    A part is a number, an array, a list of numbers or a text, at any depth. Anything else stays as it is.
     """
 
-    def __init__(self, record: Any) -> None:
-        self.record = record
-        self.parts = self._count()
+    record: Any
+
+    @property
+    def parts(self) -> int:
+        """The number of parts of the record."""
+        return len(leaves(self.record, _is_part))
 
     def made(self, seed: int, longer: frozenset[int] = frozenset()) -> Any:
         """A record; the parts whose numbers are in `longer` are twice as long along their first axis."""
         rng = np.random.default_rng(seed)
         numbers = iter(range(self.parts))
-        return self._walk(self.record, lambda part: _made_part(part, rng, next(numbers) in longer))
-
-    def _count(self) -> int:
-        seen: list[Any] = []
-
-        def keep(part: Any) -> Any:
-            seen.append(part)
-            return part
-
-        self._walk(self.record, keep)
-        return len(seen)
-
-    def _walk(self, value: Any, change: Callable[[Any], Any]) -> Any:
-        if isinstance(value, bool | int | float | np.number):
-            return value if isinstance(value, bool) else type(value)(change(np.asarray(value))[()])
-        if isinstance(value, Tensor | np.ndarray | str) or _numbers(value):
-            return change(value)
-        if isinstance(value, dict):
-            return {key: self._walk(one, change) for key, one in value.items()}
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return type(value)(*(self._walk(one, change) for one in value))
-        if isinstance(value, tuple | list):
-            return type(value)(self._walk(one, change) for one in value)
-        return value
+        return mapped(self.record, lambda part: _made_part(part, rng, next(numbers) in longer), _is_part)
 
 
-def _numbers(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, int | float) for one in value)
+def _is_part(value: Any) -> bool:
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(one, int | float) for one in value)
+    return isinstance(value, int | float | np.number | Tensor | np.ndarray | str) and not isinstance(value, bool)
 
 
 def _made_part(part: Any, rng: np.random.Generator, longer: bool) -> Any:
@@ -125,6 +103,8 @@ def _made_part(part: Any, rng: np.random.Generator, longer: bool) -> Any:
     made = np.asarray(values).astype(array.dtype)
     if isinstance(part, Tensor):
         return torch.from_numpy(made).to(part.dtype)
+    if isinstance(part, int | float | np.number):
+        return type(part)(made[()])
     return made.tolist() if isinstance(part, list) else made
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.mechanisms import calibrate
 from shapedp.noise import Gaussian, Laplace, Law, Radial, TensorGaussian
@@ -18,20 +17,26 @@ from shapedp.numerics.checks import one_of, positive
 from shapedp.privacy import GaussianLoss, Loss, loss_of
 from shapedp.sensitivity import L2, Blocks, Box, Sensitivity
 from shapedp.torch.layout import Layout
+from shapedp.torch.refusals import refusal
 
-Floats = NDArray[np.float64]
 Shape = Literal["optimal", "equal", "spr", "proportional"]
 SHAPES: tuple[Shape, ...] = ("optimal", "equal", "spr", "proportional")
 _UP = 1 + 2.0**-44
 
 
 class Noise(ABC):
-    """A family of laws that grow with `scale`; a Gaussian one has mu = 1/scale for every set it serves.
+    """A family of noise laws that grow with `scale`; a Gaussian one has mu = 1/scale for every set it serves.
 
-    `adapts` says that the loss depends on the scale alone: clip bounds may then follow released statistics.
+    Noise of your own defines `law(sensitivity, layout, scale)`, which returns the law for a clip's set.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Flat, GaussianNoise, Layout
+    >>> layout = Layout.single(3)
+    >>> law = GaussianNoise().law(Flat(0.5).sensitivity(layout), layout, 2.0)
+    >>> [round(float(scale), 6) for scale in law.scales]
+    [1.0]
     """
-
-    adapts: bool = False
 
     @abstractmethod
     def law(self, sensitivity: Sensitivity, layout: Layout, scale: float) -> Law:
@@ -43,9 +48,7 @@ class Noise(ABC):
 
 
 class _GaussianKind(Noise):
-    """Laws whose loss is that of N(1/scale, 1) against N(0, 1)."""
-
-    adapts = True
+    """Laws whose loss is that of N(1/scale, 1) against N(0, 1); it depends on the scale alone."""
 
     def family(self, sensitivity: Sensitivity, layout: Layout) -> Callable[[float], Loss]:
         return lambda scale: GaussianLoss(1 / scale)
@@ -61,11 +64,21 @@ class _GaussianKind(Noise):
 
 @dataclass(frozen=True)
 class GaussianNoise(_GaussianKind):
-    """Gaussian noise, its covariance diagonal.
+    """Gaussian noise with a diagonal covariance.
 
-    `shape="optimal"` has the least total energy for the clip's set: isotropic for a flat clip, s_m^2 ~ C_m/sqrt(K_m)
-    per layer, s_i^2 ~ l_i per value. `"equal"` is isotropic for every set; `"spr"` (scale, perturb, rescale) has
-    s ~ C_m/sqrt(K_m), that is s_i ~ l_i; `"proportional"` has s_m ~ C_m per layer.
+    Parameters
+    ----------
+    shape : how the standard deviations s of the entries relate to the bounds C_m of layers of size K_m, or l_i of
+        entries. "optimal" has the least total energy for the clip's set: isotropic for a flat clip,
+        s_m^2 ~ C_m/sqrt(K_m) per layer, s_i^2 ~ l_i per value. "equal" is isotropic for every set. "spr" (scale,
+        perturb, rescale) has s_m ~ C_m/sqrt(K_m), that is s_i ~ l_i. "proportional" has s_m ~ C_m.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Flat, GaussianNoise, Layout
+    >>> layout = Layout.single(3)
+    >>> GaussianNoise("equal").law(Flat(1.0).sensitivity(layout), layout, 1.0).dim
+    3
 
     Reference: i.n.i.d. noise paper, Theorem 4 and Definition 5 at section VI.C; He et al. 2022, group-wise clipping.
     """
@@ -105,8 +118,18 @@ def _multiplied(law: Gaussian, factor: float) -> Gaussian:
 class LaplaceNoise(Noise):
     """Independent Laplace noise with b_i ~ l_i^exponent, l_i the clip's bound on entry i; for per-value clips.
 
-    1/2 has the least energy where many entries share the loss (it is then nearly Gaussian), 1/3 under pure DP
-    (the i.n.i.d. paper's choice), 1 is SPR, 0 gives all entries the same scale.
+    Parameters
+    ----------
+    exponent : 1/2 has the least energy where many entries share the loss (it is then nearly Gaussian), 1/3 under pure
+        DP (the i.n.i.d. paper's choice); 1 is SPR; 0 gives all entries the same scale.
+
+    Examples
+    --------
+    >>> from shapedp.torch import LaplaceNoise, Layout, PerValue
+    >>> layout = Layout.single(4)
+    >>> LaplaceNoise().law(PerValue(1.0).sensitivity(layout), layout, 1.0).dim
+    4
+
     Reference: i.n.i.d. noise paper, Theorem 5 and Definition 5.
     """
 
@@ -114,10 +137,7 @@ class LaplaceNoise(Noise):
 
     def law(self, sensitivity: Sensitivity, layout: Layout, scale: float) -> Laplace:
         if not isinstance(sensitivity, Box):
-            raise ValueError(
-                f"Laplace noise needs a bound per value, not the set {sensitivity.kind!r}: clip with PerValue, "
-                "or use Gaussian noise"
-            )
+            raise ValueError(refusal("laplace-needs-a-box", kind=sensitivity.kind))
         bounds = sensitivity.profile
         shape = (bounds / bounds.max()) ** self.exponent
         reach = sensitivity.l2_reach(shape)[1]
@@ -128,7 +148,17 @@ class LaplaceNoise(Noise):
 class RadialNoise(Noise):
     """Spherical noise with density ~ r^(a - dim) exp(-(r/s)^b) and E |n|^2 = dim (scale radius)^2; for flat clips.
 
-    By default the shape is that of the Gaussian; `sdp.calibrate("radial", ...)` finds better ones in low dimension.
+    Parameters
+    ----------
+    a, b : the shape; by default that of the Gaussian. `sdp.calibrate("radial", ...)` finds better ones in low
+        dimension.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Flat, Layout, RadialNoise
+    >>> layout = Layout.single(5)
+    >>> RadialNoise(b=1.5).law(Flat(1.0).sensitivity(layout), layout, 1.0).b
+    1.5
     """
 
     a: float | None = None
@@ -147,8 +177,18 @@ class RadialNoise(Noise):
 class TensorNoise(_GaussianKind):
     """Gaussian noise with a Kronecker covariance on each parameter: one factor per axis of its gradient.
 
-    `factors` maps parameter names to a list with a matrix, a diagonal or a size (the identity) per axis; parameters
-    that are not named get isotropic noise. Between parameters, energy is shared as `GaussianNoise` does.
+    Parameters
+    ----------
+    factors : for parameters by name, a list with a matrix, a diagonal or a size (the identity) per axis. Others get
+        isotropic noise. Between parameters, energy is shared as `GaussianNoise` does.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Flat, Layout, TensorNoise
+    >>> layout = Layout(("weight",), ((2, 3),), (0,))
+    >>> TensorNoise({"weight": [[1.0, 2.0], 3]}).law(Flat(1.0).sensitivity(layout), layout, 1.0).dim
+    6
+
     Reference: tensor-valued queries, Theorem 1 (the law; its scale is solved for exactly here).
     """
 

@@ -1,21 +1,21 @@
-"""Whether records stay apart in a model: checked with made-up records before the first gradient counts."""
+"""Checks, on made-up records and before the first step, that a model mixes no records."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
 from shapedp.torch.detour import RecordError
 from shapedp.torch.madeup import Example, leaves, made_up, mapped, plans
+from shapedp.torch.refusals import refusal
 from shapedp.torch.rules import argument_names, is_shared
+from shapedp.torch.secret import kept_states
 
 Tensor = torch.Tensor
 _SAME = 1e-4  # between two batches of one size, whose arithmetic is the same
@@ -37,12 +37,13 @@ class Seen:
 class Probe:
     """Runs the model, without gradients, on made-up records before the first batch it is trained on.
 
-    They have the types and shapes of that batch and none of its values, so that nothing that is found, or not found,
-    depends on a record. A record, the first or the last one, must be answered as before when all others are replaced
-    by copies of it (in training mode, with the same random numbers), and when it is alone (in evaluation mode). What
-    each recorded layer receives is compared as well as the answer, and its first axis must follow the batch. Buffers
-    and attributes that are tensors must be left alike whatever the records. A batch of one record shows the axes only,
-    so that the comparison waits for a larger one.
+    They have the types and shapes of that batch and none of its values, so that no finding depends on a record.
+
+    The model's output for the first and the last record must not change when all others are replaced by copies of it
+    (in training mode, with the same random numbers), nor when it is alone (in evaluation mode). What each recorded
+    layer receives is compared too, and its first axis must follow the batch. Buffers and attributes that are tensors
+    must end up the same whatever the records are. A batch of one record shows the axes only; the comparison then
+    waits for a larger batch.
 
     A `collate` function of the user's own is run on made-up records of the shape of `example()`, and on longer ones:
     what the model answers for a record must not depend on what it was collated with (evaluation mode, padding cut
@@ -72,11 +73,7 @@ class Probe:
     def called(self, name: str) -> None:
         """A layer is being called."""
         if not self._inside and not self._busy:
-            raise RecordError(
-                f"{name} was called outside the model's own forward, where nothing checks that records stay apart: "
-                "call the model itself (not its forward or its parts), put what you do into its forward, or pass "
-                "check_records=False if you know that nothing mixes records"
-            )
+            raise RecordError(refusal("called-outside-forward", name=name))
 
     def enter(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """The model is being called, in training; raises RecordError where records mix."""
@@ -97,10 +94,7 @@ class Probe:
     def conclude(self) -> None:
         """The model took the batch; raises if it did not take made-up records of the same shape."""
         if self._refused:
-            raise RecordError(
-                "the model does not run on made-up records of the batch's shape, so that nothing can be checked: let "
-                "it take any values of the right type, or pass check_records=False if nothing mixes records"
-            )
+            raise RecordError(refusal("made-up-not-taken"))
 
     # How.
 
@@ -108,10 +102,7 @@ class Probe:
         """Whether all was checked; raises RecordError where records mix."""
         n = next((len(value) for value in leaves([args, kwargs]) if value.ndim), None)
         if n is None:
-            raise RecordError(
-                "the model was called without a tensor whose first axis is the record, so that nothing can be checked: "
-                "pass tensors (or lists and dicts of them), or check_records=False"
-            )
+            raise RecordError(refusal("no-record-axis"))
         if n == 0 or (n == 1 and not self._axes):
             return False
         versions = {name: p._version for name, p in self.model.named_parameters()}
@@ -209,11 +200,7 @@ class Probe:
             except Exception:  # records of other lengths are not taken, or made-up ones at all
                 continue
             if not any(_answered(copies, mixed, row) for row in range(_ROWS)):
-                raise RecordError(
-                    "what the caller gets for one record depends on the records that the loader's collate_fn puts "
-                    "beside it (as with padding to the longest): mask what is padded, pad to a fixed length, or take "
-                    "out of collate_fn what mixes records"
-                )
+                raise RecordError(refusal("collate-mixes"))
 
 
 def _places(given: list[Tensor], batch: list[Tensor], n: int) -> list[int | None] | None:
@@ -262,11 +249,7 @@ def _compare_axes(whole: list[Seen], alone: list[Seen], n: int) -> None:
     for one, two in _pairs(whole, alone):
         odd = next((sizes for sizes in zip(one.rows, two.rows, strict=False) if sizes != (n, 1)), None)
         if odd is not None:
-            raise RecordError(
-                f"{one.where} saw {odd[0]} and {odd[1]} rows for batches of {n} and 1 records: the first axis of "
-                "its input must be the record; expand shared inputs (such as positions) to the batch, and do not fold "
-                "other axes into the first"
-            )
+            raise RecordError(refusal("rows-follow-no-batch", layer=one.where, rows=odd[0], alone=odd[1], n=n))
 
 
 def _compare(first: list[Seen], second: list[Seen], tolerance: float) -> None:
@@ -274,10 +257,7 @@ def _compare(first: list[Seen], second: list[Seen], tolerance: float) -> None:
         for a, b in zip(one.tensors, two.tensors, strict=False):
             allowed = 10 * tolerance if a.dtype in _HALF and tolerance == _NEAR else tolerance
             if not _close(a, b, allowed):
-                raise RecordError(
-                    f"what {one.where} gets for one record depends on the others of its batch: replace what mixes "
-                    "records (statistics over the batch, attention across it)"
-                )
+                raise RecordError(refusal("records-mix", layer=one.where))
 
 
 def _held(model: nn.Module) -> dict[str, Tensor]:
@@ -292,10 +272,7 @@ def _compare_kept(first: dict[str, Tensor], second: dict[str, Tensor]) -> None:
     for name, one in first.items():
         other = second.get(name)
         if other is None or one.shape != other.shape or not torch.equal(one.nan_to_num(), other.nan_to_num()):
-            raise RecordError(
-                f"the forward pass keeps something of its records in {name}, which leaves with the model without "
-                "noise: keep no statistics, outputs or attention maps in buffers or attributes while training"
-            )
+            raise RecordError(refusal("model-keeps-records", name=name))
 
 
 def _close(a: Tensor, b: Tensor, allowed: float) -> bool:
@@ -314,14 +291,11 @@ def _undone(model: nn.Module) -> Iterator[None]:
     """Modes, buffers and random states as they were before."""
     modes = {module: module.training for module in model.modules()}
     buffers = [(module, key, b, b.clone()) for module in modes for key, b in module._buffers.items() if b is not None]
-    states = random.getstate(), np.random.get_state()  # noqa: NPY002 (a model may draw from it)
     devices = {p.device for p in model.parameters() if p.is_cuda}
     try:
-        with torch.random.fork_rng(devices=list(devices)):
+        with kept_states(devices):
             yield
     finally:
-        random.setstate(states[0])
-        np.random.set_state(states[1])  # noqa: NPY002
         for module, mode in modes.items():
             module.training = mode
         for module, key, buffer, value in buffers:

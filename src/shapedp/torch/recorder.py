@@ -1,4 +1,4 @@
-"""Per-record gradients of a model's passes, recorded while it runs forward and backward."""
+"""Records what gives the gradients of single records while a model runs forward and backward."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from torch.nn.utils.parametrize import is_parametrized
 from shapedp.sampling import Source, source
 from shapedp.torch.detour import Detour, Notice, enrolled
 from shapedp.torch.detour import RecordError as RecordError
+from shapedp.torch.gradients import Gradients, Piece, added
 from shapedp.torch.layout import Layout
-from shapedp.torch.pieces import Piece, added
 from shapedp.torch.probe import Probe
+from shapedp.torch.refusals import refusal
 from shapedp.torch.rules import Rule, rule_for
 from shapedp.torch.secret import secret_states
-from shapedp.torch.sums import Gradients
 
 Tensor = torch.Tensor
 _CALL = "_call_impl"  # what torch runs when a module is called: its hooks, and its forward
@@ -87,10 +87,7 @@ class Call:
         """The gradients of the module's parameters."""
         assert self.grad is not None
         if self.versions != _versions(self.args, self.kwargs):
-            raise RecordError(
-                f"the input of {self.site.name} was changed in place after the layer used it, so that its gradient is "
-                "lost: write h = h + u in place of h += u there"
-            )
+            raise RecordError(refusal("changed-in-place", name=self.site.name))
         grad = self.grad.to(next(self.site.module.parameters()).dtype)
         parts = self.site.rule.pieces(self.site.module, self.args, self.kwargs, grad)
         if parts.keys() != self.site.places.keys():
@@ -115,11 +112,7 @@ class _Tap(torch.autograd.Function):
             return grad, None, None
         name = ctx.call.site.name
         del ctx, grad
-        raise RecordError(
-            f"a gradient reached {name} after its pass was over: run backward() before the next forward pass and "
-            "before step(); if a loss needs several passes over the same records, run them in the forward of one "
-            "module and make that module private"
-        )
+        raise RecordError(refusal("gradient-too-late", name=name))
 
 
 _apply: Any = _Tap.apply
@@ -127,12 +120,18 @@ _apply: Any = _Tap.apply
 
 @dataclass(eq=False)
 class Recorder:
-    """Runs the model's layers without their weights' gradients and keeps what gives the records' own.
+    """Runs the model's layers with detached weights, and keeps what gives the gradients of single records.
 
-    `on_pass(records, gradients, scale)` is called for each pass that was run backward, before the next one and on
-    `flush`; the gradients are to be multiplied by `scale`. `collate` is the loader's function where it is not torch's
-    own, `example` gives a record of which only types and shapes are used. `draws` gives the bits of the model's random
-    numbers.
+    Parameters
+    ----------
+    model, layout : what is recorded.
+    mean : whether the loss is a mean over the batch, which divides every gradient by the number of records.
+    on_pass : called with (records, gradients, scale) for each pass that was run backward, before the next one and on
+        `flush`; the gradients are to be multiplied by `scale`.
+    probe, real : whether the model is checked for mixing records, and whether the batch at hand holds any.
+    collate, example : the loader's function where it is not torch's own, and a record for its types and shapes.
+    draws : the bits of the model's random numbers.
+    rule : how a module runs, and what its gradients are.
 
     Guarantee: nothing that is recorded can be reached from the model.
     """
@@ -146,6 +145,7 @@ class Recorder:
     collate: Callable[[list[Any]], Any] | None = None
     example: Callable[[], Any] | None = None
     draws: Source = field(default_factory=source)
+    rule: Callable[[nn.Module], Rule] = rule_for
     calls: list[Call] = field(default_factory=list)
     _handles: list[Any] = field(default_factory=list)
     _sites: dict[int, Site] = field(default_factory=dict)
@@ -179,10 +179,6 @@ class Recorder:
         self._handles.clear()
         self._sites.clear()
         self.calls.clear()
-
-    def rule(self, module: nn.Module) -> Rule:
-        """How a module runs, and what its gradients are."""
-        return rule_for(module)
 
     @property
     def active(self) -> bool:
@@ -228,15 +224,11 @@ class Recorder:
         return answer
 
     def stray(self, name: str, parameter: Tensor) -> None:
-        """A gradient came to the parameter itself, past the layers."""
+        """A gradient reached the parameter itself, not through its layer."""
         if self.model.training:
             parameter.grad = None
             self.forget()
-            raise RecordError(
-                f"the loss reaches {name} other than through its own layer's forward, where the gradients of single "
-                "records are lost: call the layer, or make the parameter one of the module that uses it; for a penalty "
-                "on weights use the optimizer's weight_decay"
-            )
+            raise RecordError(refusal("past-the-layer", name=name))
 
     def flush(self) -> None:
         """Hand over the pass that was run backward, if one was."""
@@ -253,10 +245,7 @@ class Recorder:
         sizes = {call.records for call in calls}
         if len(sizes) > 1:
             names = ", ".join(call.site.name for call in calls[:8])
-            raise RecordError(
-                f"layers of one pass saw different numbers of records ({names}): keep the record the first axis "
-                "everywhere, and expand shared inputs (such as positions) to the batch"
-            )
+            raise RecordError(refusal("layers-disagree", names=names))
         records = sizes.pop()
         scale = float(records) if self.mean else 1.0  # a mean over the batch divided every gradient
         found: dict[int, list[Piece]] = {}
@@ -282,18 +271,10 @@ def check_precision(mean: bool, device: torch.device, *dtypes: torch.dtype) -> N
     Each is divided by the size of the batch first, so that all are rounded otherwise when one record leaves.
     """
     if mean and any(dtype in (torch.bfloat16, torch.float16) for dtype in dtypes):
-        raise RecordError(
-            "the loss is a mean over the batch and gradients pass through half precision: every record's gradient is "
-            "then rounded anew, by up to 2^-9 of itself, when one record leaves; sum the loss over the records "
-            "(reduction='sum') and pass loss_reduction='sum', or train without autocast"
-        )
+        raise RecordError(refusal("mean-in-half-precision"))
     coarse = torch.get_float32_matmul_precision() != "highest" or torch.backends.cudnn.allow_tf32
     if mean and device.type == "cuda" and coarse:
-        raise RecordError(
-            "the loss is a mean over the batch and TF32 was switched on after make_private: every record's gradient is "
-            "then rounded anew, by up to 2^-11 of itself, when one record leaves; sum the loss over the records "
-            "(reduction='sum') and pass loss_reduction='sum', or leave TF32 off"
-        )
+        raise RecordError(refusal("mean-with-tf32"))
 
 
 def _recorded(recorder: Recorder, site: Site, *args: Any, **kwargs: Any) -> Any:
@@ -305,9 +286,7 @@ def _recorded(recorder: Recorder, site: Site, *args: Any, **kwargs: Any) -> Any:
     if isinstance(output, tuple) and isinstance(site.module, nn.MultiheadAttention):
         output, rest = output[0], tuple(None if one is None else one.detach() for one in output[1:])
     if not isinstance(output, Tensor):
-        raise RecordError(
-            f"{site.name} returns {type(output).__name__}: a layer that owns parameters must return one tensor"
-        )
+        raise RecordError(refusal("not-one-tensor", name=site.name, kind=type(output).__name__))
     kept = tuple(one.detach() if isinstance(one, Tensor) else one for one in args)
     named = {key: one.detach() if isinstance(one, Tensor) else one for key, one in kwargs.items()}
     call = Call(site, kept, named, records, versions)

@@ -1,6 +1,6 @@
-"""How much further than the clip one record can move the computed sum: a bound that enters the certificate.
+"""How much further than the clip rounding lets one record move the computed sum: a bound inside the certificate.
 
-A record's gradient is clipped with its norm rounded up and added in float64. Let n bound the records of a draw, d the
+A record's gradient is clipped with its norm rounded up, and added in float64. Let n bound the records of a draw, d the
 entries of the query, u = 2^-53. Then, as shares of the clip:
 
 - the record's own row lies within the clip, up to `OWN` (a clip may round its bounds to float32);
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 
-from shapedp.torch.pieces import CANCEL, ROUND
+from shapedp.torch.gradients import CANCEL, ROUND
 
 OWN = 2.0**-22
 NORMS = 2.0**-24
@@ -31,7 +31,7 @@ _RARE = 128 * math.log(2)
 
 
 def most_records(expected: float) -> int:
-    """A number of records that a draw, or one with a record more, exceeds with probability below 2^-128.
+    """A number of records that a Poisson sample, with or without one more record, exceeds with probability < 2^-128.
 
     Reference: Chernoff's bound P(X >= n) <= exp(-(n log(n/m) - n + m)) for sums of independent indicators of mean m.
     """
@@ -50,9 +50,10 @@ def _exponent(mean: float, n: float) -> float:
 
 
 def margin(expected: float, dim: int, scale: float, steepness: float = 1.0) -> float:
-    """What arithmetic may add to a record's reach, relative to the clip; see the module.
+    """What rounding may add to the distance that one record moves the sum, relative to the clip; see the module.
 
-    `steepness` says how much faster than a clipped row a clip's query changes with a norm.
+    `expected` is the expected number of records of a sample, `dim` the number of entries of the query, `scale` that
+    of the noise. `steepness` says how much faster than a clipped row a clip's query changes with a norm.
     """
     n = most_records(expected)
     norms = max(2 * (dim + 16) * ROUND, NORMS)

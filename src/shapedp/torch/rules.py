@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -17,20 +18,23 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from shapedp.torch import gpu
 from shapedp.torch.detour import RecordError
-from shapedp.torch.pieces import GRAMS, Dense, Outer, Piece, Products, Scattered
+from shapedp.torch.gradients import GRAMS, Dense, Outer, Piece, Products, Scattered
+from shapedp.torch.refusals import refusal
 
 Tensor = torch.Tensor
 Parts = dict[str, Piece]
+Given = dict[str, Callable[[], Piece]]  # how to compute the gradients of a parameter, by its name
 _CACHED = 1 << 19  # entries of a buffer that stays in a core's cache
 WIDE = 1 << 16  # entries of a weight from which Gram matrices are worth their products
 
 
 @dataclass(frozen=True)
 class Rule:
-    """`forward(module, *args)` with detached parameters; `pieces(module, args, grad)` per own parameter name.
+    """How a layer runs with detached parameters (`forward`), and its gradients per record (`pieces`).
 
-    `gradient(...)` may assume the record is the first axis of the first argument. `fresh` says that nothing keeps
-    the output for its own backward pass, so that it may be marked in place.
+    `forward(module, *args, **kwargs)` returns the layer's output; `pieces(module, args, kwargs, grad)` returns the
+    gradients of its own parameters by name, from the gradient of its output. The record is the first axis of both.
+    `fresh` says that nothing keeps the output for its own backward pass, so that it may be marked in place.
     """
 
     forward: Callable[..., Any]
@@ -54,52 +58,48 @@ def rule_for(module: nn.Module) -> Rule:
 
 
 def _frozen(module: nn.Module, name: str) -> Tensor | None:
-    value = getattr(module, name)
+    """A parameter without its gradient, or None where the module has none of that name."""
+    value: Tensor | None = getattr(module, name, None)
     return None if value is None else value.detach()
 
 
-def _wanted(module: nn.Module, name: str) -> bool:
-    value = getattr(module, name, None)
-    return value is not None and value.requires_grad
+def _layer(run: Callable[[Any, Tensor, Any, Any], Any], gradients: Callable[[Any, Tensor, Tensor], Given]) -> Rule:
+    """The rule of a layer with a weight and a bias.
+
+    `run(module, x, weight, bias)` is its forward; `gradients(module, x, grad)` gives, by the parameters' names, what
+    computes the gradients per record of those that are trained.
+    """
+
+    def forward(module: nn.Module, x: Tensor) -> Any:
+        return run(module, x, _frozen(module, "weight"), _frozen(module, "bias"))
+
+    def pieces(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], grad: Tensor) -> Parts:
+        trained = {name for name, p in module.named_parameters() if p.requires_grad}
+        return {name: made() for name, made in gradients(module, args[0], grad).items() if name in trained}
+
+    return Rule(forward, pieces)
 
 
-def _linear_forward(module: nn.Linear, x: Tensor) -> Tensor:
-    return F.linear(x, module.weight.detach(), _frozen(module, "bias"))
-
-
-def _linear(module: nn.Linear, args: tuple[Any, ...], kwargs: dict[str, Any], grad: Tensor) -> Parts:
-    x = args[0].to(grad.dtype)
-    parts: Parts = {}
+def _linear(module: nn.Linear, x: Tensor, grad: Tensor) -> Given:
+    x = x.to(grad.dtype)
     if x.ndim == 2:
-        if _wanted(module, "weight"):
-            parts["weight"] = Outer(grad, x)
-        if _wanted(module, "bias"):
-            parts["bias"] = Dense(grad)
-        return parts
+        return {"weight": lambda: Outer(grad, x), "bias": lambda: Dense(grad)}
     left, right = grad.flatten(1, -2), x.flatten(1, -2)
-    if _wanted(module, "weight"):
+
+    def weight() -> Piece:
         wide = module.weight.numel() >= WIDE and 2 * left.shape[1] ** 2 <= module.weight.numel()
         wide = wide and Products.size(left.shape[1:], right.shape[2]) <= GRAMS
-        parts["weight"] = Products(left, right) if wide else Dense(torch.bmm(left.transpose(1, 2), right))
-    if _wanted(module, "bias"):
-        parts["bias"] = Dense(left.sum(1))
-    return parts
+        return Products(left, right) if wide else Dense(torch.bmm(left.transpose(1, 2), right))
+
+    return {"weight": weight, "bias": lambda: Dense(left.sum(1))}
 
 
-def _conv_forward(module: Any, x: Tensor) -> Any:
-    return module._conv_forward(x, module.weight.detach(), _frozen(module, "bias"))
+def _conv(module: Any, x: Tensor, grad: Tensor) -> Given:
+    def weight() -> Piece:
+        fast = gpu.conv_rows(module, x, grad) if grad.is_cuda else None
+        return Dense(_conv_rows(module, x.to(grad.dtype), grad) if fast is None else fast)
 
-
-def _conv(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grad: Tensor) -> Parts:
-    parts: Parts = {}
-    fast = gpu.conv_rows(module, args[0], grad) if grad.is_cuda and _wanted(module, "weight") else None
-    if fast is not None:
-        parts["weight"] = Dense(fast)
-    elif _wanted(module, "weight"):
-        parts["weight"] = Dense(_conv_rows(module, args[0].to(grad.dtype), grad))
-    if _wanted(module, "bias"):
-        parts["bias"] = Dense(grad.flatten(2).sum(2))
-    return parts
+    return {"weight": weight, "bias": lambda: Dense(grad.flatten(2).sum(2))}
 
 
 def _conv_rows(module: Any, x: Tensor, grad: Tensor) -> Tensor:
@@ -138,72 +138,43 @@ def _patches(module: Any, x: Tensor) -> Tensor:
     return x.permute(0, 1, *range(2 + spatial, 2 + 2 * spatial), *range(2, 2 + spatial))
 
 
-def _embedding_forward(module: nn.Embedding, x: Tensor) -> Tensor:
-    return F.embedding(x, module.weight.detach(), module.padding_idx)
-
-
-def _embedding(module: nn.Embedding, args: tuple[Any, ...], kwargs: dict[str, Any], grad: Tensor) -> Parts:
-    index = args[0].reshape(len(args[0]), -1)
+def _embedding(module: nn.Embedding, index: Tensor, grad: Tensor) -> Given:
+    index = index.reshape(len(index), -1)
     values = grad.reshape(*index.shape, module.embedding_dim)
     if module.padding_idx is not None:
         values = values.masked_fill((index == module.padding_idx)[..., None], 0.0)
-    return {"weight": Scattered(index, values, module.num_embeddings)}
+    return {"weight": lambda: Scattered(index, values, module.num_embeddings)}
 
 
-def _layer_norm_forward(module: nn.LayerNorm, x: Tensor) -> Tensor:
-    weight, bias = _frozen(module, "weight"), _frozen(module, "bias")
-    return F.layer_norm(x, module.normalized_shape, weight, bias, module.eps)
+def _norm(run: Callable[[Any, Tensor, Any, Any], Any], summed: Callable[[Any, Tensor], Tensor]) -> Rule:
+    """The rule of a layer that normalises, scales by its weight and shifts by its bias.
+
+    `summed(module, values)` adds up, per record, what shares an entry of the weight.
+    """
+
+    def gradients(module: nn.Module, x: Tensor, grad: Tensor) -> Given:
+        if grad.is_cuda and isinstance(module, nn.GroupNorm):
+            fast = gpu.group_norm_rows(x, grad, module.num_groups, module.eps)
+            if fast is not None:
+                return {"weight": lambda: Dense(fast[0]), "bias": lambda: Dense(fast[1])}
+
+        def weight() -> Piece:
+            return Dense(summed(module, grad * run(module, x.to(grad.dtype), None, None)))
+
+        return {"weight": weight, "bias": lambda: Dense(summed(module, grad))}
+
+    return _layer(run, gradients)
 
 
-def _layer_norm(module: nn.LayerNorm, args: tuple[Any, ...], kwargs: dict[str, Any], grad: Tensor) -> Parts:
-    normal = F.layer_norm(args[0].to(grad.dtype), module.normalized_shape, None, None, module.eps)
+def _over_positions(module: nn.LayerNorm | nn.RMSNorm, values: Tensor) -> Tensor:
+    """Sums over all axes between the record and those that are normalised."""
     inner = len(module.normalized_shape)
-
-    def summed(values: Tensor) -> Dense:
-        return Dense(values.flatten(1, -inner - 1).sum(1) if values.ndim > inner + 1 else values)
-
-    return _scale_and_shift(module, grad * normal, grad, summed)
+    return values.flatten(1, -inner - 1).sum(1) if values.ndim > inner + 1 else values
 
 
-def _rms_forward(module: nn.RMSNorm, x: Tensor) -> Any:
-    return F.rms_norm(x, module.normalized_shape, _frozen(module, "weight"), module.eps)
-
-
-def _rms(module: nn.RMSNorm, args: tuple[Any, ...], kwargs: dict[str, Any], grad: Tensor) -> Parts:
-    product = grad * F.rms_norm(args[0].to(grad.dtype), module.normalized_shape, None, module.eps)
-    inner = len(module.normalized_shape)
-    return {"weight": Dense(product.flatten(1, -inner - 1).sum(1) if product.ndim > inner + 1 else product)}
-
-
-def _group_norm_forward(module: nn.GroupNorm, x: Tensor) -> Tensor:
-    return F.group_norm(x, module.num_groups, _frozen(module, "weight"), _frozen(module, "bias"), module.eps)
-
-
-def _group_norm(module: nn.GroupNorm, args: tuple[Any, ...], kwargs: dict[str, Any], grad: Tensor) -> Parts:
-    fast = gpu.group_norm_rows(args[0], grad, module.num_groups, module.eps) if grad.is_cuda else None
-    if fast is not None:
-        return {name: Dense(v) for name, v in zip(("weight", "bias"), fast, strict=True) if _wanted(module, name)}
-    normal = F.group_norm(args[0].to(grad.dtype), module.num_groups, None, None, module.eps)
-    return _scale_and_shift(module, grad * normal, grad, _per_channel)
-
-
-def _instance_norm_forward(module: Any, x: Tensor) -> Any:
-    weight, bias = _frozen(module, "weight"), _frozen(module, "bias")
-    return F.instance_norm(x, None, None, weight, bias, True, 0.0, module.eps)
-
-
-def _instance_norm(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grad: Tensor) -> Parts:
-    normal = F.instance_norm(args[0].to(grad.dtype), None, None, None, None, True, 0.0, module.eps)
-    return _scale_and_shift(module, grad * normal, grad, _per_channel)
-
-
-def _per_channel(values: Tensor) -> Dense:
-    return Dense(values.flatten(2).sum(2) if values.ndim > 2 else values)
-
-
-def _scale_and_shift(module: nn.Module, product: Tensor, grad: Tensor, summed: Callable[[Tensor], Dense]) -> Parts:
-    values = {"weight": product, "bias": grad}
-    return {name: summed(value) for name, value in values.items() if _wanted(module, name)}
+def _per_channel(module: nn.Module, values: Tensor) -> Tensor:
+    """Sums over all axes behind the channel."""
+    return values.flatten(2).sum(2) if values.ndim > 2 else values
 
 
 def argument_names(module: nn.Module, number: int) -> list[str | None]:
@@ -247,10 +218,7 @@ def _unit(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], grad
         if not isinstance(value, Tensor) or not value.ndim or is_shared(module, name, value):
             return None
         if len(value) != n:
-            raise RecordError(
-                f"{type(module).__name__} was called with a tensor whose first axis is not the record: expand shared "
-                "inputs (such as positions) to the batch, or keep them in the module as a buffer"
-            )
+            raise RecordError(refusal("first-axis-not-record", kind=type(module).__name__))
         return 0
 
     named_args = zip(argument_names(module, len(args)), args, strict=True)
@@ -271,17 +239,48 @@ def _unit(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], grad
     return {name: Dense(value.detach()) for name, value in found.items()}
 
 
+def _opacus(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], grad: Tensor) -> Parts:
+    """The gradients of Opacus' grad sampler; its own hooks would leave records on the layers and the parameters."""
+    from opacus.grad_sample import GradSampleModule
+    from opacus.grad_sample.functorch import ft_compute_per_sample_gradient
+
+    if kwargs:
+        raise RecordError("gradients='opacus' takes a layer's inputs by position: call it so, or use gradients='fast'")
+    sampler = GradSampleModule.GRAD_SAMPLERS.get(type(module), ft_compute_per_sample_gradient)
+    try:
+        with torch.enable_grad(), bare(module):
+            found = sampler(module, list(args), grad)
+    finally:
+        vars(module).pop("ft_compute_sample_grad", None)
+    names = {id(p): name for name, p in module.named_parameters() if p.requires_grad}
+    return {names[id(p)]: Dense(value.detach()) for p, value in found.items() if id(p) in names}
+
+
+def opacus_rule(module: nn.Module) -> Rule:
+    """The rule of any module where Opacus computes the gradients: the same numbers by another route."""
+    if find_spec("opacus") is None:
+        raise ImportError("gradients='opacus' needs opacus: pip install 'shapedp[torch]'")
+    return Rule(unit_forward, _opacus, fresh=False)
+
+
 UNIT = Rule(unit_forward, _unit, fresh=False)
+_CONV = _layer(lambda m, x, weight, bias: m._conv_forward(x, weight, bias), _conv)
+_INSTANCE = _norm(
+    lambda m, x, weight, bias: F.instance_norm(x, None, None, weight, bias, True, 0.0, m.eps), _per_channel
+)
 RULES: dict[type[nn.Module], Rule] = {
-    nn.Linear: Rule(_linear_forward, _linear),
-    nn.Conv1d: Rule(_conv_forward, _conv),
-    nn.Conv2d: Rule(_conv_forward, _conv),
-    nn.Conv3d: Rule(_conv_forward, _conv),
-    nn.Embedding: Rule(_embedding_forward, _embedding),
-    nn.LayerNorm: Rule(_layer_norm_forward, _layer_norm),
-    nn.RMSNorm: Rule(_rms_forward, _rms),
-    nn.GroupNorm: Rule(_group_norm_forward, _group_norm),
-    nn.InstanceNorm1d: Rule(_instance_norm_forward, _instance_norm),
-    nn.InstanceNorm2d: Rule(_instance_norm_forward, _instance_norm),
-    nn.InstanceNorm3d: Rule(_instance_norm_forward, _instance_norm),
+    nn.Linear: _layer(lambda m, x, weight, bias: F.linear(x, weight, bias), _linear),
+    nn.Conv1d: _CONV,
+    nn.Conv2d: _CONV,
+    nn.Conv3d: _CONV,
+    nn.Embedding: _layer(lambda m, x, weight, bias: F.embedding(x, weight, m.padding_idx), _embedding),
+    nn.LayerNorm: _norm(
+        lambda m, x, weight, bias: F.layer_norm(x, m.normalized_shape, weight, bias, m.eps), _over_positions
+    ),
+    nn.RMSNorm: _norm(lambda m, x, weight, bias: F.rms_norm(x, m.normalized_shape, weight, m.eps), _over_positions),
+    nn.GroupNorm: _norm(lambda m, x, weight, bias: F.group_norm(x, m.num_groups, weight, bias, m.eps), _per_channel),
+    nn.InstanceNorm1d: _INSTANCE,
+    nn.InstanceNorm2d: _INSTANCE,
+    nn.InstanceNorm3d: _INSTANCE,
 }
+ROUTES: dict[str, Callable[[nn.Module], Rule]] = {"fast": rule_for, "opacus": opacus_rule}

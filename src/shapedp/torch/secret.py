@@ -1,8 +1,8 @@
-"""Secret states for the global random generators: what a model draws for a place of the batch nobody can draw again.
+"""Secret states for the global random generators: nobody can repeat what a model draws while it trains.
 
-Dropout and its kin draw by a record's place in the batch. With a known seed the masks of all records after one that
-leaves are known to change, so that the sum moves by many clips; with secret, independent masks only their law counts,
-which is the same whoever is in the batch.
+Dropout draws a mask for each place in the batch. If the seed were known and one record left, all records behind it
+would get other, known masks, and the sum could move by many clips. With secret, independent masks only their
+distribution counts, which is the same whoever is in the batch.
 """
 
 from __future__ import annotations
@@ -23,25 +23,32 @@ _HEAD, _WORDS = 24, 624  # of torch's Mersenne twister: bytes before its words, 
 
 
 @contextmanager
-def secret_states(bits: Source, devices: Iterable[torch.device] = ()) -> Iterator[None]:
-    """The global generators of torch (on the CPU and the given CUDA devices), NumPy and Python on fresh secret states.
+def kept_states(devices: Iterable[torch.device] = ()) -> Iterator[list[Any]]:
+    """The generators of the given CUDA devices; afterwards all global generators are as they were before.
 
-    Guarantee: afterwards they are as they were before.
+    These are those of torch (on the CPU and the given devices), NumPy and Python.
     """
     kept = torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002 (a model may draw from it)
     cards = [torch.cuda.default_generators[_index(device)] for device in devices]
     states = [card.get_state() for card in cards]
     try:
-        reseed(bits)
-        for card in cards:
-            card.manual_seed(int(bits.words(1)[0] >> np.uint64(1)))
-        yield
+        yield cards
     finally:
         torch.set_rng_state(kept[0])
         random.setstate(kept[1])
         np.random.set_state(kept[2])  # noqa: NPY002
         for card, state in zip(cards, states, strict=True):
             card.set_state(state)
+
+
+@contextmanager
+def secret_states(bits: Source, devices: Iterable[torch.device] = ()) -> Iterator[None]:
+    """Fresh secret states for the global generators of torch, NumPy and Python, which are put back afterwards."""
+    with kept_states(devices) as cards:
+        reseed(bits)
+        for card in cards:
+            card.manual_seed(int(bits.words(1)[0] >> np.uint64(1)))
+        yield
 
 
 def reseed(bits: Source) -> None:

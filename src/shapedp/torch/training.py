@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,22 +12,19 @@ from torch import nn
 
 from shapedp.accounting import Plan
 from shapedp.boundary.values import booleans
-from shapedp.mechanisms import Additive
 from shapedp.mechanisms.watch import is_watched, watched
+from shapedp.noise import Gaussian
 from shapedp.privacy import Bracket, Certificate, GaussianLoss, loss_of
 from shapedp.sampling import Source
-from shapedp.sensitivity import Sensitivity
+from shapedp.torch import gpu
 from shapedp.torch.accountant import Account
 from shapedp.torch.clips import Clip
-from shapedp.torch.detour import without_frames
-from shapedp.torch.layout import Layout
-from shapedp.torch.loader import Part
-from shapedp.torch.noise import Noise
+from shapedp.torch.detour import RecordError, without_frames
+from shapedp.torch.gradients import Gradients, summed_rows
+from shapedp.torch.plan import TrainingPlan
 from shapedp.torch.processes import Processes
 from shapedp.torch.published import Published
-from shapedp.torch.recorder import RecordError
-from shapedp.torch.rounding import margin
-from shapedp.torch.sums import Gradients, summed_rows
+from shapedp.torch.refusals import refusal
 
 Tensor = torch.Tensor
 _UP = 1 + 2.0**-40
@@ -35,7 +32,14 @@ _UP = 1 + 2.0**-40
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a training stands: the epsilon spent so far is in `epsilon` at `delta`."""
+    """What `progress` reports: steps taken and planned, and the epsilon spent so far at `delta`, as a bracket.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> print(sdp.torch.Progress(3, 10, sdp.privacy.Bracket(0.5, 0.6), 1e-5))
+    step 3/10: epsilon in [0.5, 0.6] at delta 1e-05
+    """
 
     step: int
     steps: int | None
@@ -48,45 +52,57 @@ class Progress:
         return f"step {self.step}{total}: epsilon in [{low:.4g}, {high:.4g}] at delta {self.delta:g}"
 
 
-@dataclass(frozen=True, eq=False)
-class StepMechanism(Additive):
-    """The noise of one step; no ledger takes it for the whole training."""
+@dataclass(frozen=True)
+class Part:
+    """A piece of a Poisson sample, as the loader hands it out: its size, and whether it is the last or first one."""
 
-    step_of: ClassVar[str] = "a training: spend optimizer.privacy_.plan, before the first step"
+    records: int
+    last: bool
+    first: bool = True
 
 
 @dataclass(eq=False, repr=False)
 class Training:
-    """What `make_private` sets up; the optimizer's `privacy_` and the loader's `privacy_` are this object.
+    """A private training at work: what `optimizer.privacy_` is. Made by `make_private` or `attach`, not by you.
+
+    Ask it for `certificate`, `epsilon(delta)`, `steps`, `plan`, `planned` (its `TrainingPlan`) and `state_dict()`.
+
+    Examples
+    --------
+    >>> import torch, shapedp as sdp
+    >>> from torch.utils.data import DataLoader, TensorDataset
+    >>> model, data = torch.nn.Linear(3, 1), TensorDataset(torch.zeros(50, 3), torch.zeros(50, 1))
+    >>> _, optimizer, _ = sdp.torch.make_private(
+    ...     model, torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(data, batch_size=10), clip=1.0,
+    ...     noise_multiplier=1.0, delta=1e-5,
+    ... )
+    >>> optimizer.privacy_
+    Training(0 steps, delta=1e-05, noise=GaussianNoise scale 1, clip=Flat)
 
     Guarantee: each optimizer step adds the law of `mechanism` once to a sum in which one record's row lies in its
     sensitivity set; `certificate` is computed from the steps taken.
     """
 
     model: nn.Module
-    layout: Layout
-    clip: Clip
-    noise: Noise
-    scale: float
-    mechanism: Additive
+    planned: TrainingPlan
     account: Account
-    expected: float
     processes: Processes
     source: Source
     mean: bool = True
     report: Callable[[Progress], None] | None = None
     report_every: int = 1
-    draw: Callable[[Any, Tensor], Tensor] | None = None
-    check_rows: bool = True
     total: Tensor | None = None
     part: Part | None = None
+    flush: Callable[[], None] = lambda: None
     _rows: int = 0
-    _flush: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
         booleans(self)
-        self._named = dict(self.model.named_parameters())
-        self._parameters = [self._named[name] for name in self.layout.names]
+        plan = self.planned
+        self.layout, self.noise, self.scale, self.expected = plan.layout, plan.noise, plan.scale, plan.batch_size
+        self.clip, self.mechanism = plan.clip, plan.mechanism  # these two may follow released answers
+        named = dict(self.model.named_parameters())
+        self._parameters = [named[name] for name in self.layout.names]
 
     def __repr__(self) -> str:
         account = self.account
@@ -139,15 +155,12 @@ class Training:
     @without_frames
     def receive(self, part: Part) -> None:
         """The loader hands out a piece of a draw; those of an earlier draw that was left before its end are dropped."""
-        self._finish_pass()
+        self.flush()
         if part.first:
             waiting = self.total is not None and self.part is not None and self.part.last
             self._drop()
             if waiting:
-                raise RuntimeError(
-                    "gradients of one Poisson batch are still waiting for optimizer.step() when the next batch begins: "
-                    "step after every batch; to work in smaller pieces pass physical_batch_size to make_private"
-                )
+                raise RuntimeError(refusal("step-missed"))
         elif self.part is None or self.part.last:
             raise RuntimeError("a piece of a draw came without those before it: go on with the next draw")
         else:
@@ -161,10 +174,7 @@ class Training:
         self._rows += records
         if self._rows > max(self.part.records, 1):
             self._drop()
-            raise RecordError(
-                "more rows were run backward than the batch has records: each may add its gradient once a step (no "
-                "second pass over the same batch, no other axis folded into the first)"
-            )
+            raise RecordError(refusal("more-rows"))
         if self.part.records == 0:
             return
         rows = summed_rows(self.clip, self.layout, records, gradients, scale)
@@ -180,11 +190,9 @@ class Training:
         if any(one is not None for one in (*args[1:], *kwargs.values())):
             raise TypeError("a private optimizer takes no closure: call backward() first, then step()")
         self._check_parameters(optimizer)
-        self._finish_pass()
+        self.flush()
         if self.part is None:
-            raise RuntimeError(
-                "no batch waits for a step: iterate over the loader that make_private returned, one step per batch"
-            )
+            raise RuntimeError(refusal("no-batch"))
         self._check_rows(self.part)
         if not self.part.last:
             for parameter in self._parameters:
@@ -196,29 +204,19 @@ class Training:
 
     # How.
 
-    def _finish_pass(self) -> None:
-        if self._flush is not None:
-            self._flush()
-
     def _drop(self) -> None:
         """Forget the draw: nothing of it was released."""
         self.total, self.part, self._rows = None, None, 0
 
     def _check_rows(self, part: Part) -> None:
         """Each record of a piece adds one row."""
-        if not self.check_rows or self._rows == part.records or part.records == 0:
+        if not self.planned.check_records or self._rows == part.records or part.records == 0:
             return
         found = self._rows
         self._drop()
         if found == 0:
-            raise RecordError(
-                "no gradient of a batch's records arrived, so that a step would release noise alone: "
-                "call model.train(), run the model on the batch and call backward() before step()"
-            )
-        raise RecordError(
-            "fewer rows were run backward than the batch has records: each row must be one record (no packing of "
-            "several into one); pass check_records=False if your collate function only leaves records out"
-        )
+            raise RecordError(refusal("no-gradient"))
+        raise RecordError(refusal("fewer-rows"))
 
     def _check_parameters(self, optimizer: Any) -> None:
         known = {id(parameter) for parameter in self._parameters}
@@ -229,10 +227,7 @@ class Training:
                 if id(parameter) in known:
                     continue
                 if parameter.requires_grad:
-                    raise RuntimeError(
-                        "the optimizer holds a trainable parameter that is not private: call make_private after "
-                        "unfreezing or adding parameters"
-                    )
+                    raise RuntimeError(refusal("parameter-not-private"))
                 parameter.grad = None  # one left from before it was frozen would move it without noise
 
     def _release(self) -> Tensor:
@@ -253,31 +248,29 @@ class Training:
             self.report(Progress(self.account.taken, self.account.limit, self.epsilon(), self.account.delta or 0.0))
         return flat if self.mean else flat * self.expected
 
+    @property
+    def draws_on_gpu(self) -> bool:
+        """Whether the noise is drawn where the parameters are."""
+        return self.planned.gpu_noise and gpu.at_hand(self._parameters[0])
+
     def _noisy(self, total: Tensor) -> Tensor:
         """The float64 sum with noise, rounded to float32 after that."""
         if is_watched():
             self.account.secure = False
-        if self.draw is not None and not is_watched():
-            return self.draw(self.mechanism.law, total)
+        law = self.mechanism.law
+        if self.draws_on_gpu and isinstance(law, Gaussian) and not is_watched():
+            return gpu.draw(law, total, self.source)
         query = total.detach().cpu().numpy()
-        noisy = watched(self.mechanism, query, lambda: self.mechanism.law.add_to(query, self.source))
+        noisy = watched(self.mechanism, query, lambda: law.add_to(query, self.source))
         return torch.from_numpy(np.ascontiguousarray(noisy)).to(total.device, torch.float32)
 
     def _set_clip(self, clip: Clip) -> None:
         """Another clip, chosen from released answers only, under the loss that was planned."""
         if type(clip) is not type(self.clip):
             raise TypeError(f"the clip was {type(self.clip).__name__}, the new one is {type(clip).__name__}")
-        sensitivity = self.widened(clip.sensitivity(self.layout))
-        law = self.noise.law(sensitivity, self.layout, self.scale * _UP)
+        law, sensitivity = self.planned.law_of(clip, _UP)
         mechanism = replace(self.mechanism, law=law, sensitivity=sensitivity)
-        planned, found = self.account.step.subject.loss, loss_of(mechanism.law, sensitivity)
+        planned, found = self.account.step.subject.loss, loss_of(law, sensitivity)
         if not (isinstance(planned, GaussianLoss) and isinstance(found, GaussianLoss) and found.mu <= planned.mu):
             raise ValueError("a clip may change during training with Gaussian noise that follows it, and no other")
         self.clip, self.mechanism = clip, mechanism
-
-    def widened(self, sensitivity: Sensitivity) -> Sensitivity:
-        """The set with room for rounding."""
-        if sensitivity.adjacency != "add-remove":
-            raise ValueError(f"a clip's sensitivity must be that of 'add-remove', got {sensitivity.adjacency!r}")
-        room = margin(self.expected, sensitivity.dim, self.scale, self.clip.steepness)
-        return sensitivity.scaled(1 + room, "add-remove")

@@ -1,13 +1,17 @@
-"""Per-record gradients of one parameter, laid out only where that is needed; norms and sums in float64."""
+"""Gradients of single records: their norms and their clipped sums, in float64; laid out only where needed."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import torch
+
+from shapedp.torch.clips import Clip, NormClip
+from shapedp.torch.layout import Layout
 
 Tensor = torch.Tensor
 ROUND = 2.0**-53
@@ -17,6 +21,7 @@ GRAMS = 1 << 14  # the most rows, columns and (twice) positions of a gradient wh
 _TAMED = (1e-100, 1e100)  # what float64 products can hold
 _STEP = 4096  # rows of one product
 _CACHED, _ON_DEVICE = 1 << 16, 1 << 25  # entries of a float64 copy: on the CPU it stays in a core's cache
+TABLE = 1 << 30  # entries of the largest table of gradients laid out on a GPU
 
 
 class Piece(ABC):
@@ -29,7 +34,7 @@ class Piece(ABC):
     behind an entry, whatever their order.
     """
 
-    on_gpu: bool = False
+    cleared: ClassVar[tuple[str, ...]]  # the fields whose rows are the records'
 
     @abstractmethod
     def squared_norms(self) -> Tensor:
@@ -43,20 +48,19 @@ class Piece(ABC):
     def dense(self) -> Tensor:
         """All gradients, shape (n, *shape), in their own precision."""
 
-    @abstractmethod
-    def without(self, bad: Tensor) -> Piece:
+    def without(self, bad: Tensor) -> Self:
         """The same with zeros for the records of the mask, whatever they hold."""
+        piece: Any = self
+        found: Self = replace(piece, **{name: _cleared(getattr(self, name), bad) for name in self.cleared})
+        return found
 
 
 @dataclass(frozen=True)
 class Dense(Piece):
     """Gradients laid out, shape (n, *shape)."""
 
+    cleared = ("values",)
     values: Tensor
-
-    @property
-    def on_gpu(self) -> bool:  # type: ignore[override]
-        return self.values.is_cuda
 
     def squared_norms(self) -> Tensor:
         return row_norms(self.values.reshape(len(self.values), -1)).square()
@@ -71,23 +75,17 @@ class Dense(Piece):
     def dense(self) -> Tensor:
         return self.values
 
-    def without(self, bad: Tensor) -> Dense:
-        return Dense(_cleared(self.values, bad))
-
 
 @dataclass(frozen=True)
 class Outer(Piece):
     """g_i = left_i right_i^T: the weight of a linear layer seen once per record."""
 
+    cleared = ("left", "right")
     left: Tensor
     right: Tensor
 
     def __post_init__(self) -> None:
         _tame(self)
-
-    @property
-    def on_gpu(self) -> bool:  # type: ignore[override]
-        return self.left.is_cuda
 
     def squared_norms(self) -> Tensor:
         return (row_norms(self.left) * row_norms(self.right)).square()
@@ -98,9 +96,6 @@ class Outer(Piece):
     def dense(self) -> Tensor:
         return self.left[:, :, None] * self.right[:, None, :]
 
-    def without(self, bad: Tensor) -> Outer:
-        return Outer(_cleared(self.left, bad), _cleared(self.right, bad))
-
 
 @dataclass(frozen=True)
 class Products(Piece):
@@ -110,6 +105,7 @@ class Products(Piece):
     (out + in + 2 positions + 8) 2^-53 reach^2 on the rounding of that sum is added, reach = sum_t |left_t| |right_t|.
     """
 
+    cleared = ("left", "right")
     left: Tensor  # (n, positions, out)
     right: Tensor  # (n, positions, in)
 
@@ -141,9 +137,6 @@ class Products(Piece):
     def dense(self) -> Tensor:
         return torch.bmm(self.left.transpose(1, 2), self.right)
 
-    def without(self, bad: Tensor) -> Products:
-        return Products(_cleared(self.left, bad), _cleared(self.right, bad))
-
 
 @dataclass(frozen=True)
 class Scattered(Piece):
@@ -152,6 +145,7 @@ class Scattered(Piece):
     What a record adds to a row is summed once, in float64; its norm and its share of the sum are those of that.
     """
 
+    cleared = ("values",)
     index: Tensor  # (n, positions)
     values: Tensor  # (n, positions, width)
     rows: int
@@ -190,15 +184,77 @@ class Scattered(Piece):
         total.index_add_(0, (record * self.rows + self.index).reshape(-1), self.values.flatten(0, 1))
         return total.reshape(n, self.rows, -1)
 
-    def without(self, bad: Tensor) -> Scattered:
-        return Scattered(self.index, _cleared(self.values, bad), self.rows)
-
 
 def added(pieces: list[Piece]) -> Piece:
     """The gradients of a parameter that one pass used several times."""
     if len(pieces) == 1:
         return pieces[0]
     return Dense(torch.stack([piece.dense() for piece in pieces]).sum(0))
+
+
+Gradients = dict[int, Piece]  # by the number of the parameter in the layout
+
+
+def summed_rows(clip: Clip, layout: Layout, records: int, gradients: Gradients, scale: float = 1.0) -> Tensor:
+    """The sum of the clipped rows of `scale` times each gradient; a record whose gradient is not finite adds zero.
+
+    Guarantee: norms are rounded up before factors are formed; see `rounding.margin` for what that leaves.
+    """
+    if isinstance(clip, NormClip):
+        return _by_norms(clip, layout, records, gradients, scale)
+    flat = _laid_out(layout, records, gradients) * scale
+    good = torch.isfinite(row_norms(flat))
+    if not bool(good.all()):
+        flat = torch.where(good[:, None], flat, torch.zeros_like(flat))
+    return Dense(clip.rows(flat, layout)).without(~good).weighted_sum(good.double())
+
+
+def _by_norms(clip: NormClip, layout: Layout, records: int, gradients: Gradients, scale: float) -> Tensor:
+    blocks = clip.blocks(layout)
+    above = 1 + (layout.dim + 16) * ROUND
+    if _worth_one_table(layout, records, gradients) and blocks[-1] == 0:
+        gradients, layout = {0: Dense(_laid_out(layout, records, gradients))}, Layout.single(layout.dim)
+        blocks = (0,)
+    squares: list[Tensor | None] = [None] * (blocks[-1] + 1)
+    for place, piece in gradients.items():
+        found, before = piece.squared_norms(), squares[blocks[place]]
+        squares[blocks[place]] = found if before is None else before + found
+    like = next(one for one in squares if one is not None)
+    each = [torch.zeros_like(like) if one is None else one for one in squares]
+    norms = torch.stack(each, dim=1).sqrt() * (scale * above)
+    bad = ~torch.isfinite(norms).all(1)
+    if bool(bad.any()):
+        gradients = {place: piece.without(bad) for place, piece in gradients.items()}
+        norms = torch.where(bad[:, None], torch.zeros_like(norms), norms)
+    factors = clip.factors(norms) * scale
+    parts = []
+    for place, size in enumerate(layout.sizes):
+        if place in gradients:
+            parts.append(gradients[place].weighted_sum(factors[:, blocks[place]]).reshape(-1))
+        else:
+            parts.append(like.new_zeros(size))
+    extra = clip.statistics(norms)
+    if extra is not None:
+        parts.append(torch.where(bad[:, None], torch.zeros_like(extra), extra).sum(0))
+    return torch.cat(parts)
+
+
+def _worth_one_table(layout: Layout, records: int, gradients: Gradients) -> bool:
+    """Whether one long product saves enough launches on a GPU to pay for a copy."""
+    table = all(
+        piece.values.is_cuda if isinstance(piece, Dense) else isinstance(piece, Outer) and piece.left.is_cuda
+        for piece in gradients.values()
+    )
+    return table and records * layout.dim <= TABLE
+
+
+def _laid_out(layout: Layout, records: int, gradients: Gradients) -> Tensor:
+    like = next(iter(gradients.values())).dense()
+    parts = [
+        gradients[place].dense().reshape(records, -1) if place in gradients else like.new_zeros(records, size)
+        for place, size in enumerate(layout.sizes)
+    ]
+    return torch.cat(parts, dim=1)
 
 
 def row_norms(rows: Tensor) -> Tensor:

@@ -1,0 +1,262 @@
+"""The plan of a private training: all that decides its privacy, fixed before a model exists."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from shapedp._papers import PROVIDED, published
+from shapedp.accounting import PlanningError, Step, plan
+from shapedp.boundary.documents import described, read, write
+from shapedp.boundary.files import Where
+from shapedp.boundary.values import boolean, booleans
+from shapedp.mechanisms import Additive
+from shapedp.noise import Gaussian, Law
+from shapedp.numerics.checks import count, nonnegative, positive, probability
+from shapedp.privacy import Certificate, loss_of
+from shapedp.privacy.losses.base import EPSILON_LIMIT
+from shapedp.sensitivity import Sensitivity
+from shapedp.torch.accountant import Account
+from shapedp.torch.clips import Clip, NormClip, PerValue
+from shapedp.torch.layout import Layout
+from shapedp.torch.noise import GaussianNoise, Noise
+from shapedp.torch.published import Published
+from shapedp.torch.refusals import refusal
+from shapedp.torch.rounding import margin
+
+SCHEMA = 1
+_NAME = "TrainingPlan"
+_RELATIVE = 3e-4  # how much more noise than the least is accepted
+_LABEL = 2.0**-30  # the delta at which a step states its own epsilon where no claim was made
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "records": count, "batch_size": count, "steps": count, "epsilon": positive, "delta": probability,
+    "scale": nonnegative,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class StepMechanism(Additive):
+    """The noise of one step; no ledger takes it for the whole training."""
+
+    step_of: ClassVar[str] = "a training: spend optimizer.privacy_.plan, before the first step"
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """Clip, noise, sampling and claim of a private training; `attach` trains a model by it.
+
+    Parameters
+    ----------
+    layout : the model's trainable parameters; `Layout.single(n)` stands for n of them where layers do not matter.
+    records : the number of records of the data set, which is public.
+    batch_size : the expected size of a Poisson sample, over all processes.
+    clip, noise : what bounds one record's gradient, and the family of noise laws.
+    epsilon, delta, steps : the claim and the number of steps it is made for; None where none is made.
+    scale : the noise scale (the noise multiplier of Gaussian noise); 0 means the least that meets the claim.
+    check_records : whether the model is checked for mixing records.
+    gpu_noise : whether noise is drawn in float32 on a CUDA device where the law allows it.
+
+    Guarantee: `certificate` is computed from these values alone. A plan that was loaded is certified anew.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Flat, Layout, TrainingPlan
+    >>> plan = TrainingPlan(
+    ...     Layout.single(1000), records=600, batch_size=600, clip=Flat(1.0), epsilon=2.0, delta=1e-5, steps=10
+    ... )
+    >>> plan.certificate.verdict
+    'certified'
+    >>> TrainingPlan.from_json(plan.to_json()) == plan
+    True
+    """
+
+    layout: Layout
+    records: int
+    batch_size: int
+    clip: Clip
+    noise: Noise = field(default_factory=GaussianNoise)
+    epsilon: float | None = None
+    delta: float | None = None
+    steps: int | None = None
+    scale: float = 0.0
+    check_records: bool = True
+    gpu_noise: bool = False
+
+    def __post_init__(self) -> None:
+        booleans(self)
+        for name, kind in (("layout", Layout), ("clip", Clip), ("noise", Noise)):
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(f"{name} must be a {kind.__name__}, got {type(getattr(self, name)).__name__}")
+        for name, check in _CHECKS.items():
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, check(name, value))
+        if self.batch_size > self.records:
+            raise ValueError(f"the expected batch of {self.batch_size} exceeds the {self.records} records")
+        if self.epsilon is not None and self.delta is None:
+            raise ValueError("epsilon needs a delta: name both parts of the claim")
+        if isinstance(self.noise, Published):
+            self._take_claim(self.noise)
+        elif self.scale == 0:
+            self._solve()
+
+    def _take_claim(self, noise: Published) -> None:
+        """Published noise has a scale and a claim of its own."""
+        sensitivity, rate = self.clip.sensitivity(self.layout), self.sampling_rate
+        claim = None if self.steps is None else noise.claim(sensitivity, rate, self.steps)
+        if claim is None or (self.epsilon, self.delta) not in ((None, None), claim) or self.scale not in (0.0, 1.0):
+            raise ValueError("published noise brings its own scale and claim: give epochs or steps, nothing else")
+        for name, value in zip(("epsilon", "delta", "scale"), (*claim, 1.0), strict=True):
+            object.__setattr__(self, name, value)
+
+    def _solve(self) -> None:
+        """Take the least noise scale that meets the claim; a little more where rounding leaves the claim undecided."""
+        if self.epsilon is None or self.delta is None or self.steps is None:
+            raise ValueError("give epsilon and delta together with epochs or steps, or a noise_multiplier")
+        if self.delta == 0:
+            raise ValueError(refusal("delta-zero"))
+        family = self.noise.family(self.clip.sensitivity(self.layout), self.layout)
+        scale = plan(
+            epsilon=self.epsilon, delta=self.delta, sampling_rate=self.sampling_rate, steps=self.steps, family=family,
+            relative=_RELATIVE, seconds=3600.0,
+        ).scale  # fmt: skip
+        for _ in range(20):
+            found = replace(self, scale=scale).certificate
+            if found.verdict == "certified":
+                object.__setattr__(self, "scale", scale)
+                self.__dict__["certificate"] = found  # computed once
+                return
+            scale *= 1 + 2e-4
+        raise PlanningError(f"the claim could not be certified near the noise scale {scale:g}: {found.explain()}")
+
+    @property
+    def sampling_rate(self) -> float:
+        """The probability with which a record is in a batch."""
+        return self.batch_size / self.records
+
+    def law_of(self, clip: Clip, factor: float = 1.0) -> tuple[Law, Sensitivity]:
+        """The noise for a clip, `factor` times the scale, and the clip's set with room for rounding."""
+        exact = clip.sensitivity(self.layout)
+        if exact.adjacency != "add-remove":
+            raise ValueError(f"a clip's sensitivity must be that of 'add-remove', got {exact.adjacency!r}")
+        room = margin(self.batch_size, exact.dim, self.scale, clip.steepness)
+        widened = exact.scaled(1 + room, "add-remove")
+        return self.noise.law(widened, self.layout, self.scale * factor), widened
+
+    @cached_property
+    def mechanism(self) -> Additive:
+        """The noise of one step; what it claims for itself is the epsilon of one step."""
+        law, widened = self.law_of(self.clip)
+        at = self.delta or _LABEL
+        if isinstance(self.noise, Published):
+            epsilon = self.noise.step_epsilon
+        else:
+            epsilon = loss_of(law, widened).epsilon(at).upper
+        epsilon = epsilon if 0 < epsilon < math.inf else EPSILON_LIMIT
+        return StepMechanism(law, widened, epsilon, at, premises=self._premises(law))
+
+    def _premises(self, law: Law) -> tuple[str, ...]:
+        """What a training rests on beyond what is computed; see privacy.assumptions."""
+        smooth = isinstance(self.clip, NormClip | PerValue)
+        names = ["gradients" if smooth else "jumps", "records" if self.check_records else "unchecked", "draws"]
+        names += [] if type(self.clip).__module__.split(".")[0] == "shapedp" else ["own"]
+        return (*names, "gpu") if self.gpu_noise and isinstance(law, Gaussian) else tuple(names)
+
+    def account(self, journal: Path | None = None, secure: bool = True) -> Account:
+        """An account without steps, whose limit is the planned number where a claim was made."""
+        secure = boolean("secure", secure)
+        limit = self.steps if self.epsilon is not None else None
+        return Account(
+            Step(self.mechanism, self.sampling_rate), self.epsilon, self.delta, limit, journal, secure=secure
+        )
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The claim, computed for all planned steps; without one, the epsilon they spend at `delta`, rounded up."""
+        return replace(self.account(), limit=self.steps).certificate(early=isinstance(self.noise, Published))
+
+    def __str__(self) -> str:
+        steps = "any number of" if self.steps is None else self.steps
+        claim = "none" if self.epsilon is None else f"epsilon {self.epsilon:g} at delta {self.delta:g}"
+        return (
+            f"private training of {self.layout.dim} parameters: {steps} steps on Poisson samples of {self.batch_size} "
+            f"of {self.records} records\nclip {self.clip}\nnoise {self.noise} at scale {self.scale:g}\nclaim {claim}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object from which `from_json` restores an equal plan; clips and noises of your own are refused."""
+        return {"schema": SCHEMA, "kind": _NAME, **_fields(self)}
+
+    @classmethod
+    @described
+    def from_json(cls, data: Any) -> TrainingPlan:
+        """The plan that `to_json` wrote."""
+        if not isinstance(data, dict) or data.get("kind") != _NAME or data.get("schema") != SCHEMA:
+            raise ValueError(f"not a training plan of schema {SCHEMA}: pass what to_json returned")
+        given = {name: _made(value) for name, value in data.items() if name not in ("kind", "schema")}
+        if set(given) != {one.name for one in fields(cls)} or given["scale"] == 0:
+            raise ValueError("a saved plan has all fields of a plan, its noise scale among them, and no other")
+        return cls(**given)
+
+    def save(self, path: Where) -> None:
+        """Write the plan to a JSON file, whole or not at all."""
+        write(path, self.to_json())
+
+    @classmethod
+    def load(cls, path: Where) -> TrainingPlan:
+        """The plan in a file that `save` wrote."""
+        return cls.from_json(read(path))
+
+
+def steps_of_epoch(records: int, batch_size: int, drop_last: bool) -> int:
+    """How many batches make an epoch."""
+    return max(records // batch_size if drop_last else -(-records // batch_size), 1)
+
+
+def _kinds() -> dict[str, Any]:
+    """What a plan consists of, by name: only dataclasses of this library are written and read."""
+    found: list[type[Any]] = [Layout, Clip, Noise]
+    for kind in found:
+        found.extend(kind.__subclasses__())
+    return {k.__name__: k for k in found if is_dataclass(k) and k.__module__.split(".")[0] == "shapedp"}
+
+
+def _fields(part: Any) -> dict[str, Any]:
+    return {one.name: _written(getattr(part, one.name)) for one in fields(part)}
+
+
+def _written(part: Any) -> Any:
+    """A part of a plan as JSON can hold it: a dataclass becomes its name (`kind`) and its fields."""
+    if is_dataclass(part) and not isinstance(part, type):
+        name = type(part).__name__
+        if _kinds().get(name) is not type(part):
+            raise TypeError(f"{name} is not of this library and cannot be saved: keep the code that makes it")
+        return {"kind": name, **_fields(part)}
+    if isinstance(part, Mapping):
+        return {str(key): _written(one) for key, one in part.items()}
+    if isinstance(part, list | tuple):
+        return [_written(one) for one in part]
+    return part.tolist() if isinstance(part, np.ndarray | np.generic | torch.Tensor) else part
+
+
+def _made(data: Any) -> Any:
+    """What `_written` wrote; refuses names and fields that are not known."""
+    if isinstance(data, list):
+        return tuple(_made(one) for one in data)
+    if not isinstance(data, dict):
+        return data
+    parts = {name: _made(value) for name, value in data.items() if name != "kind"}
+    if "kind" not in data:
+        return parts
+    name = str(data["kind"])
+    kind = published("training noise", name) if name in PROVIDED["training noise"] else _kinds().get(name)
+    if kind is None or set(parts) != {one.name for one in fields(kind)}:
+        raise ValueError(f"a plan has a part that is not known, or with other fields: {data['kind']!r:.40}")
+    return kind(**parts)
