@@ -10,8 +10,8 @@ import pytest
 
 from shapedp.accounting import BareLoss, SubsampledLoss, amplify, amplify_pure, compose, subsample
 from shapedp.accounting.renyi import subsampled_gaussian_renyi
+from shapedp.numerics.arrays import Floats
 from shapedp.privacy import GaussianLoss, Loss
-from shapedp.privacy.losses.base import Floats
 
 
 def integral(mu: float, rate: float, epsilon: float, *, reverse: bool) -> mp.mpf:

@@ -11,8 +11,8 @@ import pytest
 
 import shapedp as sdp
 from shapedp import Bracket, Certificate, RefutedError, UndecidedError, certify, recipes, verify
+from shapedp.numerics.arrays import Floats
 from shapedp.privacy import Loss
-from shapedp.privacy.losses.base import Floats
 
 
 def certificate(lower: float, upper: float, delta: float = 1e-5) -> Certificate:

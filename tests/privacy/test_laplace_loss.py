@@ -11,8 +11,8 @@ from scipy.signal import fftconvolve
 from tests.reference.gaussian import precision
 
 from shapedp import L1, L2, Box, DiscreteLaplace, Laplace, LaplaceLoss, calibrate
+from shapedp.numerics.arrays import Floats
 from shapedp.privacy import loss_of
-from shapedp.privacy.losses.base import Floats
 
 
 def closed_form(ratio: float, epsilon: float) -> arb:

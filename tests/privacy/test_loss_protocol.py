@@ -11,8 +11,8 @@ import pytest
 from tests.reference import gaussian as reference
 
 from shapedp import GaussianLoss, LaplaceLoss, Loss
+from shapedp.numerics.arrays import Floats
 from shapedp.privacy import AdjustedLoss
-from shapedp.privacy.losses.base import Floats
 
 SIZE = 6
 

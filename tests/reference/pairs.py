@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import mpmath as mp
 import numpy as np
 
+from shapedp.numerics.arrays import Floats
 from shapedp.privacy import Loss
-from shapedp.privacy.losses.base import Floats
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
-Floats = NDArray[np.float64]
+from shapedp.numerics.arrays import Floats
 
 # A fixed schedule of looks: the share of the test samples seen, and of the error probability spent there.
 LOOKS = (1 / 64, 1 / 16, 1 / 4, 1.0)

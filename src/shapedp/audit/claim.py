@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import nonnegative, probability
 from shapedp.privacy import Loss
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from shapedp.audit.bounds import lower_bound, upper_bound
 from shapedp.audit.claim import Claim
+from shapedp.numerics.arrays import Floats
 
-Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 _CANDIDATES = 300

@@ -15,9 +15,9 @@ from shapedp.audit.subjects import released
 from shapedp.mechanisms import Additive
 from shapedp.noise import Law
 from shapedp.noise.base import Traits
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, positive
 
-Floats = NDArray[np.float64]
 Sampler = Callable[[Floats, np.random.Generator | None, int], Any]
 _VALUES = 2_000_000
 _BLOCK = 1 << 22

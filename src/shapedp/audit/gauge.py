@@ -7,12 +7,11 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.mechanisms.mixing import Sketching
+from shapedp.numerics.arrays import Floats
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
 
-Floats = NDArray[np.float64]
 _ROUNDING = 2.0**-42  # of a trace: sums of products, as `numerics.gram` makes them
 
 

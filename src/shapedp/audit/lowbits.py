@@ -14,8 +14,8 @@ from shapedp.audit.subjects import released
 from shapedp.boundary.values import boolean
 from shapedp.mechanisms import Additive
 from shapedp.mechanisms.mixing import Sketching
+from shapedp.numerics.arrays import Floats
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 _PLACES = 128
 _CODES = _PLACES * 8 * 8

@@ -17,9 +17,9 @@ from scipy import optimize, special, stats
 
 from shapedp.audit.bounds import lower_bound, upper_bound
 from shapedp.boundary.values import boolean
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, finite, probability
 
-Floats = NDArray[np.float64]
 Train = Callable[[NDArray[np.int64]], ArrayLike]
 RATES = (0.001, 0.01, 0.1)
 _FLOOR = 1e-6  # of the spread of a record's confidence over shadow models

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from shapedp.audit.events import Event
 from shapedp.audit.subjects import Subject
+from shapedp.numerics.arrays import Floats
 
-Floats = NDArray[np.float64]
 Reduce = Callable[[Subject, Floats], Any]
 
 

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from shapedp.audit.bounds import SPENDING
@@ -15,7 +14,6 @@ from shapedp.audit.shapes import LEVELS
 from shapedp.numerics.checks import positive, probability
 from shapedp.privacy import GaussianLoss
 
-Floats = NDArray[np.float64]
 FAULTS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
 _EVENTS, _TESTED, _CHECKS = 3, 0.8, 10
 _ENOUGH = 10.0  # expected hits below which a normal approximation says nothing

@@ -7,17 +7,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from shapedp.audit.subjects import Score, Subject, own_score, pair_of, subject_of
 from shapedp.mechanisms import AdaptiveMixing, Mixing
 from shapedp.mechanisms.mixing import Sketching, clipped_gram
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import finite
 
 __all__ = ["AdaptiveSubject", "MixingSubject", "subject_of"]
 
-Floats = NDArray[np.float64]
 _BLOCK = 1 << 20
 _CALLS = 1 << 12
 

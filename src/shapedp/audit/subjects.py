@@ -9,14 +9,13 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.audit.equality import same
 from shapedp.mechanisms import Additive
 from shapedp.noise import Law
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import finite
 
-Floats = NDArray[np.float64]
 Score = Callable[[Floats], Floats]
 Generator = np.random.Generator
 _BLOCK = 1 << 20

@@ -34,8 +34,8 @@ from shapedp.boundary.columns import (
     pandas_rows,
     refuse_columns,
 )
+from shapedp.numerics.arrays import Floats
 
-Floats = NDArray[np.float64]
 _FLAT = "Expected 2D array, got {}D array instead. Reshape your data: (-1, 1) for one feature, (1, -1) for one record"
 _REAL = "y must hold real numbers (integers or floats), got dtype {}"
 _COMPLEX = "Complex data not supported: {} must hold real numbers"

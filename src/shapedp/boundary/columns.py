@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.boundary.cells import number
-
-Floats = NDArray[np.float64]
+from shapedp.numerics.arrays import Floats
 
 
 def objects(values: Iterable[Any]) -> NDArray[Any]:

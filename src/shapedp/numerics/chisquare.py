@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.gammatail import deviance
-
-Floats = NDArray[np.float64]
 
 _U = 2.0**-53
 _TINY = 1e-315

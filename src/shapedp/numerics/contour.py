@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from shapedp.numerics.arrays import Floats
 
 _U = 2.0**-53
 _TINY = 1e-315

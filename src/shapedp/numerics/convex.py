@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-Floats = NDArray[np.float64]
+from shapedp.numerics.arrays import Floats
+
 Progress = Callable[[int, float], object]
 
 NEWTON_ORDER = 300  # up to this many variables second derivatives are factored

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.quadrature import legendre
-
-Floats = NDArray[np.float64]
 
 MILLS_ERROR = 2.0**-46
 _UNIT = 2.0**-53

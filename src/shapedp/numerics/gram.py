@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from shapedp.numerics.arrays import Floats
+
 Integers = NDArray[np.int64]
 
 BLOCK = 1024  # rows of one matrix product

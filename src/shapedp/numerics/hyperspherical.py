@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import finite, numeric
 from shapedp.numerics.running import later_sums, padded, sums_up_to
 from shapedp.numerics.threads import cores, each
 
-Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 PIECE = 2**16  # numbers at a time
 SPAN = 16 * PIECE  # numbers of one vector for one thread

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, special
 
-Floats = NDArray[np.float64]
+from shapedp.numerics.arrays import Floats
+
 Complexes = NDArray[np.complex128]
 
 UNIT = 2.0**-53

@@ -13,8 +13,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.chisquare import log_fair_binomial
-from shapedp.numerics.inversion import UNIT, Complexes, Floats
+from shapedp.numerics.inversion import UNIT, Complexes
 
 _FEW = 64  # up to this many distinct values are taken one by one
 _POINTS = 10  # interpolation nodes per bucket

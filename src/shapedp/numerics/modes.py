@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from shapedp.numerics.arrays import Floats
+
 _BLOCK = 1 << 19  # entries worked on at a time
 _NARROW = 32  # fewer entries than this after the mode: transpose, then multiply
 

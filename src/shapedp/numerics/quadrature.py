@@ -7,9 +7,8 @@ from decimal import Decimal, localcontext
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from shapedp.numerics.arrays import Floats
 
 ELLIPSES = np.array([1.8, 3.0, 5.5, 11.0])
 

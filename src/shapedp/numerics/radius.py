@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.gammatail import deviance, log_peak, log_quantile, log_radii
 from shapedp.numerics.quadrature import legendre
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from shapedp.numerics.arrays import Floats
+
 _GROUP = 8
 _PRODUCT = 2**12  # rows of a matrix product: BLAS keeps one of this size on one thread
 _LATER = np.tril(np.ones((_GROUP, _GROUP)), -1)

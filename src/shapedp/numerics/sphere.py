@@ -8,12 +8,10 @@ from fractions import Fraction
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.quadrature import legendre
-
-Floats = NDArray[np.float64]
 
 CAP_ERROR = 2.0**-44
 _SPLIT = 0.4  # c^2 where the expansion at the equator hands over to Gauss quadrature

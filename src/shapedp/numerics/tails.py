@@ -6,10 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-Floats = NDArray[np.float64]
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 _SQRT1_2 = math.sqrt(0.5)
 _SQRT_PI_2 = math.sqrt(math.pi / 2)

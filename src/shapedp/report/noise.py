@@ -14,6 +14,7 @@ from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
 from shapedp.mechanisms.additive import Additive
 from shapedp.noise import Law, Radial, TensorGaussian
 from shapedp.noise.spread import SpreadLaw
+from shapedp.numerics.arrays import Floats
 from shapedp.report import words
 from shapedp.report.figures import counted, number, percent, whole
 from shapedp.report.markup import Child, Markup, el, many
@@ -22,7 +23,6 @@ from shapedp.report.svg import Chart, linear, places, suited
 from shapedp.report.texts import text
 from shapedp.sensitivity import Box, Sensitivity
 
-Floats = NDArray[np.float64]
 _BARS = 80  # coordinates drawn one by one; more are drawn in groups
 _LISTED = 500  # coordinates listed in a table
 _LEVELS = (0.5, 0.9, 0.95, 0.99)

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from shapedp.accounting import Plan, Step
 from shapedp.audit.membership import epsilon_bound
 from shapedp.mechanisms.watch import watching
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, probability
 from shapedp.torch.clips import Adaptive
 from shapedp.torch.training import Training
 
-Floats = NDArray[np.float64]
 _LOUD = 1e6  # length of a canary's gradient before it is clipped
 
 
