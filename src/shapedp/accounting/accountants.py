@@ -13,10 +13,10 @@ from shapedp.accounting.compose import common_adjacency, compose, counted, loss_
 from shapedp.accounting.subsample import SubsampledLoss
 from shapedp.boundary.values import booleans
 from shapedp.numerics.checks import count, nonnegative, positive, probability
+from shapedp.numerics.outward import ABOVE_128, BELOW_8192, ROUNDINGS_8192
 from shapedp.privacy import GaussianLoss, Loss
 from shapedp.privacy.conversions import ORDERS, rdp_curve_to_epsilon, zcdp_to_dp
 
-_UP = 1 + 2.0**-46
 FEWER_ORDERS = tuple(alpha for alpha in ORDERS if 1.01 < alpha <= 512)
 
 
@@ -74,7 +74,7 @@ class Renyi(Accountant):
         sampled = any(isinstance(loss, SubsampledLoss) for loss, _ in parts)
 
         def curve(alpha: float) -> float:
-            return math.fsum(n * loss.renyi(alpha).upper for loss, n in parts) * _UP
+            return math.fsum(n * loss.renyi(alpha).upper for loss, n in parts) * ABOVE_128
 
         return rdp_curve_to_epsilon(curve, delta, FEWER_ORDERS if sampled else ORDERS)
 
@@ -85,16 +85,16 @@ class ZCDP(Accountant):
     name = "zcdp"
 
     def epsilon(self, parts: list[tuple[Loss, int]], delta: float) -> float:
-        return zcdp_to_dp(math.fsum(n * _rho(loss) for loss, n in parts) * _UP, delta)
+        return zcdp_to_dp(math.fsum(n * _rho(loss) for loss, n in parts) * ABOVE_128, delta)
 
 
 def _rho(loss: Loss) -> float:
     if isinstance(loss, GaussianLoss):
-        return loss.mu**2 / 2 * _UP
+        return loss.mu**2 / 2 * ABOVE_128
     pure = loss.epsilon(0.0).upper
     if not math.isfinite(pure):
         raise ValueError(f"{type(loss).__name__} has no known rho: zCDP is kept for Gaussian and pure losses")
-    return pure**2 / 2 * _UP
+    return pure**2 / 2 * ABOVE_128
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class TCDP(Accountant):
             ends = [loss.renyi(alpha).upper for alpha in orders]
             return max(end / before for end, before in zip(ends, [1.0, *orders[:-1]], strict=True))
 
-        total = math.fsum(n * rho(loss) for loss, n in parts) * _UP
+        total = math.fsum(n * rho(loss) for loss, n in parts) * ABOVE_128
         return rdp_curve_to_epsilon(lambda alpha: total * alpha, delta, orders)
 
 
@@ -158,8 +158,8 @@ class Basic(Accountant):
 
     def epsilon(self, parts: list[tuple[Loss, int]], delta: float) -> float:
         total = sum(n for _, n in parts)
-        each = delta / total * (1 - 2.0**-40)
-        return math.fsum(n * loss.epsilon(each).upper for loss, n in parts) * _UP
+        each = delta / total * BELOW_8192
+        return math.fsum(n * loss.epsilon(each).upper for loss, n in parts) * ABOVE_128
 
 
 class Optimal(Accountant):
@@ -194,9 +194,9 @@ def optimal_homogeneous(epsilon: float, delta: float, times: int, index: int) ->
         log_binomial = math.lgamma(times + 1) - math.lgamma(chosen + 1) - math.lgamma(times - chosen + 1)
         gap = -math.expm1((2 * chosen - 2 * index) * epsilon)
         terms.append(math.exp(log_binomial + (times - chosen) * epsilon - norm) * gap)
-    finite = math.fsum(terms) * (1 + 2.0**-40 * (1 + times * (1 + epsilon)))
+    finite = math.fsum(terms) * (1 + ROUNDINGS_8192 * (1 + times * (1 + epsilon)))
     certain = -math.expm1(times * math.log1p(-delta))
-    return (times - 2 * index) * epsilon * _UP, min((certain + (1 - certain) * finite) * _UP, 1.0)
+    return (times - 2 * index) * epsilon * ABOVE_128, min((certain + (1 - certain) * finite) * ABOVE_128, 1.0)
 
 
 def he_theorem_3(epsilon: float, delta: float, times: int, constant: float) -> tuple[float, float]:
@@ -227,4 +227,4 @@ def he_theorem_3(epsilon: float, delta: float, times: int, constant: float) -> t
     half = (composed + total) / 2
     log_tail = half + times * (math.log(2 * total) - math.log1p(math.exp(epsilon)) - math.log(total - composed))
     log_tail -= half / epsilon * math.log((total + composed) / (total - composed))
-    return composed * _UP, min((first + second + math.exp(min(log_tail, 0.0))) * _UP, 1.0)
+    return composed * ABOVE_128, min((first + second + math.exp(min(log_tail, 0.0))) * ABOVE_128, 1.0)

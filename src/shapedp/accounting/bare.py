@@ -10,11 +10,11 @@ import numpy as np
 from shapedp.boundary.values import booleans
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import nonnegative, probability
+from shapedp.numerics.outward import BELOW_WIDE, ROUNDINGS_16
 from shapedp.privacy import Bracket
 from shapedp.privacy.conversions import pure_to_rdp
 from shapedp.privacy.losses.base import Loss, Pieces
 
-_ROUND = 2.0**-49
 _TINY = 5e-324  # by which a number below the normal range may be off
 
 
@@ -57,10 +57,10 @@ class BareLoss(Loss):
         gap = -np.expm1(np.minimum(epsilon - self.pure_epsilon, 0.0)) / (1 + math.exp(-self.pure_epsilon))
         finite = (1 - self.failure) * gap
         inside = epsilon < self.pure_epsilon  # beyond the mechanism's own epsilon delta is its own, exactly
-        upper = np.where(inside, np.minimum((self.failure + finite) * (1 + _ROUND) + _TINY, 1.0), self.failure)
+        upper = np.where(inside, np.minimum((self.failure + finite) * (1 + ROUNDINGS_16) + _TINY, 1.0), self.failure)
         if not self.attained:
             return np.zeros_like(upper), upper
-        shown = np.maximum((self.failure + finite) * (1 - _ROUND) - _TINY, 0.0)
+        shown = np.maximum((self.failure + finite) * (1 - ROUNDINGS_16) - _TINY, 0.0)
         return np.where(inside, shown, self.failure), upper
 
     def epsilon(self, delta: float) -> Bracket:
@@ -76,4 +76,4 @@ class BareLoss(Loss):
         if self.failure:
             raise ValueError("(epsilon, delta)-DP with delta > 0 implies no finite Renyi divergence")
         value = pure_to_rdp(self.pure_epsilon, alpha)
-        return Bracket(value * (1 - 2.0**-30) if self.attained else 0.0, value)
+        return Bracket(value * BELOW_WIDE if self.attained else 0.0, value)

@@ -20,13 +20,13 @@ from shapedp.noise.radial import DEVIATIONS
 from shapedp.numerics import SearchError, first_true, last_true, last_true_near
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, positive, probability
+from shapedp.numerics.outward import ABOVE_128, BELOW_8, ROUNDINGS_2048, ROUNDINGS_8192
 from shapedp.privacy import AdjustedLoss, Bracket, GaussianLoss, Loss
 from shapedp.privacy.losses.base import Pieces, one_relation
 
 _QUICK = 0.02
 _MOST_VIEWS = 30
 _NEAR_PURE = 1 - 2.0**-26  # where delta is met this near to the sum of pure epsilons, that sum is the answer
-_UP = 1 + 2.0**-46
 
 
 @dataclass(frozen=True)
@@ -98,11 +98,11 @@ class ComposedLoss(Loss):
     def _with_certain(self, lower: Floats, upper: Floats, reverse: bool) -> tuple[Floats, Floats]:
         if not self.certain:
             return lower, upper
-        low, high = self.certain / _UP, min(self.certain * _UP, 1.0)
+        low, high = self.certain / ABOVE_128, min(self.certain * ABOVE_128, 1.0)
         if reverse and self.spoilt is not None and self.spoilt > self.certain:
             low = 0.0  # a sampled failure shows fully in the forward direction only
-        spoilt = high if self.spoilt is None else min(self.spoilt * _UP, 1.0)
-        return (low + (1 - spoilt) * lower) / _UP, np.minimum((high + (1 - low) * upper) * _UP, 1.0)
+        spoilt = high if self.spoilt is None else min(self.spoilt * ABOVE_128, 1.0)
+        return (low + (1 - spoilt) * lower) / ABOVE_128, np.minimum((high + (1 - low) * upper) * ABOVE_128, 1.0)
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         return self._profile(np.asarray(epsilon, dtype=np.float64), reverse, self._goal())
@@ -110,7 +110,7 @@ class ComposedLoss(Loss):
     @cached_property
     def _pure(self) -> float:
         """An epsilon that all parts together keep to: those of pure parts add up."""
-        return math.fsum(n * loss.pure for loss, n in self.parts) * _UP
+        return math.fsum(n * loss.pure for loss, n in self.parts) * ABOVE_128
 
     def _profile(self, epsilon: Floats, reverse: bool, accuracy: float) -> tuple[Floats, Floats]:
         lower, upper = np.zeros(epsilon.shape), np.zeros(epsilon.shape)
@@ -157,11 +157,13 @@ class ComposedLoss(Loss):
             if self.certain:
                 return Bracket(math.inf, math.inf)
             ends = [(n, loss.epsilon(0.0)) for loss, n in self.parts]
-            return Bracket(sum(n * end.lower for n, end in ends) / _UP, sum(n * end.upper for n, end in ends) * _UP)
+            return Bracket(
+                sum(n * end.lower for n, end in ends) / ABOVE_128, sum(n * end.upper for n, end in ends) * ABOVE_128
+            )
         if self.certain >= target:
-            return Bracket(0.0 if target * _UP**2 > self.certain else math.inf, math.inf)
+            return Bracket(0.0 if target * ABOVE_128**2 > self.certain else math.inf, math.inf)
         found = self._larger(lambda reverse, accuracy: self._epsilon(target, reverse, accuracy))
-        upper, move = found.upper, 2.0**-40
+        upper, move = found.upper, ROUNDINGS_8192
         while math.isfinite(upper) and self.delta(upper).upper > target:  # the last digits of another view
             upper, move = upper * (1 + move) + move * 1e-6, 4 * move
         return Bracket(min(found.lower, upper), upper)
@@ -193,7 +195,7 @@ class ComposedLoss(Loss):
             if own and failing <= root <= meeting:
                 meeting = root
                 break
-            if math.isfinite(meeting) and meeting - failing <= 2.0**-40 * meeting * 4**turn:
+            if math.isfinite(meeting) and meeting - failing <= ROUNDINGS_8192 * meeting * 4**turn:
                 break
             if failing < root < meeting:
                 at = root
@@ -233,7 +235,7 @@ class ComposedLoss(Loss):
 
         for bottom in (max(view.focus - 3 * view.upper.spread, 0.0), 0.0):
             with contextlib.suppress(SearchError):
-                return last_true(shown, min(bottom, upper), upper, relative=2.0**-42)
+                return last_true(shown, min(bottom, upper), upper, relative=ROUNDINGS_2048)
         return 0.0
 
     def _place(self, epsilon: float, reverse: bool) -> Place:
@@ -249,15 +251,15 @@ class ComposedLoss(Loss):
             return top
         if self._at(view, 0.0)[1] <= target:
             return 0.0
-        return first_true(lambda e: self._at(view, e)[1] <= target, 0.0, top, relative=2.0**-42)
+        return first_true(lambda e: self._at(view, e)[1] <= target, 0.0, top, relative=ROUNDINGS_2048)
 
     def renyi(self, alpha: float) -> Bracket:
         """Renyi divergences add up."""
         if self.certain:
             raise ValueError("a composition with mass at infinity has no finite Renyi divergence")
         ends = [(n, loss.renyi(alpha)) for loss, n in self.parts]
-        lower = sum(n * end.lower for n, end in ends) / _UP if self.symmetric else 0.0
-        return Bracket(lower, sum(n * end.upper for n, end in ends) * _UP)
+        lower = sum(n * end.lower for n, end in ends) / ABOVE_128 if self.symmetric else 0.0
+        return Bracket(lower, sum(n * end.upper for n, end in ends) * ABOVE_128)
 
 
 @dataclass(frozen=True)
@@ -289,7 +291,9 @@ class AdjustedComposition(AdjustedLoss):
             top = base.upper * 1.001 if share == 1 else self.base.epsilon(room * share).upper
             top += self.log_ratio + 2 * self.slip
             if math.isfinite(top) and self.delta(top).upper <= target:
-                return Bracket(lower, first_true(lambda e: self.delta(e).upper <= target, near, top, relative=2.0**-42))
+                return Bracket(
+                    lower, first_true(lambda e: self.delta(e).upper <= target, near, top, relative=ROUNDINGS_2048)
+                )
         return Bracket(lower, math.inf)
 
     def delta(self, epsilon: float) -> Bracket:
@@ -367,10 +371,14 @@ def compose(items: Iterable[Any], *, closed_forms: bool = True, accuracy: float 
     base = _base(tuple(moving.items()), failures, closed_forms, accuracy, adjacency)
     if not (log_ratio or failure or total_variation or squares):
         return base
-    slip = (math.sqrt(squares) + squares / (2 * DEVIATIONS**2)) * _UP
+    slip = (math.sqrt(squares) + squares / (2 * DEVIATIONS**2)) * ABOVE_128
     failure = failure if slip < 700 else 1.0
     return AdjustedComposition(
-        base, log_ratio * _UP, min(failure * _UP, 1.0), min(total_variation * _UP, 1.0), min(slip, 700.0)
+        base,
+        log_ratio * ABOVE_128,
+        min(failure * ABOVE_128, 1.0),
+        min(total_variation * ABOVE_128, 1.0),
+        min(slip, 700.0),
     )
 
 
@@ -389,7 +397,7 @@ def _base(
             if all(loss.least is None for loss, _ in gaussians):
                 return GaussianLoss(mu, adjacency=adjacency)
             known = [(loss.mu if loss.least is None else loss.least, n) for loss, n in gaussians]
-            return GaussianLoss(mu, min(root_sum_squares(known) * (1 - 2.0**-50), mu), adjacency=adjacency)
+            return GaussianLoss(mu, min(root_sum_squares(known) * BELOW_8, mu), adjacency=adjacency)
         if len(parts) == 1 and parts[0][1] == 1:
             return parts[0][0].under(adjacency)
     return ComposedLoss(parts, accuracy, certain, spoilt, adjacency=adjacency)

@@ -9,6 +9,7 @@ from scipy.special import betainc
 
 from shapedp.numerics import SelfCheckError
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import ABOVE_8192, BELOW_8192
 from shapedp.privacy.losses.base import Loss
 
 _LEVELS = np.concatenate([[0.0], np.geomspace(1e-8, 700.0, 79)])
@@ -64,7 +65,7 @@ class Floor:
             best = np.argmax(log + _PRICES[:, None] * levels, axis=1)
             logs += n * log[best]
             sums += n * levels[best]
-        return logs * (1 + 2.0**-40), sums * (1 - 2.0**-40)
+        return logs * ABOVE_8192, sums * BELOW_8192
 
     @cached_property
     def _counts(self) -> tuple[Floats, Floats]:

@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import ABOVE_8192, ROUNDINGS_8, ROUNDINGS_16, ROUNDINGS_256, UNIT
 from shapedp.numerics.tailsums import hockey_stick_sums
 from shapedp.privacy.losses.discrete import Masses
 
-UNIT = 2.0**-53
 _TINY = 5e-324
 _LOG_RANGE = 760.0  # no logarithm of a float is larger
-_MOVE = 2.0**-50  # more than a node and an eps are rounded by, relative to them
 _MOST_ERROR = 30.0  # a relative error of e^30 says nothing any more
 _UNDERFLOW = 1e-280  # more than underflowing sums and products can hide
 MOST_TILT = 20.0  # per step of the grid: beyond it neighbouring nodes no longer see each other
@@ -83,7 +82,7 @@ def _window(parts: Parts, theta: float, base: float, spread: float, tail: float)
         best = math.inf
         for multiple in _MULTIPLES:
             t = multiple * math.sqrt(2 * need) / spread
-            slack = sum(n for _, n in parts) * 2.0**-49 * _reach(parts, theta + sign * t)
+            slack = sum(n for _, n in parts) * ROUNDINGS_16 * _reach(parts, theta + sign * t)
             value = _log_mgf(parts, theta + sign * t) - base + slack + need
             best = min(best, value / t)
         ends.append(sign * best)
@@ -134,7 +133,7 @@ class Convolution:
     def delta(self, epsilon: Floats) -> Floats:
         """Bounds on delta at each eps."""
         epsilon = np.asarray(epsilon, dtype=np.float64) + self.shift
-        epsilon = epsilon + (-_MOVE if self.upper else _MOVE) * np.abs(epsilon)
+        epsilon = epsilon + (-ROUNDINGS_8 if self.upper else ROUNDINGS_8) * np.abs(epsilon)
         last = self.first + self.at_node.size - 1
         node = np.clip(np.ceil(epsilon / self.step), self.first, last).astype(np.int64)
         index, x = node - self.first, node * self.step
@@ -145,19 +144,23 @@ class Convolution:
             raw = np.where(past, 0.0, raw)
             rounding = np.where(past, 0.0, np.where(early, self.rounding[1], self.rounding[0]))
             scale = self.log_scale - self.theta * np.where(past, epsilon, x)
-            error = self.log_error + _MOVE * self.theta * np.abs(x)
+            error = self.log_error + ROUNDINGS_8 * self.theta * np.abs(x)
             if self.upper:
                 beyond = self.above * np.exp(np.minimum(-self.theta * (self.right - x), 0.0))
                 found = scale + np.log(raw * (1 + self.relative) + rounding + beyond)
                 if self.below:
                     hidden = self.log_scale - self.theta * epsilon + math.log(self.below)
                     found = np.where(early, np.logaddexp(found, hidden), found)
-                value = np.exp(np.minimum(found + error + _MOVE * np.abs(np.maximum(found, -1e9)), 0.0)) * (1 + _MOVE)
+                value = np.exp(np.minimum(found + error + ROUNDINGS_8 * np.abs(np.maximum(found, -1e9)), 0.0)) * (
+                    1 + ROUNDINGS_8
+                )
                 return np.asarray(np.minimum(value + self.infinity + _TINY, 1.0), dtype=np.float64)
             folded = (self.below + self.above) * np.where(early, 1.0, self._most_response())
             found = scale + np.log(np.maximum(raw * (1 - self.relative) - rounding - folded, 0.0))
             # The lower end is finite only: what lies at infinity raises delta to p + (1 - p) delta.
-            value = np.exp(np.minimum(found - error - _MOVE * np.abs(np.maximum(found, -1e9)), 0.0)) * (1 - _MOVE)
+            value = np.exp(np.minimum(found - error - ROUNDINGS_8 * np.abs(np.maximum(found, -1e9)), 0.0)) * (
+                1 - ROUNDINGS_8
+            )
         return np.asarray(np.where(value > 1e-300, value, 0.0), dtype=np.float64)
 
     def _most_response(self) -> float:
@@ -197,7 +200,7 @@ def _spectrum(parts: Parts, theta: float, size: int) -> tuple[Complex, float, fl
             tilt_error += n * (length // size + 2) * UNIT
         norm = math.sqrt(float(folded @ folded))
         spectrum = fft.rfft(folded)
-        growth += n * (max(whole - 1, 0.0) + 2.0**-45 + eta * math.sqrt(size) * norm)
+        growth += n * (max(whole - 1, 0.0) + ROUNDINGS_256 + eta * math.sqrt(size) * norm)
         norm_error += n * (eta * norm + _UNDERFLOW)
         total += n
         with np.errstate(divide="ignore"):
@@ -251,7 +254,7 @@ def convolve(parts: Parts, theta: float, *, upper: bool, tail: float, node_limit
     responses = math.sqrt(float(np.sum((decay * ramp) ** 2))), math.sqrt(float(decay @ decay))
     shifts = [n * cumulant(masses, theta)[0] for masses, n in parts]
     log_scale = math.fsum(shifts)
-    infinity = -math.expm1(math.fsum(n * math.log1p(-masses.infinity) for masses, n in parts)) * (1 + 2.0**-40)
+    infinity = -math.expm1(math.fsum(n * math.log1p(-masses.infinity) for masses, n in parts)) * ABOVE_8192
     return Convolution(
         theta,
         mean,
@@ -260,7 +263,7 @@ def convolve(parts: Parts, theta: float, *, upper: bool, tail: float, node_limit
         first,
         right,
         log_scale,
-        2.0**-49 * (1 + math.fsum(map(abs, shifts))),
+        ROUNDINGS_16 * (1 + math.fsum(map(abs, shifts))),
         at_node,
         tails,
         relative + math.expm1(tilt_error),
@@ -268,7 +271,7 @@ def convolve(parts: Parts, theta: float, *, upper: bool, tail: float, node_limit
         1.01 * below,
         1.01 * above,
         infinity if upper else 0.0,
-        sum(n * masses.shift for masses, n in parts) * (1 + 2.0**-40),
+        sum(n * masses.shift for masses, n in parts) * ABOVE_8192,
         upper,
     )
 

@@ -24,6 +24,7 @@ from shapedp.accounting.fourier import (
 )
 from shapedp.numerics import SelfCheckError
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import ROUNDINGS_2, WIDE
 from shapedp.privacy.losses.base import Loss
 from shapedp.privacy.losses.discrete import DiscreteLoss, Masses, bound_masses, coarse_step, support, upper_masses
 
@@ -86,9 +87,9 @@ def _lattice(loss: Loss, table: Loss) -> float | None:
     """The spacing on which a loss has atoms: declared, or its largest value if there is an atom there."""
     if loss.lattice is not None:
         return float(loss.lattice)
-    if table is not loss and _last_atom(table, 2.0**-30) is None:
+    if table is not loss and _last_atom(table, WIDE) is None:
         return None
-    return _last_atom(loss, 2.0**-52)
+    return _last_atom(loss, ROUNDINGS_2)
 
 
 def _last_atom(loss: Loss, relative: float) -> float | None:

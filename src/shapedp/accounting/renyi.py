@@ -8,6 +8,7 @@ import numpy as np
 
 from shapedp.numerics import normal_log_density
 from shapedp.numerics.checks import positive
+from shapedp.numerics.outward import ROUNDINGS_32
 from shapedp.privacy import Bracket
 from shapedp.privacy.losses.base import renyi_order
 
@@ -33,5 +34,5 @@ def subsampled_gaussian_renyi(mu: float, rate: float, alpha: float) -> Bracket:
     with np.errstate(under="ignore"):
         moment = peak + math.log(float(np.exp(exponent - peak).sum()) * step)
     # the rule, the cut ends, and rounding of exponents of this size
-    slack = 1e-18 + 2.0**-48 * (2 + abs(peak) + alpha * (abs(math.log(rate)) + 1) + x.size * 2.0**-5)
+    slack = 1e-18 + ROUNDINGS_32 * (2 + abs(peak) + alpha * (abs(math.log(rate)) + 1) + x.size * 2.0**-5)
     return Bracket(max(moment - slack, 0.0) / (alpha - 1), max(moment + slack, 0.0) / (alpha - 1))

@@ -18,6 +18,7 @@ from shapedp.mechanisms.certify import KINDS
 from shapedp.numerics import last_true
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import real
+from shapedp.numerics.outward import ABOVE_8192, ROUNDINGS_8192, WIDE
 from shapedp.privacy import Bracket, GaussianLoss, Loss, one_relation
 from shapedp.privacy.conversions import ORDERS, rdp_to_delta
 from shapedp.privacy.losses.base import renyi_order, with_sampler_error
@@ -28,7 +29,6 @@ HATS = tuple(order for order in ORDERS if order < 1000)  # orders of the second 
 LEAST_GAMMA = 1e-4
 MOST_RUNS = 10**6  # (1 - gamma)^MOST_RUNS is below 2^-140
 SAMPLER = 2.0**-100  # what the drawn number of runs may be off its law, in total variation
-_UP = 1 + 2.0**-40
 
 
 def expected_runs(gamma: float) -> float:
@@ -41,7 +41,7 @@ def gamma_for(runs: float) -> float:
     mean = real("repeats", runs)
     if not 1 < mean <= 1000:
         raise ValueError(f"repeats must lie in (1, 1000], got {runs!r}")
-    return last_true(lambda gamma: expected_runs(gamma) >= mean, LEAST_GAMMA, 1 - 1e-9, relative=2.0**-40)
+    return last_true(lambda gamma: expected_runs(gamma) >= mean, LEAST_GAMMA, 1 - 1e-9, relative=ROUNDINGS_8192)
 
 
 def draw_runs(gamma: float, source: Source) -> int:
@@ -89,12 +89,12 @@ class RepeatedLoss(Loss):
         """The least (1 - 1/h) R(h) + log(1/gamma)/h over a grid of orders h; h = 1 costs log(1/gamma)."""
         whole = math.log(1 / self.gamma)
         found = [(1 - 1 / h) * self.run.renyi(h).upper + whole / h for h in HATS]
-        return min(whole, *found) * _UP
+        return min(whole, *found) * ABOVE_8192
 
     def renyi(self, alpha: float) -> Bracket:
         order = renyi_order(alpha)
         runs = max(math.log(expected_runs(self.gamma)), 0.0)
-        return Bracket(0.0, (self.run.renyi(order).upper + self._extra + runs / (order - 1)) * _UP)
+        return Bracket(0.0, (self.run.renyi(order).upper + self._extra + runs / (order - 1)) * ABOVE_8192)
 
     @cached_property
     def _curve(self) -> list[tuple[float, float]]:
@@ -166,4 +166,4 @@ def gaussian_run(gamma: float, epsilon: float, delta: float) -> GaussianLoss:
     def holds(mu: float) -> bool:
         return RepeatedLoss(GaussianLoss(mu), gamma).delta(epsilon).upper <= delta
 
-    return GaussianLoss(last_true(holds, 1e-9, 1e6, relative=2.0**-30))
+    return GaussianLoss(last_true(holds, 1e-9, 1e6, relative=WIDE))

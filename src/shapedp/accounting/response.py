@@ -10,10 +10,10 @@ import numpy as np
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, probability
+from shapedp.numerics.outward import ROUNDINGS_16, ROUNDINGS_32
 from shapedp.privacy import Bracket
 from shapedp.privacy.losses.base import Loss, renyi_order
 
-_ROUND = 2.0**-49
 _TINY = 5e-324
 
 
@@ -45,7 +45,7 @@ class ResponseLoss(Loss):
 
     @property
     def pure(self) -> float:  # type: ignore[override]
-        return self._epsilon * (1 + _ROUND)
+        return self._epsilon * (1 + ROUNDINGS_16)
 
     @property
     def lost(self) -> bool:  # type: ignore[override]
@@ -58,10 +58,10 @@ class ResponseLoss(Loss):
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         epsilon = np.asarray(epsilon, dtype=np.float64)
         true = 1 - self.noise + self.noise / self.answers
-        move = 2 * _ROUND * min(self._epsilon, 1e300)
+        move = 2 * ROUNDINGS_16 * min(self._epsilon, 1e300)
         with np.errstate(under="ignore"):
-            upper = -np.expm1(np.minimum(epsilon - move - self._epsilon, 0.0)) * (true * (1 + _ROUND))
-            lower = -np.expm1(np.minimum(epsilon + move - self._epsilon, 0.0)) * (true * (1 - _ROUND))
+            upper = -np.expm1(np.minimum(epsilon - move - self._epsilon, 0.0)) * (true * (1 + ROUNDINGS_16))
+            lower = -np.expm1(np.minimum(epsilon + move - self._epsilon, 0.0)) * (true * (1 - ROUNDINGS_16))
         upper = np.where(epsilon < self.pure, np.minimum(upper + _TINY, 1.0), 0.0)
         return np.minimum(np.maximum(lower - _TINY, 0.0), upper), upper
 
@@ -74,7 +74,7 @@ class ResponseLoss(Loss):
         terms += [math.log(self.answers - 2)] if self.answers > 2 else []
         scale = math.log(self.noise / self.answers)
         value = float(np.logaddexp.reduce(terms)) + scale
-        slack = 2.0**-48 * (1 + order * ratio + abs(scale))
+        slack = ROUNDINGS_32 * (1 + order * ratio + abs(scale))
         ends = (max(end, 0.0) / (order - 1) for end in (value - slack, value + slack))
         lower, upper = (min(end, self.pure) for end in ends)
         return Bracket(lower, upper)

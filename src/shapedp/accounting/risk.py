@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import finite, probability
+from shapedp.numerics.outward import ROUNDINGS_8, ROUNDINGS_32
 from shapedp.privacy import Bracket, Loss
 
 
@@ -35,7 +36,7 @@ def trade_off(loss: Loss, alpha: ArrayLike, *, points: int = 400, largest: float
     grow = np.exp(epsilon)[:, None]
     room = 1 - upper[:, None]
     best = np.maximum(room - grow * levels, (room - levels) / grow).max(axis=0)
-    return np.asarray(np.clip(best - 2.0**-48, 0.0, 1.0), dtype=np.float64)
+    return np.asarray(np.clip(best - ROUNDINGS_32, 0.0, 1.0), dtype=np.float64)
 
 
 def membership_advantage(loss: Loss) -> Bracket:
@@ -60,4 +61,4 @@ def bayes_risk(loss: Loss, prior: float) -> Bracket:
     sides = [loss.hockey_stick(log_odds)] + ([] if loss.symmetric else [loss.hockey_stick(log_odds, reverse=True)])
     best = max(float(upper[0]) for _, upper in sides)
     least = max(float(lower[0]) for lower, _ in sides)
-    return Bracket(max(prior * (1 - best) - 2.0**-50, 0.0), min(prior * (1 - least) + 2.0**-50, prior))
+    return Bracket(max(prior * (1 - best) - ROUNDINGS_8, 0.0), min(prior * (1 - least) + ROUNDINGS_8, prior))

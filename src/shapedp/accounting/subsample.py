@@ -13,6 +13,7 @@ from shapedp.accounting.compose import loss_from
 from shapedp.mechanisms.base import adjacency_of
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import nonnegative, one_of, probability, real
+from shapedp.numerics.outward import ABOVE_2, ABOVE_16, ABOVE_32, ROUNDINGS_8, ROUNDINGS_16
 from shapedp.privacy import Bracket, GaussianLoss, Loss
 from shapedp.privacy.losses.base import Pieces
 from shapedp.sensitivity import ADJACENCIES
@@ -20,8 +21,6 @@ from shapedp.sensitivity import ADJACENCIES
 Scheme = Literal["poisson", "without-replacement"]
 SCHEMES: tuple[Scheme, ...] = ("poisson", "without-replacement")
 RELATIONS = {"poisson": ("add-remove", "zero-out"), "without-replacement": ("replace",)}
-_ROUND = 2.0**-50
-_MOVE = 2.0**-49
 
 
 def sampling_rate(rate: object) -> float:
@@ -98,7 +97,7 @@ class SubsampledLoss(Loss):
         with np.errstate(over="ignore"):
             inner = np.log1p(np.expm1(epsilon) / self.rate)
         inner = np.where(np.isfinite(inner), inner, epsilon - math.log(self.rate))
-        move = _MOVE * (inner + np.minimum(inner, 1.0)) + 5e-324
+        move = ROUNDINGS_16 * (inner + np.minimum(inner, 1.0)) + 5e-324
         lower = self.base.profile(inner + move, reverse=reverse)[0]
         upper = self.base.profile(np.maximum(inner - move, 0.0), reverse=reverse)[1]
         return self._scaled(lower, up=False), self._scaled(upper, up=True)
@@ -112,13 +111,13 @@ class SubsampledLoss(Loss):
         lower, upper = np.zeros_like(epsilon), np.zeros_like(epsilon)
         with np.errstate(over="ignore", invalid="ignore"):
             z = (1 - self.rate) * np.expm1(epsilon) / self.rate
-            slip = _MOVE * z
+            slip = ROUNDINGS_16 * z
             inside, sure = z - slip < 1, z + slip < 1
         near = np.minimum(z[inside] - slip[inside], 1.0)
-        at = (epsilon[inside] - np.log1p(-near)) * (1 - _MOVE)
+        at = (epsilon[inside] - np.log1p(-near)) * (1 - ROUNDINGS_16)
         upper[inside] = self._scaled(self.base.profile(at, reverse=reverse)[1], np.minimum(1 - near, 1.0), up=True)
         far = z[sure] + slip[sure]
-        at = (epsilon[sure] - np.log1p(-far)) * (1 + _MOVE)
+        at = (epsilon[sure] - np.log1p(-far)) * (1 + ROUNDINGS_16)
         lower[sure] = self._scaled(self.base.profile(at, reverse=reverse)[0], 1 - far, up=False)
         return lower, upper
 
@@ -127,8 +126,8 @@ class SubsampledLoss(Loss):
         with np.errstate(under="ignore"):
             product = self.rate * factor * value
             if up:
-                return np.where(value > 0, np.minimum(product * (1 + _ROUND) + 5e-324, 1.0), 0.0)
-            return np.maximum(product * (1 - _ROUND) - 5e-324, 0.0)
+                return np.where(value > 0, np.minimum(product * (1 + ROUNDINGS_8) + 5e-324, 1.0), 0.0)
+            return np.maximum(product * (1 - ROUNDINGS_8) - 5e-324, 0.0)
 
     def tabulated(self, accuracy: float) -> Loss:
         """Sampling of a table: the base is asked at the same points for both directions and every grid."""
@@ -146,14 +145,14 @@ class SubsampledLoss(Loss):
         """
         if self.base.lost:  # of a release without noise a sample tells all, or nothing
             nothing = GaussianLoss(0.0, adjacency=self.adjacency)
-            return Pieces(((nothing, 1),), certain=min(self.rate * (1 + 2.0**-52), 1.0), spoilt=1.0)
+            return Pieces(((nothing, 1),), certain=min(self.rate * ABOVE_2, 1.0), spoilt=1.0)
         if not isinstance(self.base, BareLoss) or not self.base.failure or not self.rate:
             base = self.base.pieces()
             if not self.rate or base.log_ratio or base.certain or len(base.parts) > 1 or base.parts[0][1] > 1:
                 return Pieces(((self, 1),))
             return replace(base, parts=((replace(self, base=base.parts[0][0]), 1),))
         clean = replace(self, base=replace(self.base, failure=0.0))
-        return Pieces(((clean, 1),), certain=self.rate * self.base.failure * (1 + 2.0**-52), spoilt=self.base.failure)
+        return Pieces(((clean, 1),), certain=self.rate * self.base.failure * ABOVE_2, spoilt=self.base.failure)
 
     def renyi(self, alpha: float) -> Bracket:
         """Gaussian base, Poisson: the divergence of the mixture, an upper bound on both directions."""
@@ -207,7 +206,7 @@ def amplify(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
     Reference: Balle, Barthe and Gaboardi 2018, Theorem 8; He et al. 2024 (product noise), Theorem 2.
     """
     epsilon, delta, rate = nonnegative("epsilon", epsilon), probability("delta", delta), sampling_rate(rate)
-    return _log_mix(epsilon, rate) * (1 + 2.0**-49), delta * rate * (1 + 2.0**-52)
+    return _log_mix(epsilon, rate) * ABOVE_16, delta * rate * ABOVE_2
 
 
 def _log_mix(epsilon: float, rate: float) -> float:
@@ -228,4 +227,4 @@ def amplify_pure(epsilon: float, rate: float) -> BareLoss:
     if rate == 1:
         return BareLoss(epsilon, attained=False)
     value = _log_mix(epsilon, rate) - math.log1p(rate * math.expm1(-epsilon))
-    return BareLoss(min(value * (1 + 2.0**-48), epsilon), attained=False)
+    return BareLoss(min(value * ABOVE_32, epsilon), attained=False)

@@ -10,9 +10,10 @@ import numpy as np
 
 from shapedp.mechanisms.mixing import Sketching
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import ROUNDINGS_2048
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
 
-_ROUNDING = 2.0**-42  # of a trace: sums of products, as `numerics.gram` makes them
+_ROUNDING = ROUNDINGS_2048  # of a trace: sums of products, as `numerics.gram` makes them
 
 
 @singledispatch

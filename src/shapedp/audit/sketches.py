@@ -14,6 +14,7 @@ from shapedp.mechanisms import AdaptiveMixing, Mixing
 from shapedp.mechanisms.mixing import Sketching, clipped_gram
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import finite
+from shapedp.numerics.outward import BELOW_8192
 
 __all__ = ["AdaptiveSubject", "MixingSubject", "subject_of"]
 
@@ -77,7 +78,7 @@ class AdaptiveSubject(MixingSubject):
         """The log-likelihood ratio of the noise variance: a normal variable cut off at both ends."""
         m = self.mechanism
         share = variance / m.row_bound**2
-        none, most = variance <= 0, share >= (m.gamma - 1) * (1 - 2.0**-40)
+        none, most = variance <= 0, share >= (m.gamma - 1) * BELOW_8192
         logs = []
         for values, _ in self.spectra:
             z = (m.gamma - share - values.min() / m.row_bound**2) / m.eta + m.tau

@@ -10,8 +10,7 @@ from scipy import special
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import positive
-
-UP = 1 + 2.0**-50
+from shapedp.numerics.outward import ABOVE_8, ROUNDINGS_8, ROUNDINGS_16, WIDER
 
 
 class MarginLoss(Protocol):
@@ -42,12 +41,12 @@ HESSIAN_RANK = 1  # of one record, whatever the loss: its Hessian is curvature t
 
 def lipschitz(loss: MarginLoss, row_bound: float) -> float:
     """L: the gradient slope(z) y x of one record is at most as long as the record, |slope| <= 1."""
-    return positive("row_bound", row_bound) * UP
+    return positive("row_bound", row_bound) * ABOVE_8
 
 
 def smoothness(loss: MarginLoss, row_bound: float) -> float:
     """beta: the Hessian curvature(z) x x^T of one record is at most this large."""
-    return loss.curvature_bound * positive("row_bound", row_bound) ** 2 * UP**2
+    return loss.curvature_bound * positive("row_bound", row_bound) ** 2 * ABOVE_8**2
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Logistic:
 
     name: ClassVar[str] = "logistic"
     curvature_bound: ClassVar[float] = 0.25
-    slope_error: ClassVar[float] = 2.0**-49
+    slope_error: ClassVar[float] = ROUNDINGS_16
 
     def value(self, margin: Floats) -> Floats:
         return np.logaddexp(0.0, -margin)
@@ -81,17 +80,17 @@ class HuberHinge:
     name: ClassVar[str] = "huber-hinge"
 
     def __post_init__(self) -> None:
-        if not 2.0**-20 <= positive("width", self.width) <= 1:
+        if not WIDER <= positive("width", self.width) <= 1:
             raise ValueError(f"width must lie between 2^-20 and 1, got {self.width!r}")
 
     @property
     def curvature_bound(self) -> float:
-        return 0.5 / self.width * UP
+        return 0.5 / self.width * ABOVE_8
 
     @property
     def slope_error(self) -> float:
         """Three roundings of numbers below 2 where the slope bends, over 2h; elsewhere it is exact."""
-        return 2.0**-50 / self.width
+        return ROUNDINGS_8 / self.width
 
     def value(self, margin: Floats) -> Floats:
         short = 1 - margin

@@ -16,6 +16,7 @@ from shapedp.learn.progress import bar
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, positive
 from shapedp.numerics.gram import BLOCK, GramSum, gram_error
+from shapedp.numerics.outward import ABOVE_8, ROUNDINGS_2
 from shapedp.numerics.threads import cores, each
 from shapedp.sensitivity import L2
 from shapedp.tables.blocks import Table
@@ -57,12 +58,12 @@ class Bounds:
     @property
     def design(self) -> float:
         """The bound on |[x, c]|_2, rounded up."""
-        return math.hypot(self.feature, self.constant) * (1 + 2.0**-50)
+        return math.hypot(self.feature, self.constant) * ABOVE_8
 
     @property
     def row(self) -> float:
         """The bound on |[x, c, y]|_2, rounded up."""
-        return math.hypot(self.feature, self.constant, self.target) * (1 + 2.0**-50)
+        return math.hypot(self.feature, self.constant, self.target) * ABOVE_8
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +90,7 @@ class Moments:
     @property
     def error(self) -> float:
         """A bound on the rounding, from the sizes and the bounds alone."""
-        return gram_error(self.records, len(self.gram)) * self.bounds.row**2 * (1 + 2.0**-50)
+        return gram_error(self.records, len(self.gram)) * self.bounds.row**2 * ABOVE_8
 
 
 class Partial:
@@ -212,7 +213,7 @@ def clipped(x: Any, y: Floats, bounds: Bounds, buffer: Floats) -> Floats:
     if bounds.constant > 0:
         rows[:, width] = bounds.constant
     np.clip(y, -bounds.target, bounds.target, out=rows[:, -1])
-    slack = (width + 8) * 2.0**-52
+    slack = (width + 8) * ROUNDINGS_2
     if not square.max() <= bounds.feature**2 * (1 - 2 * slack):
         _pull(rows, features, square, bounds.feature, slack)
     odd = ~np.isfinite(y)

@@ -22,6 +22,7 @@ from shapedp.learn.solvers.covariance import (
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, positive, real
 from shapedp.numerics.gram import gram_error
+from shapedp.numerics.outward import ABOVE_32
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -78,7 +79,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateModel):  # t
         data = Reading(table, bounds, self.progress)
         if self.release == "clipped" and data.records > MOST_RECORDS:
             raise ValueError(f"release='clipped' takes at most 2^23 records, whose sums are exact, got {data.records}")
-        rounding = gram_error(data.records, columns + 2) * bounds.row**2 * (1 + 2.0**-48)
+        rounding = gram_error(data.records, columns + 2) * bounds.row**2 * ABOVE_32
         moments = SecondMoments(columns, self.feature_bound, self.adjacency, self.release, self.noise, rounding)
         share = self.share if self.center else 0.0
         problem = Problem(moments, bounds, data.records, self.epsilon, self.delta, share)

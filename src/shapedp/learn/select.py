@@ -22,13 +22,12 @@ from shapedp.mechanisms import Additive, certify, mechanism_from_json
 from shapedp.noise import Gaussian
 from shapedp.numerics import SearchError
 from shapedp.numerics.checks import positive
+from shapedp.numerics.outward import ABOVE_8192, WIDE
 from shapedp.privacy import Certificate, GaussianLoss
 from shapedp.privacy.conversions import ORDERS
 from shapedp.sampling import Source, source
 from shapedp.sensitivity import Adjacency, Box
 from shapedp.tables.blocks import entries, same_length, target_of
-
-_UP = 1 + 2.0**-40
 
 
 def _delegated(name: str, doc: str) -> Any:
@@ -105,7 +104,7 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
         shared |= {"progress": False} if hasattr(self.estimator, "progress") else {}
         parts = self._parts(X, y, randomness)
         certificate = self._required(certificate)
-        score = Additive(Gaussian(_UP / run.mu, 1), Box([1.0], adjacency=adjacency), epsilon, delta)
+        score = Additive(Gaussian(ABOVE_8192 / run.mu, 1), Box([1.0], adjacency=adjacency), epsilon, delta)
         best = None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of runs that are not shown
@@ -187,7 +186,7 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
         with np.errstate(all="ignore"):
             part = np.minimum(np.abs(predicted - y) / self.score_bound, 1.0)
             steps = np.floor((1 - np.square(np.nan_to_num(part, nan=1.0))) * 2.0**30)
-        return float(steps.sum()) * 2.0**-30
+        return float(steps.sum()) * WIDE
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import get_tags

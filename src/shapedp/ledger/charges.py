@@ -11,6 +11,7 @@ from scipy import special
 
 from shapedp.accounting.compose import root_sum_squares
 from shapedp.ledger.errors import SpendRefusedError
+from shapedp.numerics.outward import ABOVE_16, ABOVE_8192, ROUNDINGS_256
 from shapedp.privacy.conversions import pure_to_rdp
 from shapedp.privacy.losses import GaussianLoss, Loss
 from shapedp.privacy.losses.base import Pieces
@@ -43,7 +44,7 @@ def _pure(core: Pieces) -> float:
     """Pure epsilons add up; both laws are off by a factor e^slip at most."""
     alone = len(core.parts) == 1 and core.parts[0][1] == 1 and not core.log_ratio and not core.slip
     parts = math.fsum(n * _pure_of(part) for part, n in core.parts)
-    return parts if alone else (parts + core.log_ratio + 2 * core.slip) * (1 + 2.0**-49)
+    return parts if alone else (parts + core.log_ratio + 2 * core.slip) * ABOVE_16
 
 
 @singledispatch
@@ -93,7 +94,7 @@ def _gaussian_of_pure(epsilon: float, name: str) -> float:
             "use a dataset with rule='renyi' or rule='basic'"
         )
     mu = -2 * float(special.ndtri(1 / (1 + math.exp(epsilon))))
-    return max(mu, 0.0) * (1 + 2.0**-40) + (2.0**-45 if epsilon else 0.0)
+    return max(mu, 0.0) * ABOVE_8192 + (ROUNDINGS_256 if epsilon else 0.0)
 
 
 def renyi_curve(core: Pieces, orders: tuple[float, ...]) -> tuple[float, ...]:
@@ -106,7 +107,7 @@ def renyi_curve(core: Pieces, orders: tuple[float, ...]) -> tuple[float, ...]:
     total, reasons = [core.log_ratio + (2 * a - 1) / (a - 1) * core.slip for a in orders], []
     for part, n in core.parts:
         curve, reason = _part_curve(part, orders)
-        total = [(one + n * more) * (1 + 2.0**-49) for one, more in zip(total, curve, strict=True)]
+        total = [(one + n * more) * ABOVE_16 for one, more in zip(total, curve, strict=True)]
         if math.inf in curve:
             reasons.append(f"a Renyi ledger cannot charge {type(part).__name__}: {reason}")
     if not any(value < math.inf for value in total):

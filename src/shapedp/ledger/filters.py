@@ -14,6 +14,7 @@ from shapedp.ledger.errors import SpendRefusedError
 from shapedp.ledger.fixed import Charge, as_float, units_down, units_up
 from shapedp.mechanisms import Mechanism
 from shapedp.numerics.checks import one_of, positive, probability
+from shapedp.numerics.outward import BELOW_8, ROUNDINGS_128
 from shapedp.privacy.losses import GaussianLoss
 
 _EXP_LIMIT = 700.0
@@ -171,7 +172,7 @@ class RenyiFilter(Filter):
         _positive_delta(cls.rule, delta)
         kept, failure = _shares(delta, failure_share)
         grid = _default_orders(epsilon, kept) if orders is None else _checked_orders(orders)
-        caps = tuple(_renyi_capacity(order, epsilon, kept / len(grid) * (1 - 2.0**-50)) for order in grid)
+        caps = tuple(_renyi_capacity(order, epsilon, kept / len(grid) * BELOW_8) for order in grid)
         if max(caps) <= 0:
             raise ValueError(
                 f"orders must leave room for a spend at (epsilon={epsilon!r}, delta={delta!r}), got {grid!r}"
@@ -269,7 +270,7 @@ def _shares(delta: float, failure_share: float) -> tuple[float, int]:
 
 def _renyi_capacity(order: float, epsilon: float, delta: float) -> float:
     first, second = math.log(order * delta) / (order - 1), math.log1p(-1 / order)
-    return epsilon + first - second - 2.0**-46 * (epsilon + abs(first) + abs(second))
+    return epsilon + first - second - ROUNDINGS_128 * (epsilon + abs(first) + abs(second))
 
 
 def _default_orders(epsilon: float, delta: float) -> tuple[float, ...]:

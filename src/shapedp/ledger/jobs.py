@@ -14,9 +14,10 @@ from shapedp.ledger.filters import BasicFilter, Filter
 from shapedp.ledger.fixed import Charge
 from shapedp.mechanisms import Mechanism, certify, verify
 from shapedp.mechanisms.certify import class_of, mechanism_from_json
+from shapedp.numerics.outward import ROUNDINGS_8192
 from shapedp.privacy import Certificate, Loss
 
-_LEAST = 2.0**-40
+_LEAST = ROUNDINGS_8192
 _NAME = 200
 _ROOM = (1e-9, 1e-6, 1e-4, 1e-2)  # another grid may put delta a little higher
 

@@ -13,7 +13,6 @@ from scipy import special
 
 from shapedp.mechanisms.mixing import (
     ROOM,
-    UP,
     Sketching,
     calibratable,
     check_claim,
@@ -27,6 +26,16 @@ from shapedp.mechanisms.mixing import (
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, one_of, positive, probability, size
 from shapedp.numerics.gram import gram_error, least_eigenvalue
+from shapedp.numerics.outward import (
+    ABOVE_512,
+    ABOVE_8192,
+    ABOVE_WIDE,
+    ABOVE_WIDER,
+    BELOW_8192,
+    BELOW_WIDER,
+    ROUNDINGS_8192,
+    WIDE,
+)
 from shapedp.privacy import Loss
 from shapedp.privacy.losses.gaussian import GaussianLoss
 from shapedp.privacy.losses.mixing import NEIGHBOURS, MixingLoss, Neighbours
@@ -69,8 +78,8 @@ class AdaptiveMixing(Sketching):
     @property
     def failure(self) -> float:
         """P(z > tau), z short of tau by the eigenvalue's error and by half a step of the grid that l is rounded to."""
-        reach = self.tau * (1 - 2.0**-40) - (self._slip + float(grid_for(self.eta)) / 2) / self.eta
-        return min(float(special.ndtr(-reach)) * (1 + 2.0**-40), 1.0)
+        reach = self.tau * BELOW_8192 - (self._slip + float(grid_for(self.eta)) / 2) / self.eta
+        return min(float(special.ndtr(-reach)) * ABOVE_8192, 1.0)
 
     @property
     def _slip(self) -> float:
@@ -82,9 +91,9 @@ class AdaptiveMixing(Sketching):
     @cached_property
     def loss(self) -> Loss:
         """The privacy loss of the eigenvalue and the sketch together, from above: sigma is mostly larger."""
-        mu = (1 + 2 * self._slip) / self.eta * UP
+        mu = (1 + 2 * self._slip) / self.eta * ABOVE_512
         if self.records is None or self.dim is None:
-            return MixingLoss(self.rows, UP / self.gamma, self.adjacency, mu, 0.0).with_failure(self.failure)
+            return MixingLoss(self.rows, ABOVE_512 / self.gamma, self.adjacency, mu, 0.0).with_failure(self.failure)
         base = MixingLoss(self.rows, float_share(self.gamma, self.records, self.dim), self.adjacency, mu, 0.0)
         missed = rounding(self.rows, self.gamma, self.records, self.dim)
         return base.with_failure(self.failure, total_variation=missed)
@@ -120,18 +129,18 @@ class AdaptiveMixing(Sketching):
         spent = ROOM * delta
         if records is not None and dim is not None:
             tv = rounding(rows, plain, count("records", records), size("dim", dim))
-            spent = ((1 + math.exp(epsilon)) * tv + 2.0**-30 * delta) * UP
+            spent = ((1 + math.exp(epsilon)) * tv + WIDE * delta) * ABOVE_512
             if not spent < delta / 2:
                 raise ValueError(too_large(rows, records, dim, delta))
         mu, share, about = _best(rows, epsilon, delta - spent, adjacency, plain)
         tau = -float(special.ndtri(share * (delta - spent))) + 2.0**-17  # half a step of the grid, in units of eta
         tau += 0.0 if records is None or dim is None else mu * eigenvalue_slip(records, dim)
-        aim = (delta - spent) * (1 - share) * (1 - 2.0**-20)
+        aim = (delta - spent) * (1 - share) * BELOW_WIDER
         near = MixingLoss(rows, min(1 / about, 0.5), adjacency)
-        gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, mu=mu * (1 + 2.0**-20), near=near).gamma
+        gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, mu=mu * ABOVE_WIDER, near=near).gamma
         slip = 0.0 if records is None or dim is None else gram_error(records, dim)
-        gamma *= 1 + 2.0**-40 + 2 * slip / (gamma - 1)
-        made = cls(rows, row_bound, gamma, 1 / mu, tau * (1 + 2.0**-30), epsilon, delta, adjacency, records, dim)
+        gamma *= 1 + ROUNDINGS_8192 + 2 * slip / (gamma - 1)
+        made = cls(rows, row_bound, gamma, 1 / mu, tau * ABOVE_WIDE, epsilon, delta, adjacency, records, dim)
         made.certificate.require()
         return made
 

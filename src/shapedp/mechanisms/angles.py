@@ -24,6 +24,7 @@ from shapedp.noise import Gaussian, Law
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import count, finite, one_of, positive, probability, size, vector
 from shapedp.numerics.hyperspherical import from_angles, to_angles
+from shapedp.numerics.outward import ABOVE_8
 from shapedp.privacy import Loss
 from shapedp.sensitivity import ADJACENCIES, L2, Adjacency, Box
 
@@ -252,7 +253,7 @@ def window_box(half: Floats, clip: float, adjacency: Adjacency) -> Box:
 
 
 def _full_range(dim: int, clip: float, adjacency: Adjacency) -> Box:
-    profile = np.full(dim, np.pi * (1 + 2.0**-50))
+    profile = np.full(dim, np.pi * ABOVE_8)
     profile[-1] *= 2
     profile[0] = (2.0 if adjacency == "replace" else 1.0) * clip * _ROUND
     return Box(profile, adjacency=adjacency)

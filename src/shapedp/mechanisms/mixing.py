@@ -25,13 +25,13 @@ from shapedp.numerics.gram import (
     gram_error,
     gram_sum,
 )
+from shapedp.numerics.outward import ABOVE_512, ABOVE_8192, BELOW_1, BELOW_512, BELOW_8192, ROUNDINGS_1024, UNIT, WIDER
 from shapedp.privacy import Certificate, Loss
 from shapedp.privacy.losses.mixing import NEIGHBOURS, MixingLoss, Neighbours
 from shapedp.sampling import GAUSSIAN, Source, rounded_sum
 from shapedp.sensitivity import L2
 
 ROOM = 2.0**-10  # of delta, left for floating point where the sizes are not known yet
-UP = 1 + 2.0**-44
 MOST_EPSILON = 700.0
 CHUNK = GROUP * BLOCK
 
@@ -144,9 +144,9 @@ class Mixing(Sketching):
 
         A lone row attains it, and two orthogonal ones do under replacement (nothing is known from below if dim = 1).
         """
-        least = 0.0 if self.dim == 1 and self.adjacency == "replace" else (1 - 2.0**-44) / self.gamma
+        least = 0.0 if self.dim == 1 and self.adjacency == "replace" else BELOW_512 / self.gamma
         if self.records is None or self.dim is None:
-            return MixingLoss(self.rows, UP / self.gamma, self.adjacency, least=least)
+            return MixingLoss(self.rows, ABOVE_512 / self.gamma, self.adjacency, least=least)
         base = MixingLoss(self.rows, float_share(self.gamma, self.records, self.dim), self.adjacency, least=least)
         return base.with_failure(0.0, total_variation=rounding(self.rows, self.gamma, self.records, self.dim))
 
@@ -169,17 +169,19 @@ class Mixing(Sketching):
         """
         epsilon, delta = calibratable(epsilon), probability("delta", delta)
         one_of("adjacency", adjacency, NEIGHBOURS)
-        aim = delta * (1 - ROOM) if records is None or dim is None else delta * (1 - 2.0**-40)
+        aim = delta * (1 - ROOM) if records is None or dim is None else delta * BELOW_8192
         tolerance = 1e-14 if records is None or dim is None else 1e-6
         near = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, tolerance=tolerance)
         gamma = near.gamma
         if records is not None and dim is not None:
-            aim -= (1 + math.exp(epsilon)) * rounding(rows, gamma, count("records", records), size("dim", dim)) * UP
+            aim -= (
+                (1 + math.exp(epsilon)) * rounding(rows, gamma, count("records", records), size("dim", dim)) * ABOVE_512
+            )
             if not aim > 0:
                 raise ValueError(too_large(rows, records, dim, delta))
             gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, near=near).gamma
             gamma *= 1 + 2 * gram_error(records, dim) / (gamma - 1)
-        made = cls(rows, row_bound, gamma * (1 + 2.0**-40), epsilon, delta, adjacency, records, dim)
+        made = cls(rows, row_bound, gamma * ABOVE_8192, epsilon, delta, adjacency, records, dim)
         made.certificate.require()
         return made
 
@@ -251,7 +253,7 @@ def normals(n: int, randomness: Source) -> Floats:
     """Standard normals as floats, within 2^-43 of the real draw: 64 random bits each, 128 in the tails."""
     words = randomness.words(n).view(np.int64)
     u = np.abs((words + 0.5) * 2.0**-64)
-    small = np.flatnonzero(u < 2.0**-20)
+    small = np.flatnonzero(u < WIDER)
     if small.size:
         w = words[small]
         whole = np.where(w >= 0, w, ~w).astype(np.float64)
@@ -262,7 +264,7 @@ def normals(n: int, randomness: Source) -> Floats:
 
 def float_share(gamma: float, records: int, dim: int) -> float:
     """t = 1/gamma, and more by what rounding may take from the eigenvalues of the other records' covariance."""
-    return min(UP / gamma * (1 + 2 * gram_error(records, dim) / (gamma - 1)), 1 - 2.0**-53)
+    return min(ABOVE_512 / gamma * (1 + 2 * gram_error(records, dim) / (gamma - 1)), BELOW_1)
 
 
 def eigenvalue_slip(records: int, dim: int) -> float:
@@ -288,11 +290,11 @@ def rounding(rows: int, gamma: float, records: int, dim: int) -> float:
     trace = n + d * v
     error = (factor_error(dim) * trace + block_error(records, dim)) * 1.01
     if not error < v / 4:
-        return 1 - 2.0**-53
+        return 1 - UNIT
     spectral, frobenius = math.sqrt(k) + math.sqrt(d) + 9, math.sqrt(k * d) + 9
-    shift = spectral * error / math.sqrt(v) + 2.0**-43 * math.sqrt(k * d * (n + 2 * v))
-    shift += (d + 8) * 2.0**-53 * 1.01 * frobenius * math.sqrt(trace * 1.01)
-    return min(shift / math.sqrt(2 * math.pi * v) * 1.01 + 2.0**-56, 1 - 2.0**-53)
+    shift = spectral * error / math.sqrt(v) + ROUNDINGS_1024 * math.sqrt(k * d * (n + 2 * v))
+    shift += (d + 8) * UNIT * 1.01 * frobenius * math.sqrt(trace * 1.01)
+    return min(shift / math.sqrt(2 * math.pi * v) * 1.01 + 2.0**-56, BELOW_1)
 
 
 def explicit_sketch(x: Floats, rows: int, noise_variance: float, rng: np.random.Generator) -> Floats:

@@ -16,6 +16,7 @@ from shapedp.noise import Gaussian, Law
 from shapedp.noise.radial import Radial
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability
+from shapedp.numerics.outward import ABOVE_32, ABOVE_WIDER
 from shapedp.numerics.radius import RadiusRule
 from shapedp.privacy import GaussianLoss, Loss
 from shapedp.privacy.losses.largest import LargestLoss
@@ -23,7 +24,6 @@ from shapedp.privacy.losses.radial import RadialLoss, ReleasedRadialLoss
 from shapedp.sampling import Source, rounded_sum
 from shapedp.sensitivity import L2, Adjacency
 
-UP = 1 + 2.0**-48
 FAR = 1e-30  # the probability with which `farthest` may be exceeded
 NEIGHBOURS: tuple[Adjacency, ...] = ("zero-out", "replace")
 
@@ -76,12 +76,12 @@ class ObjectivePerturbation(Claimed):
     def sensitivity(self) -> L2:
         """By how far one record moves the gradient of J, at any w."""
         farthest = self.reach * (2 if self.adjacency == "replace" else 1)
-        return L2(farthest * math.sqrt(self.problems) * UP, dim=self.law.dim, adjacency=self.adjacency)
+        return L2(farthest * math.sqrt(self.problems) * ABOVE_32, dim=self.law.dim, adjacency=self.adjacency)
 
     @cached_property
     def loss(self) -> Loss:
         """The privacy loss of the release, from above."""
-        mu = self.output_reach / float(self.output_law.scales.min()) * UP if self.output_reach else 0.0
+        mu = self.output_reach / float(self.output_law.scales.min()) * ABOVE_32 if self.output_reach else 0.0
         loss = loss_with(self.law, self, mu)
         return loss.with_failure(2 * FAR).under(self.adjacency)
 
@@ -96,7 +96,11 @@ class ObjectivePerturbation(Claimed):
             raise ValueError(
                 f"{self.problems} problems are too many for objective perturbation: use output perturbation"
             )
-        return tuple((self.reach * math.sqrt(m) * UP, float(times) * UP) for m, times in enumerate(counts) if times > 0)
+        return tuple(
+            (self.reach * math.sqrt(m) * ABOVE_32, float(times) * ABOVE_32)
+            for m, times in enumerate(counts)
+            if times > 0
+        )
 
     def release(
         self,
@@ -137,18 +141,20 @@ def _(law: Gaussian, mechanism: ObjectivePerturbation, mu: float) -> Loss:
     if law.scales.size != 1:
         raise TypeError("objective perturbation needs isotropic Gaussian noise")
     sigma = float(law.scales[0])
-    parts = [(math.hypot(length / sigma, mu) * UP, times) for length, times in mechanism.vertices]
-    return LargestLoss(tuple((GaussianLoss(both), times) for both, times in parts if both), mechanism.log_ratio * UP)
+    parts = [(math.hypot(length / sigma, mu) * ABOVE_32, times) for length, times in mechanism.vertices]
+    return LargestLoss(
+        tuple((GaussianLoss(both), times) for both, times in parts if both), mechanism.log_ratio * ABOVE_32
+    )
 
 
 @loss_with.register
 def _(law: Radial, mechanism: ObjectivePerturbation, mu: float) -> Loss:
     parts = tuple(
-        (RadialLoss(law.dim, law.a, law.b, length / law.scale * UP), times)
+        (RadialLoss(law.dim, law.a, law.b, length / law.scale * ABOVE_32), times)
         for length, times in mechanism.vertices
         if length
     )
-    base = LargestLoss(parts, (mechanism.log_ratio + mechanism.output_epsilon) * UP)
+    base = LargestLoss(parts, (mechanism.log_ratio + mechanism.output_epsilon) * ABOVE_32)
     second = GaussianLoss(mu).delta(mechanism.output_epsilon).upper
     slip, missed = law.slip
     return ReleasedRadialLoss(base, slip, missed).with_failure(second)  # type: ignore[arg-type]
@@ -168,7 +174,7 @@ def _(law: Gaussian) -> float:
 @farthest.register
 def _(law: Radial) -> float:
     top = float(RadiusRule(law.a, law.b).radii(np.array([1.0]), np.array([FAR / 4]))[0])
-    return float(law.scale * top * (1 + 2.0**-20) + law.smoothing * (math.sqrt(law.dim) + 12))
+    return float(law.scale * top * ABOVE_WIDER + law.smoothing * (math.sqrt(law.dim) + 12))
 
 
 @singledispatch

@@ -15,6 +15,7 @@ from shapedp.noise.grid import GridLaw, powers_of_two, whole_numbers
 from shapedp.noise.request import DoesNotApplyError, Request
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import size, vector
+from shapedp.numerics.outward import ABOVE_8, ABOVE_8192, BELOW_8, ROUNDINGS_8192
 from shapedp.privacy.losses import LaplaceLoss
 from shapedp.privacy.losses.sums import ratios_of
 from shapedp.sampling import Source, discrete_laplace
@@ -131,13 +132,13 @@ class DiscreteLaplace(GridLaw):
         moving = ~sensitivity.fixed() if self.steps.size > 1 else np.ones(1, dtype=np.bool_)
         copies = self.dim if self.steps.size == 1 else 1
         with np.errstate(divide="ignore"):
-            extra = float((1 / self.steps[moving]).sum()) * copies * (1 + 2.0**-40)
+            extra = float((1 / self.steps[moving]).sum()) * copies * ABOVE_8192
             finer = float((0.25 / self.steps[moving] ** 2).sum()) * copies
         whole = np.floor(sensitivity.extreme() / self.grid) * self.grid
         reach = sensitivity.l1_reach(self.scales)[1]
-        shown = ratios_of(whole, self.scales) * (1 - 2.0**-50)
-        pure = (reach + (0.0 if sensitivity.unrounded(self.grid) else extra)) * (1 + 2.0**-50)
-        return LaplaceLoss(pure, shown, continuous=False, wider=(pure + finer) * (1 + 2.0**-40))
+        shown = ratios_of(whole, self.scales) * BELOW_8
+        pure = (reach + (0.0 if sensitivity.unrounded(self.grid) else extra)) * ABOVE_8
+        return LaplaceLoss(pure, shown, continuous=False, wider=(pure + finer) * ABOVE_8192)
 
     @classmethod
     def above(cls, scales: Floats, request: Request) -> DiscreteLaplace:
@@ -152,7 +153,7 @@ class DiscreteLaplace(GridLaw):
             grid = np.minimum(grid, 1.0)
         cost = float(np.where(scales > 0, grid / np.where(scales > 0, scales, 1.0), 0.0).sum())
         cost = 0.0 if request.sensitivity.unrounded(grid) else cost
-        margin = 2.0**-40 + cost * (dim if scales.size == 1 else 1) / epsilon
+        margin = ROUNDINGS_8192 + cost * (dim if scales.size == 1 else 1) / epsilon
         while margin < 0.5:
             law = cls(np.ceil(scales * (1 + margin) / grid), grid, dim)
             if law._loss(request.sensitivity).pure <= epsilon:

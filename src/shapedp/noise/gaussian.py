@@ -11,9 +11,10 @@ import numpy as np
 from scipy import special
 
 from shapedp.noise.base import Law, confidence_level, registered
-from shapedp.noise.request import UP, DoesNotApplyError, Request, by_slice
+from shapedp.noise.request import DoesNotApplyError, Request, by_slice
 from shapedp.noise.spread import SpreadLaw
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import ABOVE_512
 from shapedp.privacy.losses import GaussianLoss
 from shapedp.sampling import GAUSSIAN, Quantile
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
@@ -99,7 +100,7 @@ def _shape(sensitivity: Sensitivity, mu: float, request: Request) -> Gaussian:
 @_shape.register(L2)
 def _ball(sensitivity: L2, mu: float, request: Request) -> Gaussian:
     """The smallest semi-axis of the noise decides: isotropic (in the ellipsoid's axes) for every weighting."""
-    sigma = sensitivity.radius / mu * UP
+    sigma = sensitivity.radius / mu * ABOVE_512
     if sensitivity.scales is None:
         return Gaussian(sigma, sensitivity.dim)
     return Gaussian(sensitivity.scales * sigma)
@@ -108,7 +109,7 @@ def _ball(sensitivity: L2, mu: float, request: Request) -> Gaussian:
 @_shape.register(L1)
 def _cross(sensitivity: L1, mu: float, request: Request) -> Gaussian:
     """The vertices radius e_i decide, each on its own: isotropic."""
-    return Gaussian(sensitivity.radius / mu * UP, sensitivity.dim)
+    return Gaussian(sensitivity.radius / mu * ABOVE_512, sensitivity.dim)
 
 
 @_shape.register(Box)

@@ -11,10 +11,11 @@ import numpy as np
 
 from shapedp.noise.base import Law, confidence_level, registered
 from shapedp.noise.discrete_laplace import DiscreteLaplace
-from shapedp.noise.request import UP, DoesNotApplyError, Request, by_slice
+from shapedp.noise.request import DoesNotApplyError, Request, by_slice
 from shapedp.noise.spread import SpreadLaw
 from shapedp.noise.tilted import least_error
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import ABOVE_512
 from shapedp.privacy.losses import LaplaceLoss
 from shapedp.privacy.losses.sums import worst_ratios
 from shapedp.sampling import LAPLACE, Quantile
@@ -80,7 +81,7 @@ def _relaxed(sensitivity: Sensitivity, pure: Floats, request: Request) -> Floats
 def _relaxed_cross(sensitivity: L1, pure: Floats, request: Request) -> Floats:
     """One coordinate decides: delta = 1 - e^((epsilon - a)/2) at a = radius/b."""
     relaxed = request.epsilon - 2 * math.log1p(-request.delta)
-    return np.array([sensitivity.radius / relaxed * UP]) if relaxed > request.epsilon * (1 + WORTH) else pure
+    return np.array([sensitivity.radius / relaxed * ABOVE_512]) if relaxed > request.epsilon * (1 + WORTH) else pure
 
 
 @_relaxed.register(Box)
@@ -102,7 +103,7 @@ def pure_scales(sensitivity: Sensitivity, request: Request) -> Floats:
 @pure_scales.register(L1)
 def _cross(sensitivity: L1, request: Request) -> Floats:
     """b = radius/epsilon: only the smallest scale counts. Reference: Dwork et al. 2006, Proposition 1."""
-    return np.array([sensitivity.radius / request.epsilon * UP])
+    return np.array([sensitivity.radius / request.epsilon * ABOVE_512])
 
 
 @pure_scales.register(Box)

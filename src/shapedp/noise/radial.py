@@ -14,10 +14,20 @@ from numpy.typing import NDArray
 from scipy import special
 
 from shapedp.noise.base import Law, Traits, confidence_level, registered
-from shapedp.noise.request import UP, DoesNotApplyError, Request
+from shapedp.noise.request import DoesNotApplyError, Request
 from shapedp.numerics import SearchError
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, positive, size
+from shapedp.numerics.outward import (
+    ABOVE_512,
+    ABOVE_8192,
+    BELOW_1,
+    BELOW_8192,
+    ROUNDINGS_2,
+    ROUNDINGS_512,
+    ROUNDINGS_1024,
+    UNIT,
+)
 from shapedp.numerics.radius import RadiusRule
 from shapedp.numerics.sphere import Cap
 from shapedp.privacy.losses import GaussianLoss, Loss, RadialLoss
@@ -34,7 +44,7 @@ _BLOCK = 1 << 18
 _MOST = 1e100  # of a and b
 _SMOOTHING_BITS = 8
 _REFINED = 1 << 52  # uniforms below 2^-12 take a second word
-_NORMAL_ERROR = 2.0**-43
+_NORMAL_ERROR = ROUNDINGS_1024
 DEVIATIONS = 38.0  # a normal exceeds so many of its deviations with probability below e^-700
 _SURE = 400  # from this dimension on |G| < sqrt(dim)/2 has probability below 1e-55
 
@@ -120,7 +130,7 @@ class Radial(Law):
         radii = self.scale * np.exp((z + math.log(self.a / self.b)) / self.b)
 
         def exceeds(c: float) -> float:
-            cosine = np.minimum(c / radii, 1 - 2.0**-53)
+            cosine = np.minimum(c / radii, BELOW_1)
             return float((2 * np.exp(cap.log_weight(cosine)) * cap.scaled(cosine)) @ weights) - tail
 
         top = float(radii.max())
@@ -144,9 +154,9 @@ class Radial(Law):
         root = math.sqrt(self.dim)
         least = self._least_norm() if self.dim < _SURE else root / 2
         direction = 2 * _NORMAL_ERROR * root / least
-        error = direction + self._rule.error + 2.0**-44
+        error = direction + self._rule.error + ROUNDINGS_512
         reach = self.scale * math.exp((self._rule.far + math.log(self.a / self.b)) / self.b)
-        mu = (error * reach + 2.0**-52 * self.grid * root) / self.smoothing
+        mu = (error * reach + ROUNDINGS_2 * self.grid * root) / self.smoothing
         missed = 1e-40 + self.dim * 2.0**-71
         if self.dim < _SURE:
             log_chi = (self.dim - 1) * math.log(least) - (self.dim / 2 - 1) * math.log(2) - math.lgamma(self.dim / 2)
@@ -240,17 +250,17 @@ class Radial(Law):
         law = cls(dim, a, b, radius)
         for _ in range(4):  # the slip depends on the scale through its power of two only
             slip, missed = law.slip
-            epsilon = request.epsilon - 2 * slip * (1 + 2.0**-40)
+            epsilon = request.epsilon - 2 * slip * ABOVE_8192
             if request.delta == 0:
                 raise DoesNotApplyError(
                     "float releases of spherical noise carry a delta > 0: ask for delta = 1e-12, say"
                 )
             left = request.delta - (1 + math.exp(min(request.epsilon, 700.0))) * missed
-            delta = left * math.exp(-slip) * (1 - 2.0**-40)
+            delta = left * math.exp(-slip) * BELOW_8192
             if not (epsilon > 0 and delta > 0):
                 raise DoesNotApplyError("the claim is below what rounding in floats allows in this dimension")
             ratio = RadialLoss.calibrate(dim, a, b, epsilon, delta).ratio
-            following = cls(dim, a, b, radius / ratio * UP)
+            following = cls(dim, a, b, radius / ratio * ABOVE_512)
             if following.slip == (slip, missed):
                 return following
             law = following
@@ -280,7 +290,7 @@ def _normals(n: int, source: Source) -> Floats:
     small = np.flatnonzero(sizes < _REFINED)
     if small.size:
         extra = (source.words(small.size) >> np.uint64(11)).astype(np.float64) + 0.5
-        uniform[small] = sizes[small] + extra * 2.0**-53
+        uniform[small] = sizes[small] + extra * UNIT
     uniform *= 2.0**-64
     GAUSSIAN.magnitude(uniform)
     return np.copysign(uniform, words, out=uniform)

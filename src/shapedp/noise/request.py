@@ -9,9 +9,8 @@ import numpy as np
 
 from shapedp.noise.errors import Measure, measure_of
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import ABOVE_512
 from shapedp.sensitivity import Sensitivity, Slices
-
-UP = 1 + 2.0**-44  # on scales: what rounding may take from them
 
 
 class DoesNotApplyError(ValueError):
@@ -47,7 +46,7 @@ class Request:
     ) -> Floats:
         """`optimal_scales` for the measure and weights asked for, a little above the root."""
         chosen = self.plain_weights() if weights is None else weights
-        return optimal_scales(bounds, chosen, self.measure.power, order, reach, copies=copies) * UP
+        return optimal_scales(bounds, chosen, self.measure.power, order, reach, copies=copies) * ABOVE_512
 
 
 def by_slice(sensitivity: Slices, request: Request) -> Request:

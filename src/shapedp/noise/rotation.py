@@ -13,6 +13,7 @@ from shapedp.boundary.documents import decode, encode
 from shapedp.boundary.values import count, finite, laid_out, vector
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.modes import multiply
+from shapedp.numerics.outward import ROUNDINGS_8, ROUNDINGS_256
 
 _BITS = 24
 _REACH = 2.0**52
@@ -53,7 +54,7 @@ class Rotation:
     def norm(self) -> float:
         """A bound on |R|_2: sqrt of |R R^T - I|_F + 1, and its rounding."""
         excess = self.matrix @ self.matrix.T - np.eye(len(self.matrix))
-        return math.sqrt(1 + float(np.linalg.norm(excess)) + len(self.matrix) ** 2 * 2.0**-50)
+        return math.sqrt(1 + float(np.linalg.norm(excess)) + len(self.matrix) ** 2 * ROUNDINGS_8)
 
     @cached_property
     def log_determinant(self) -> float:
@@ -132,7 +133,7 @@ class Mode:
             return cls(frozen(np.abs(np.diagonal(array))))
         axes, values, _ = np.linalg.svd(array, full_matrices=array.shape[0] > array.shape[1])
         scales = np.zeros(len(array))
-        scales[: values.size] = np.where(values > values[0] * 2.0**-45, values, 0.0)
+        scales[: values.size] = np.where(values > values[0] * ROUNDINGS_256, values, 0.0)
         return cls(frozen(scales), Rotation.near(axes.T))
 
     @cached_property

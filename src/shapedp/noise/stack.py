@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from shapedp.noise.base import Law, registered
 from shapedp.noise.tensor import TensorGaussian
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import ROUNDINGS_256
 from shapedp.privacy import GaussianLoss
 from shapedp.sampling import Source
 from shapedp.sensitivity import L2, Blocks, Sensitivity
-
-_ROUND = 2.0**-45
 
 
 @registered()
@@ -82,7 +81,7 @@ def _stacked(law: Stack, sensitivity: Sensitivity) -> GaussianLoss:
         least = loss.mu if loss.least is None else loss.least
         bounds[:, at] = np.maximum(bounds[:, at], (least, loss.mu))
     low, high = (math.sqrt(math.fsum(np.square(radii * one))) for one in bounds)
-    return GaussianLoss(high * (1 + _ROUND), low * (1 - _ROUND))
+    return GaussianLoss(high * (1 + ROUNDINGS_256), low * (1 - ROUNDINGS_256))
 
 
 @singledispatch

@@ -16,6 +16,7 @@ from shapedp.noise.request import DoesNotApplyError, Request, optimal_scales
 from shapedp.numerics import sum_bounds
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import vector
+from shapedp.numerics.outward import ABOVE_8, BELOW_16, BELOW_8192, ROUNDINGS_8
 from shapedp.privacy.losses import LaplaceLoss
 from shapedp.sampling import Source, exponential_coins, geometric
 from shapedp.sensitivity import L1, Box, Sensitivity
@@ -189,11 +190,11 @@ class Staircase(GridLaw):
         """
         bounds = sensitivity.profile if isinstance(sensitivity, Box) else _coordinate_bounds(sensitivity)
         if sensitivity.unrounded(self.grid):
-            steps = np.floor(bounds * (1 + 2.0**-50)) / self.grid
+            steps = np.floor(bounds * ABOVE_8) / self.grid
         else:
-            steps = np.ceil(bounds / self.grid * (1 + 2.0**-50)) + 1
+            steps = np.ceil(bounds / self.grid * ABOVE_8) + 1
         levels = np.where(sensitivity.fixed(), 0.0, np.ceil(steps / self.width))
-        return LaplaceLoss(sum_bounds(levels * self.epsilons, 2.0**-50)[1], continuous=False)
+        return LaplaceLoss(sum_bounds(levels * self.epsilons, ROUNDINGS_8)[1], continuous=False)
 
     @classmethod
     def fitted(cls, request: Request) -> Staircase:
@@ -206,15 +207,15 @@ class Staircase(GridLaw):
         split = bounds / optimal_scales(bounds, request.plain_weights(), power, 1, request.epsilon)
         if not split.max() <= _MOST:
             raise DoesNotApplyError(f"epsilon is too large for staircase noise: at most {_MOST:g} per coordinate")
-        units = np.floor(split * UNITS * (1 - 2.0**-40))
+        units = np.floor(split * UNITS * BELOW_8192)
         if units.min() < 2**10:
             raise DoesNotApplyError("epsilon is too small for staircase noise: use laplace noise")
         grid = np.ldexp(1.0, np.frexp(bounds)[1] - _STEPS_BITS)
-        width = np.ceil(bounds / grid * (1 + 2.0**-50)) + 1
+        width = np.ceil(bounds / grid * ABOVE_8) + 1
         table = {u: best_gamma(1, u / UNITS, power) for u in set(units.tolist())}
         fractions = np.array([table[u] for u in units.tolist()])
         inner = np.clip(np.rint(fractions * width), 1, width)
-        while math.fsum(units) / UNITS > request.epsilon * (1 - 2.0**-49):
+        while math.fsum(units) / UNITS > request.epsilon * BELOW_16:
             units = units - 1
         return cls(width, inner, units, grid)
 

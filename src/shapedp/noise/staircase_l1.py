@@ -13,6 +13,7 @@ from shapedp.noise.base import Law, Traits, confidence_level, registered
 from shapedp.noise.staircase import best_gamma, radial_moments
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import positive, size
+from shapedp.numerics.outward import ABOVE_8
 from shapedp.privacy.losses import LaplaceLoss
 from shapedp.sampling import Source
 from shapedp.sensitivity import Sensitivity
@@ -105,4 +106,4 @@ class L1Staircase(Law):
     def _loss(self, sensitivity: Sensitivity) -> LaplaceLoss:
         """|x + v|_1 <= |x|_1 + |v|_1: ceil(|v|_1/width) levels at most."""
         reach = sensitivity.l1_reach(np.array([self.width]))[1]
-        return LaplaceLoss(self.epsilon * math.ceil(reach) * (1 + 2.0**-50), continuous=False)
+        return LaplaceLoss(self.epsilon * math.ceil(reach) * ABOVE_8, continuous=False)

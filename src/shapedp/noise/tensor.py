@@ -20,13 +20,14 @@ from shapedp.noise.rotation import Mode
 from shapedp.noise.tensor_reach import tensor_loss
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.modes import multiply, outer, replace_mode
+from shapedp.numerics.outward import ABOVE_WIDE, ROUNDINGS_8192, WIDER
 from shapedp.privacy.losses import GaussianLoss
 from shapedp.sampling import Source, grid_for, rounded_sum
 from shapedp.sensitivity import L1, L2, Box, Sensitivity, Slices
 
-SLACK = 2.0**-20  # what rounding of the rotated input may add to mu
+SLACK = WIDER  # what rounding of the rotated input may add to mu
 _UP = 1 + 2.0**-34  # beyond what the loss allows for rounding
-_ALIKE = 2.0**-40
+_ALIKE = ROUNDINGS_8192
 _SLAB = 1 << 20  # entries whose scales are laid out at a time
 _SPAN = 400  # scales lie between 2^-400 and 2^400: squares neither overflow nor vanish
 
@@ -169,7 +170,7 @@ class TensorGaussian(Law):
         for rotation in reversed(rotations):
             total += rotation.pieces * amplified
             amplified *= rotation.norm
-        return (total + amplified) * math.sqrt(self.dim) / least * (1 + 2.0**-30)
+        return (total + amplified) * math.sqrt(self.dim) / least * ABOVE_WIDE
 
     def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
         x = np.asarray(x)

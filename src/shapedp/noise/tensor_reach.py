@@ -11,6 +11,7 @@ import numpy as np
 from shapedp.noise.rotation import Mode
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.modes import multiply, replace_mode
+from shapedp.numerics.outward import ROUNDINGS_128
 from shapedp.privacy.losses import GaussianLoss
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 _SWEEPS = 4
 _ROUND = 2.0**-36  # relative rounding of sums of products over a few thousand terms, with room
-_SINGULAR = 2.0**-46  # relative error of computed singular values, per row
+_SINGULAR = ROUNDINGS_128  # relative error of computed singular values, per row
 
 
 def tensor_loss(law: TensorGaussian, sensitivity: Sensitivity) -> GaussianLoss:

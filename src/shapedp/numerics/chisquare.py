@@ -18,8 +18,8 @@ from scipy import special
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.gammatail import deviance
+from shapedp.numerics.outward import UNIT
 
-_U = 2.0**-53
 _TINY = 1e-315
 _DEPTH = 50.0  # terms below e^-50 of the largest go into the remainder
 _CELLS = 1 << 21
@@ -33,7 +33,7 @@ def upper_excess(k: int, t: float, epsilon: Floats) -> tuple[Floats, Floats]:
     """
     m, log_kept = k / 2, math.log1p(-t)
     x = (epsilon - m * log_kept) * ((1 - t) / t)
-    slack = 8 * _U
+    slack = 8 * UNIT
     lower, upper = _downward(np.concatenate([x * (1 + slack), x * (1 - slack)]), m, log_kept)
     return lower[: x.size], upper[x.size :]
 
@@ -45,7 +45,7 @@ def lower_excess(k: int, t: float, epsilon: Floats) -> tuple[Floats, Floats]:
     """
     m, log_kept = k / 2, math.log1p(-t)
     x = (-epsilon - m * log_kept) / t
-    error = 8 * _U * (epsilon - m * log_kept) / t
+    error = 8 * UNIT * (epsilon - m * log_kept) / t
     lower, upper = _upward(np.concatenate([x - error, x + error]), m, log_kept)
     return lower[: x.size], upper[x.size :]
 
@@ -60,7 +60,7 @@ def _log_weight(x: Floats, j: Floats) -> tuple[Floats, Floats]:
         z = np.where(np.abs(gap) < 0.5, np.log1p(gap), np.log(x / j))
         depth = j * deviance(z)
         value = np.where(j > 0, -depth - log_stirling(np.maximum(j, 0.25)), -x)
-        error = np.where(j > 0, 64 + 8 * depth + 8 * np.abs((x - j) * z), 8 + 4 * x) * _U
+        error = np.where(j > 0, 64 + 8 * depth + 8 * np.abs((x - j) * z), 8 + 4 * x) * UNIT
     return value, error
 
 
@@ -117,7 +117,7 @@ def _sweep(
     with np.errstate(divide="ignore", invalid="ignore"):
         beyond = np.where(following < 1, last * following / (1 - following), np.inf)
     beyond = np.where((limit <= n) | (last == 0), 0.0, beyond)
-    return start * total, (4.0 * n + 256) * _U * np.ones_like(x), start * beyond
+    return start * total, (4.0 * n + 256) * UNIT * np.ones_like(x), start * beyond
 
 
 def _width(x: float, j: float, limit: float) -> int:
@@ -153,7 +153,7 @@ def _downward(x: Floats, m: float, log_kept: float) -> tuple[Floats, Floats]:
             far_part = np.exp(-xs + m * log_kept) * special.erfcx(far)
             reached = n >= bottom - i
             value = value + np.where(reached, near_part - far_part, 0.0)
-            rest = rest + np.where(reached, (near_part + far_part) * (64 + 4 * xs) * _U, 0.0)
+            rest = rest + np.where(reached, (near_part + far_part) * (64 + 4 * xs) * UNIT, 0.0)
         lower[at] = np.maximum(value * (1 - relative) - rest - _TINY, 0.0)
         upper[at] = np.minimum(value * (1 + 2 * relative) + rest + _TINY, 1.0)
     return lower, upper

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import BELOW_8192, UNIT
 
-_U = 2.0**-53
 _TINY = 1e-315
 _GOAL = 36.0  # aliasing and truncation are held below about e^-30 of the value
 _CELLS = 1 << 20
@@ -41,7 +41,7 @@ class QuadraticSum:
     def pole(self) -> float:
         """Where M ends."""
         top = max(self.a, default=0.0)
-        return 1 / top * (1 - 2.0**-40) if top > 0 else math.inf
+        return 1 / top * BELOW_8192 if top > 0 else math.inf
 
     def log_moment(self, s: Floats) -> Floats:
         """log M(s) at real s in (0, pole)."""
@@ -114,7 +114,7 @@ class QuadraticSum:
         for a in self.a:
             kept = 1 - a * c
             error = error + self.k / 2 * 8 * (np.abs(np.log1p(-a * c)) + abs(a) * c * (1 + 1 / kept))
-        return error * _U
+        return error * UNIT
 
     def _step(self, epsilon: Floats, c: Floats, top: Floats, width: Floats) -> tuple[Floats, Floats]:
         """A step whose aliasing is small, and the bound on it in units of the sum's terms."""
@@ -153,7 +153,7 @@ class QuadraticSum:
 
     def _sum(self, epsilon: Floats, c: Floats, step: Floats, n: int) -> tuple[Floats, Floats]:
         """1 + 2 sum over nodes 1..n, and a bound on its rounding and on what lies beyond."""
-        total, error = np.ones_like(c), np.full_like(c, 64 * _U)
+        total, error = np.ones_like(c), np.full_like(c, 64 * UNIT)
         block = max(1, _CELLS // c.size)
         base, rate = c[:, None], (self.shift - epsilon)[:, None] + self.mu**2 * (c[:, None] + 0.5)
         spin = (epsilon + abs(self.shift))[:, None] + self.mu**2 * (base + 0.5)
@@ -171,7 +171,7 @@ class QuadraticSum:
                 doubt += self.k / 2 * known * (np.abs(y * b) / (1 + (y * b) ** 2) + np.abs(angle) + fall)
             magnitude = 2 * np.exp(size)
             total += (magnitude * np.cos(phase)).sum(axis=1)
-            error += (magnitude * np.minimum(doubt * (2 * _U), 2.0)).sum(axis=1) + 64 * _U * magnitude.sum(axis=1)
+            error += (magnitude * np.minimum(doubt * (2 * UNIT), 2.0)).sum(axis=1) + 64 * UNIT * magnitude.sum(axis=1)
         end = n * step
         # for y >= Y: (c^2 + Y^2)/(c^2 + y^2) <= (1 + c^2/Y^2) (Y/y)^2, and likewise for c + 1
         spread = np.sqrt((1 + (c / end) ** 2) * (1 + ((c + 1) / end) ** 2))

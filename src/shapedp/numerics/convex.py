@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import ABOVE_8, ABOVE_WIDE, ROUNDINGS_2, ROUNDINGS_4, ROUNDINGS_512
 
 Progress = Callable[[int, float], object]
 
@@ -72,9 +73,9 @@ def minimum(objective: Objective, tolerance: float, *, limit: int = 1000, progre
 def distance(objective: Objective, w: Floats) -> Floats:
     """A bound on |w_k - argmin f_k|_2 per column, from the gradient and its rounding."""
     gradient = objective.evaluate(w)[1]
-    up = 1 + (objective.order + 16) * 2.0**-52
+    up = 1 + (objective.order + 16) * ROUNDINGS_2
     errors = np.array([objective.gradient_error(float(size)) for size in _norms(w) * up])
-    found = (_norms(gradient) * up + errors) / objective.modulus * (1 + 2.0**-50)
+    found = (_norms(gradient) * up + errors) / objective.modulus * ABOVE_8
     return np.where(np.isfinite(found), found, np.inf)
 
 
@@ -86,7 +87,7 @@ def least_tolerance(objective: Objective) -> float:
     iterates lie within three radii of 0.
     """
     size = 3 * objective.radius
-    return 2 * (objective.gradient_error(size) + 2.0**-51 * size * objective.smoothness) / objective.modulus
+    return 2 * (objective.gradient_error(size) + ROUNDINGS_4 * size * objective.smoothness) / objective.modulus
 
 
 def _norms(columns: Floats) -> Floats:
@@ -98,7 +99,7 @@ def _descent(objective: Objective, w: Floats, gap: Floats, tolerance: float) -> 
     w = np.where(gap <= objective.radius, w, 0.0)
     start = float(np.minimum(gap, objective.radius).max())
     rate = 1 / objective.smoothness
-    steps = math.ceil(math.log(2 * start / tolerance + 1) / -math.log1p(-objective.modulus * rate) * (1 + 2.0**-30))
+    steps = math.ceil(math.log(2 * start / tolerance + 1) / -math.log1p(-objective.modulus * rate) * ABOVE_WIDE)
     for turn in range(steps):
         w = w - rate * objective.evaluate(w)[1]
         if turn % 256 == 255 and (distance(objective, w) <= tolerance).all():
@@ -112,7 +113,7 @@ def _line_search(
     """Halve each active column's step until its value falls enough; which columns moved."""
     slope = np.einsum("ij,ij->j", gradient, step)
     scale = np.where(active & (slope < 0), 1.0, 0.0)
-    slack = 2.0**-44 * (1 + np.abs(value))
+    slack = ROUNDINGS_512 * (1 + np.abs(value))
     for _ in range(_HALVINGS):
         trial = w + scale * step
         with np.errstate(over="ignore", invalid="ignore"):

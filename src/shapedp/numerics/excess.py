@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.gammatail import deviance, gamma_below, log_peak, log_radii
+from shapedp.numerics.outward import ABOVE_8, ROUNDINGS_8, ROUNDINGS_16, ROUNDINGS_512, UNIT
 from shapedp.numerics.quadrature import ellipse_axes, gauss_error, legendre
 from shapedp.numerics.sphere import CAP_ERROR, Cap
 
 Ints = NDArray[np.intp]
 
-_UNIT = 2.0**-53
 _POINTS = 16
 _REACH = 27.0  # the radius is followed until its density has fallen by e^-729
 _STEP = 1.5
@@ -105,7 +105,7 @@ class ShiftExcess:
         put(self, "_cap", Cap(self.dim))
         put(self, "_log_d", math.log(self.shift) - math.log(self.k) / self.b)
         put(self, "_log_size", abs(math.log(self.shift)) + 2 * abs(math.log(self.k)) / self.b)
-        put(self, "_blur", 0.0 if Fraction(self.k) * Fraction(self.b) == Fraction(self.a) else _UNIT * self.k)
+        put(self, "_blur", 0.0 if Fraction(self.k) * Fraction(self.b) == Fraction(self.a) else UNIT * self.k)
         put(self, "_log_peak", log_peak(self.k))
         put(self, "_edges", log_radii(self.k, np.arange(-_REACH, _REACH + _STEP / 2, _STEP)))
 
@@ -160,7 +160,7 @@ class ShiftExcess:
         fall = self.k * deviance(z)
         log_f = self._log_peak - fall
         inside = np.abs(c1) < 1
-        size1, c2 = np.where(inside, np.abs(c1), 0.0), np.where(inside, np.minimum(c2, 1 - _UNIT), 0.0)
+        size1, c2 = np.where(inside, np.abs(c1), 0.0), np.where(inside, np.minimum(c2, 1 - UNIT), 0.0)
         log_w = self._cap.log_weight(size1)
         cap1, cap2 = self._cap.scaled(size1), self._cap.scaled(c2)
         grown = self.b * np.exp(z + math.log(self.k) + self.b * eta)
@@ -169,14 +169,14 @@ class ShiftExcess:
         second = np.exp(log_f + log_w + log_kappa) * cap2
         positive = c1 >= 0
         first = np.where(positive, weighted * cap1, f - weighted * cap1)
-        drift = _UNIT * at.terms * (24 + 2 * self._log_size + 2 * np.abs(z) / self.b + (1 + 2 * eta) * at.unsure)
-        base = CAP_ERROR + _UNIT * (64 + 10 * fall + 4 * np.abs(log_w)) + self._blur * np.abs(z)
+        drift = UNIT * at.terms * (24 + 2 * self._log_size + 2 * np.abs(z) / self.b + (1 + 2 * eta) * at.unsure)
+        base = CAP_ERROR + UNIT * (64 + 10 * fall + 4 * np.abs(log_w)) + self._blur * np.abs(z)
         edge1, edge2 = (1 - size1) * (1 + size1), (1 - c2) * (1 + c2)
         density = self._cap.density_at_equator
         hazard1 = np.where(positive, density / (cap1 * edge1), 2 * density * np.exp(log_w) / edge1)
         error = first * (base + hazard1 * drift)
         turn2 = np.minimum(density / (cap2 * edge2), 1 / np.maximum(c2, 1e-300)) * np.exp(-eta)
-        base = base + 4 * _UNIT * (1 + eta) * at.unsure
+        base = base + 4 * UNIT * (1 + eta) * at.unsure
         error += second * (base + ((self.dim - 1) * size1 / edge1 + turn2) * drift)
         outside = np.where(positive, 0.0, f)
         return np.where(inside, first - second, outside), np.where(inside, error, outside * base)
@@ -282,8 +282,8 @@ class ShiftExcess:
     def _bounds(self, levels: Floats, relative: float, absolute: float) -> tuple[Floats, Floats]:
         lower, upper = np.zeros_like(levels), np.ones_like(levels)
         if self.slack == 0 and self.b <= 1:  # log g is Lipschitz: the loss never exceeds shift^b
-            most = self.shift if self.b == 1 else self.shift**self.b * (1 + 2.0**-50)
-            upper = -np.expm1(np.minimum(levels - most, 0.0)) * (1 + 2.0**-50)
+            most = self.shift if self.b == 1 else self.shift**self.b * ABOVE_8
+            upper = -np.expm1(np.minimum(levels - most, 0.0)) * ABOVE_8
         todo = np.flatnonzero(upper > 1e-12)
         scale: Floats | None = None
         before = np.full_like(levels, np.inf)
@@ -334,7 +334,7 @@ class ShiftExcess:
             zero = tail + crude <= allowed
             good = ~zero & (error <= allowed)
             one = ~zero & ~good & (rest + crude + error_one <= allowed)
-            stuck = (panels.half < 2.0**-44 * (1 + np.abs(panels.centre))) | last
+            stuck = (panels.half < ROUNDINGS_512 * (1 + np.abs(panels.centre))) | last
             zero |= stuck & ~good & ~one
             add(above, panels.index[zero], tail[zero])
             add(below, panels.index[zero], crude[zero])
@@ -357,15 +357,15 @@ class ShiftExcess:
             z = centre + half * nodes
             if whole:
                 value = np.exp(self._log_peak - self.k * deviance(z))
-                error = value * (_UNIT * (64 + 10 * self.k * deviance(z)) + self._blur * np.abs(z))
+                error = value * (UNIT * (64 + 10 * self.k * deviance(z)) + self._blur * np.abs(z))
             else:
                 value, error = self._values(z, levels[index][:, None])
             value, error = half * weights * value, half * weights * error
             add(total, index, value.sum(axis=1))
-            spread = error.sum(axis=1) + 2.0**-50 * np.abs(value).sum(axis=1)
+            spread = error.sum(axis=1) + ROUNDINGS_8 * np.abs(value).sum(axis=1)
             add(above, index, spread)
             add(below, index, spread)
-        floor = _FLOOR + 2.0**-49 * np.abs(total)
+        floor = _FLOOR + ROUNDINGS_16 * np.abs(total)
         low, high = total - below - floor, total + above + floor
         low, high = np.where(np.isnan(low), 0.0, low), np.where(np.isnan(high), 1.0, high)
         return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0), np.where(np.isnan(total), 0.0, total)

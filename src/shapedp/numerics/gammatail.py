@@ -8,10 +8,10 @@ import numpy as np
 from scipy import special
 
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import ROUNDINGS_128, UNIT
 from shapedp.numerics.quadrature import legendre
 
-MILLS_ERROR = 2.0**-46
-_UNIT = 2.0**-53
+MILLS_ERROR = ROUNDINGS_128
 _SERIES_BELOW = 50.0  # the shape up to which the lower tail is summed as a series
 _DEPTH = 40.0  # e^-40 of the integrand is cut off
 _POINTS = 32
@@ -123,7 +123,7 @@ def gamma_below(k: float, z: Floats) -> tuple[Floats, Floats]:
     fall = k * deviance(z)
     density = np.exp(log_peak(k) - fall)
     near = density * np.where(z <= 0, lower_mills(k, np.minimum(z, 0.0)), upper_mills(k, np.maximum(z, 0.0)))
-    error = near * (MILLS_ERROR + _UNIT * (64 + 10 * fall)) + np.where(z <= 0, 1e-307, _UNIT)
+    error = near * (MILLS_ERROR + UNIT * (64 + 10 * fall)) + np.where(z <= 0, 1e-307, UNIT)
     return np.where(z <= 0, near, 1 - near), error
 
 
@@ -155,7 +155,7 @@ def _log_quantile(k: float, below: Floats, above: Floats) -> Floats:
         gap = np.where(left, log_below[todo] - log_tail, log_tail - log_above[todo])
         step = gap * mills
         z[todo] = at + np.minimum(step, 2.0)
-        todo = todo[~((step <= 2.0) & (gap * step <= max(2.0**-46, 2.0**-90 / k)))]
+        todo = todo[~((step <= 2.0) & (gap * step <= max(ROUNDINGS_128, 2.0**-90 / k)))]
         if not todo.size:
             return z
     raise ArithmeticError("the quantile of a gamma law was not found")

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import ABOVE_WIDE, ROUNDINGS_8, ROUNDINGS_64, ROUNDINGS_128, UNIT
 
 Integers = NDArray[np.int64]
 
 BLOCK = 1024  # rows of one matrix product
 GROUP = 4  # products added in floating point before they are rounded to the grid
-_U = 2.0**-53
 _LOW = 32
 _EVERY = 4  # groups between carries
 _STRAY = 64  # groups beyond one per 64 rows that `gram_error` allows for
@@ -117,7 +117,7 @@ def gram_error(n: int, d: int) -> float:
     adding up to 4 of them by 3, the result by 2, each group's rounding to the grid by d 2^-47; n/64 + 64 groups are
     allowed for. Columns may be scaled by powers of two afterwards, and the bound with them.
     """
-    return (n * (min(n, BLOCK) + 8 + d) * _U + _STRAY * d * 2.0**-47) * (1 + 2.0**-30)
+    return (n * (min(n, BLOCK) + 8 + d) * UNIT + _STRAY * d * ROUNDINGS_64) * ABOVE_WIDE
 
 
 def block_error(n: int, d: int) -> float:
@@ -126,7 +126,7 @@ def block_error(n: int, d: int) -> float:
     One block of each rounds otherwise, as do 3 additions to it, its group's rounding to the grid, and the result.
     """
     block, group = min(n, BLOCK), min(n, GROUP * BLOCK)
-    return 2 * ((block + 1) * block + 3 * group) * _U + d * 2.0**-46 + 4 * n * _U
+    return 2 * ((block + 1) * block + 3 * group) * UNIT + d * ROUNDINGS_128 + 4 * n * UNIT
 
 
 def factor(covariance: Floats) -> Floats:
@@ -146,7 +146,7 @@ def factor(covariance: Floats) -> Floats:
 
 def factor_error(d: int) -> float:
     """The relative backward error of `factor`, in units of the trace."""
-    return (d + 8) * _U * (1 + d * 2.0**-50)
+    return (d + 8) * UNIT * (1 + d * ROUNDINGS_8)
 
 
 def least_eigenvalue(matrix: Floats) -> float:
@@ -183,4 +183,4 @@ def _definite(matrix: Floats, shift: float) -> bool:
 
 def eigenvalue_error(d: int) -> float:
     """The error of `least_eigenvalue`, in units of the trace."""
-    return (2.1 * d * (d + 1) + 64 * d) * _U
+    return (2.1 * d * (d + 1) + 64 * d) * UNIT

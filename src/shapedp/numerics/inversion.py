@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from scipy import fft, special
 
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import ABOVE_8192, ABOVE_WIDE, ABOVE_WIDER, ROUNDINGS_8192, UNIT
 
 Complexes = NDArray[np.complex128]
 
-UNIT = 2.0**-53
 NEGLIGIBLE = 1e-22
 _TAIL = 8.7  # the smoothing normal has decayed to e^-37.8 at _TAIL/deviation
 _WIDTH = 7.5  # chords reach this many deviations to either side
@@ -175,7 +175,7 @@ def _window(
     norm = math.sqrt(2 * float(np.vdot(values, values).real))
     error += 16 * UNIT * math.log2(size) * math.sqrt(size) * norm
     scale = step / (2 * math.pi)
-    raw, error = raw * scale, error * scale * (1 + 2.0**-20)
+    raw, error = raw * scale, error * scale * ABOVE_WIDER
     margin = math.ceil(_WIDTH * smoothing * size / period) + 8
     stop = min(quarter + math.ceil(span * size / period) + margin, size)
     first = max(quarter - margin, 0)
@@ -252,7 +252,7 @@ def _answer(
     low_node = _nodes((up - window.start) / window.step, 0, count - 2)
     t = _weight(up - (window.start + low_node * window.step), window.step)
     upper = (1 - t) * window.upper[low_node] + t * window.upper[low_node + 1]
-    upper *= 1 + 2.0**-40
+    upper *= ABOVE_8192
     down = x + slack
     base = _nodes((down - window.start) / window.step, chord + 1, count - chord - 2)
     t = _weight(down - (window.start + base * window.step), window.step) * math.exp(window.step)
@@ -260,7 +260,7 @@ def _answer(
     lower = below(base) * (1 + t) - t * left
     reach = max(chord, 2)
     good = reachable & window.sound[node] & window.sound[node - reach] & window.sound[node + reach]
-    return np.maximum(lower - 2.0**-40 * upper, 0.0), upper, good
+    return np.maximum(lower - ROUNDINGS_8192 * upper, 0.0), upper, good
 
 
 def _nodes(position: Floats, first: int, last: int) -> NDArray[np.int64]:
@@ -301,9 +301,9 @@ def _unsmoothed(
     b = (left_tilted - left + slip) / math.expm1(side)
     x = window.start + index * window.step
     far = np.exp(bound[1] - tilt * (x - bound[0]))
-    tail = far * math.exp(s * s * tilt * (tilt + 1) / 2) * special.ndtr(-(z - half - tilt * s)) * (1 + 2.0**-30)
+    tail = far * math.exp(s * s * tilt * (tilt + 1) / 2) * special.ndtr(-(z - half - tilt * s)) * ABOVE_WIDE
     outer = window.upper[index + chord]
-    tail += outer * special.ndtr(-z + half) * (1 + 2.0**-30)
+    tail += outer * special.ndtr(-z + half) * ABOVE_WIDE
     rest = right + left - a - b + 4 * slip
     low: Floats = window.lower[index] - a * window.upper[index - chord] - b * outer - tail
     return np.asarray(np.maximum(low, 0.0) / rest)

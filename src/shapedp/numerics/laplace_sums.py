@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.chisquare import log_fair_binomial
-from shapedp.numerics.inversion import UNIT, Complexes
+from shapedp.numerics.inversion import Complexes
+from shapedp.numerics.outward import ABOVE_8192, UNIT
 
 _FEW = 64  # up to this many distinct values are taken one by one
 _POINTS = 10  # interpolation nodes per bucket
@@ -193,7 +194,7 @@ _LEBESGUE = 3.0  # of 10 Chebyshev points: 2.4
 
 def _compress(values: Floats, counts: Floats) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
     """Buckets of equal log width; in each, Chebyshev nodes whose weights reproduce polynomials of degree 9."""
-    top = float(values[-1]) * (1 + 2.0**-40)
+    top = float(values[-1]) * ABOVE_8192
     bucket = np.floor(np.log2(top / values) / _BUCKET).astype(np.int64)
     ends = np.append(np.flatnonzero(np.diff(bucket)) + 1, values.size)  # values ascend, buckets descend along them
     x = np.cos((2 * np.arange(_POINTS) + 1) * math.pi / (2 * _POINTS))

@@ -10,6 +10,7 @@ import numpy as np
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.gammatail import deviance, log_peak, log_quantile, log_radii
+from shapedp.numerics.outward import ROUNDINGS_8192
 from shapedp.numerics.quadrature import legendre
 
 
@@ -58,7 +59,7 @@ class RadiusRule:
     @property
     def error(self) -> float:
         """A bound on the relative error of `radii`."""
-        return float(2.0**-40 * max(1.0, 1 / self.b, 1 / self.a))
+        return float(ROUNDINGS_8192 * max(1.0, 1 / self.b, 1 / self.a))
 
     def quantile(self, below: Floats, above: Floats) -> Floats:
         """Y with P(Y <= y) = below = 1 - above, the smaller of the two being relatively accurate.

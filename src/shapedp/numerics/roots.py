@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from shapedp.numerics.outward import ROUNDINGS_8, ROUNDINGS_32, ROUNDINGS_128
+
 
 class SearchError(ArithmeticError):
     """No point of the searched range satisfies the condition."""
@@ -23,7 +25,7 @@ def _middle(low: float, high: float) -> float:
     return low + (high - low) / 2
 
 
-def last_true(holds: Callable[[float], bool], low: float, high: float, *, relative: float = 2.0**-50) -> float:
+def last_true(holds: Callable[[float], bool], low: float, high: float, *, relative: float = ROUNDINGS_8) -> float:
     """The largest argument found in [low, high] at which a condition, true below some point, holds.
 
     Guarantee: `holds` returned True at the returned value, and no true point exceeds it by more than the
@@ -44,7 +46,7 @@ def last_true(holds: Callable[[float], bool], low: float, high: float, *, relati
     return low
 
 
-def first_true(holds: Callable[[float], bool], low: float, high: float, *, relative: float = 2.0**-50) -> float:
+def first_true(holds: Callable[[float], bool], low: float, high: float, *, relative: float = ROUNDINGS_8) -> float:
     """The smallest argument found in [low, high] at which a condition, true above some point, holds.
 
     Guarantee: `holds` returned True at the returned value. Raises SearchError if it fails at `high`.
@@ -64,7 +66,7 @@ def first_true(holds: Callable[[float], bool], low: float, high: float, *, relat
     return high
 
 
-def last_true_near(holds: Callable[[float], bool], guess: float, *, relative: float = 2.0**-48) -> float:
+def last_true_near(holds: Callable[[float], bool], guess: float, *, relative: float = ROUNDINGS_32) -> float:
     """A true point just below a good guess at the point where a condition turns false.
 
     Steps down from the guess by `relative`, then by ever more, until the condition holds.
@@ -79,7 +81,9 @@ def last_true_near(holds: Callable[[float], bool], guess: float, *, relative: fl
     raise SearchError(f"the condition holds nowhere near {guess!r}")
 
 
-def first_true_near(holds: Callable[[float], bool], guess: float, high: float, *, relative: float = 2.0**-50) -> float:
+def first_true_near(
+    holds: Callable[[float], bool], guess: float, high: float, *, relative: float = ROUNDINGS_8
+) -> float:
     """A true point just above a good guess at the point where a condition turns true.
 
     Steps up from the guess by `relative`, then by ever more, until the condition holds.
@@ -96,7 +100,7 @@ def first_true_near(holds: Callable[[float], bool], guess: float, high: float, *
 
 
 def falling_root(
-    log_value: Callable[[float], float], target: float, high: float, *, relative: float = 2.0**-46
+    log_value: Callable[[float], float], target: float, high: float, *, relative: float = ROUNDINGS_128
 ) -> float:
     """About where a falling function, given by its logarithm, passes a target in [0, high]: a guess, no bound.
 

@@ -11,9 +11,10 @@ import numpy as np
 from scipy import special
 
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import ROUNDINGS_512
 from shapedp.numerics.quadrature import legendre
 
-CAP_ERROR = 2.0**-44
+CAP_ERROR = ROUNDINGS_512
 _SPLIT = 0.4  # c^2 where the expansion at the equator hands over to Gauss quadrature
 _SERIES_FROM = 15  # dimension from which the expansion holds to 1e-16
 _LAGUERRE_FROM = 60.0

@@ -7,7 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-UNIT = 2.0**-53
+from shapedp.numerics.outward import ABOVE_WIDER, ROUNDINGS_8192, UNIT
+
 _FSUM_LIMIT = 4096
 
 
@@ -26,10 +27,10 @@ def sum_bounds(terms: NDArray[np.float64], relative_error: float = 0.0) -> tuple
     if not math.isfinite(magnitude):
         if not np.isfinite(terms).all():
             raise ValueError("terms must be finite")
-        least = np.finfo(np.float64).max * (1 - 2.0**-40 - 2 * relative_error)
+        least = np.finfo(np.float64).max * (1 - ROUNDINGS_8192 - 2 * relative_error)
         return (float(least) if terms.min() >= 0 else -math.inf), math.inf
     if magnitude == 0:
         return 0.0, 0.0
     total, slack = (math.fsum(terms), UNIT) if short else (total, 160 * UNIT)
-    error = magnitude * (slack + relative_error) * (1 + 2.0**-20)
+    error = magnitude * (slack + relative_error) * ABOVE_WIDER
     return math.nextafter(total - error, -math.inf), math.nextafter(total + error, math.inf)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import UNIT
 
 
 def decayed_sums(weights: Floats, factor: float) -> Floats:
@@ -41,7 +42,7 @@ def hockey_stick_sums(weights: Floats, step: float, theta: float = 0.0) -> tuple
     decay = math.exp(-theta * step)
     added = np.zeros(weights.size)
     added[:-1] = (decay * -math.expm1(-step)) * tail[1:]
-    relative = 2.0**-53 * (8 * weights.size * (1 + (theta + 1) * step) + 64)
+    relative = UNIT * (8 * weights.size * (1 + (theta + 1) * step) + 64)
     return decayed_sums(added, decay), tail, relative
 
 

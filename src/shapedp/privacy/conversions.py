@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from shapedp.numerics.checks import nonnegative, positive, probability
+from shapedp.numerics.outward import ABOVE_32, ABOVE_128, ROUNDINGS_16
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.losses.base import renyi_order
 from shapedp.privacy.losses.gaussian import GaussianLoss
@@ -18,7 +19,7 @@ ORDERS: tuple[float, ...] = tuple(1 + 2.0 ** (i / 8) for i in range(-80, 97))
 
 def _up(value: float) -> float:
     """A little more than a non-negative value that carries a few roundings."""
-    return value * (1 + 2.0**-48) + _TINY if value != 0 else value
+    return value * ABOVE_32 + _TINY if value != 0 else value
 
 
 def _log_kept(alpha: float) -> float:
@@ -59,7 +60,7 @@ def pure_to_zcdp(epsilon: float) -> float:
 
 
 def _half_square(x: float) -> float:
-    return x * x / 2 * (1 + 2.0**-48) + (_TINY if x else 0.0)
+    return x * x / 2 * ABOVE_32 + (_TINY if x else 0.0)
 
 
 def pure_to_rdp(epsilon: float, alpha: float) -> float:
@@ -75,7 +76,7 @@ def pure_to_rdp(epsilon: float, alpha: float) -> float:
     else:
         ends = math.log1p(math.exp(-(2 * alpha - 1) * epsilon)) - math.log1p(math.exp(-epsilon))
         value = epsilon + ends / (alpha - 1)
-    return min(value * (1 + 2.0**-46) + (_TINY if epsilon else 0.0), epsilon)
+    return min(value * ABOVE_128 + (_TINY if epsilon else 0.0), epsilon)
 
 
 def rdp_to_epsilon(alpha: float, renyi: float, delta: float) -> float:
@@ -86,7 +87,7 @@ def rdp_to_epsilon(alpha: float, renyi: float, delta: float) -> float:
     alpha, renyi, delta = renyi_order(alpha), nonnegative("renyi", renyi), _target(delta)
     kept, log_alpha, log_delta = _log_kept(alpha), math.log(alpha), math.log(delta)
     value = renyi + kept - (log_alpha + log_delta) / (alpha - 1)
-    slack = 2.0**-49 * (renyi + abs(kept) + (log_alpha + abs(log_delta)) / (alpha - 1))
+    slack = ROUNDINGS_16 * (renyi + abs(kept) + (log_alpha + abs(log_delta)) / (alpha - 1))
     return max(value + slack, 0.0)
 
 
@@ -112,7 +113,7 @@ def rdp_curve_to_delta(renyi: Mapping[float, float]) -> Callable[[float], float]
     def delta(epsilon: float) -> float:
         epsilon = nonnegative("epsilon", epsilon)
         with np.errstate(over="ignore", invalid="ignore"):
-            log_delta = less * (grown - epsilon) + kept - log_alpha + 2.0**-49 * (slack + less * (grown + epsilon))
+            log_delta = less * (grown - epsilon) + kept - log_alpha + ROUNDINGS_16 * (slack + less * (grown + epsilon))
         least = float(np.where(np.isnan(log_delta), 0.0, log_delta).min())  # an order that overflows says nothing
         return min(math.exp(min(least, 0.0)) + _TINY, 1.0)  # exp rounds to the nearest subnormal, which may be below
 

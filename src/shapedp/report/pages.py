@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from shapedp.accounting import BareLoss, Plan
 from shapedp.mechanisms import certify, mechanism_from_json, verify
 from shapedp.mechanisms.additive import Additive
+from shapedp.numerics.outward import BELOW_1
 from shapedp.privacy import Certificate
 from shapedp.report import words
 from shapedp.report.audits import Findings
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from shapedp.ledger import Ledger
 
 Audits = Sequence[Mapping[str, Any]]
-_BELOW_ONE = 1 - 2.0**-53
+_BELOW_ONE = BELOW_1
 
 
 @singledispatch

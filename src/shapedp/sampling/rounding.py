@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import ROUNDINGS_8, ROUNDINGS_8192, WIDER
 from shapedp.numerics.threads import cores, each
 
 from .exact import nearest
@@ -21,11 +22,11 @@ Block = tuple[slice, slice]
 GRID_BITS = 16  # default grid: the power of two 2^16 to 2^17 times finer than the scale
 _BLOCK = 1 << 15
 _SMALL_WORD = 1 << 40  # u below 2^-24: decided exactly
-_MARGIN = 2.0**-40  # error of the float64 noise, in scales, for u of at least 2^-24
+_MARGIN = ROUNDINGS_8192  # error of the float64 noise, in scales, for u of at least 2^-24
 _LIMIT = 2.0**1000
 _SINGLE_LIMIT = 2.0**100
 _REACH = 2.0**62
-_FINEST, _COARSEST = 2.0**30, 2.0**-20  # admitted scale / grid
+_FINEST, _COARSEST = 2.0**30, WIDER  # admitted scale / grid
 
 
 def grid_for(scale: ArrayLike) -> Floats:
@@ -199,7 +200,7 @@ def _prepare(
         scale=scales.reshape(-1),
         grid=None if grids is None else grids.reshape(-1),
         source=source,
-        margin=ratio * _MARGIN + 2.0**-50,
+        margin=ratio * _MARGIN + ROUNDINGS_8,
     )
 
 

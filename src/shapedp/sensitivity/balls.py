@@ -14,11 +14,10 @@ from shapedp.boundary.documents import encode
 from shapedp.numerics import sum_bounds
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import laid_out, positive, vector
+from shapedp.numerics.outward import ABOVE_8, BELOW_8, ROUNDINGS_8, UNIT
 from shapedp.sensitivity.base import Adjacency, Sensitivity, flattened, layout
 from shapedp.sensitivity.rows import Rows
 
-UP = 1 + 2.0**-50
-DOWN = 1 - 2.0**-50
 _BLOCK = 1 << 15
 
 
@@ -33,7 +32,7 @@ def quotient(numerator: Floats, scales: Floats) -> Floats:
 
 def outward(lower: float, upper: float) -> tuple[float, float]:
     """Bounds moved apart by more than the few roundings they carry, subnormal numbers included."""
-    return max(math.nextafter(lower * DOWN, -math.inf), 0.0), math.nextafter(upper * UP, math.inf)
+    return max(math.nextafter(lower * BELOW_8, -math.inf), 0.0), math.nextafter(upper * ABOVE_8, math.inf)
 
 
 def root_sum_squares(terms: Floats, repeat: int = 1) -> tuple[float, float]:
@@ -44,7 +43,7 @@ def root_sum_squares(terms: Floats, repeat: int = 1) -> tuple[float, float]:
     if top == 0:
         return outward(0.0, 0.0)
     np.divide(terms, top, out=terms)
-    lower, upper = sum_bounds(np.square(terms, out=terms), 2.0**-50)
+    lower, upper = sum_bounds(np.square(terms, out=terms), ROUNDINGS_8)
     return outward(top * math.sqrt(lower * repeat), top * math.sqrt(upper * repeat))
 
 
@@ -65,7 +64,7 @@ def norm_of_quotient(numerator: Floats, scales: Floats) -> tuple[float, float]:
         return outward(0.0, 0.0)
     most = max(tops)
     terms = np.square(np.array(tops) / most) * np.array(sums)
-    lower, upper = sum_bounds(terms, 176 * 2.0**-53)  # 160 for pairwise sums, see `sum_bounds`
+    lower, upper = sum_bounds(terms, 176 * UNIT)  # 160 for pairwise sums, see `sum_bounds`
     return outward(most * math.sqrt(lower), most * math.sqrt(upper))
 
 

@@ -13,6 +13,7 @@ from shapedp.boundary.documents import encode
 from shapedp.numerics import sum_bounds
 from shapedp.numerics.arrays import Floats, block_index, block_sizes
 from shapedp.numerics.checks import laid_out, vector
+from shapedp.numerics.outward import ROUNDINGS_2, ROUNDINGS_4
 from shapedp.sensitivity.balls import norm_of_quotient, outward, quotient
 from shapedp.sensitivity.base import Adjacency, Sensitivity, flattened, moving
 from shapedp.sensitivity.rows import Rows
@@ -24,7 +25,7 @@ def _total(terms: Floats) -> tuple[float, float]:
     top = float(terms.max())
     if top > _HUGE:
         return top, math.inf
-    lower, upper = sum_bounds(terms, 2.0**-51)
+    lower, upper = sum_bounds(terms, ROUNDINGS_4)
     return outward(max(lower, 0.0), upper)
 
 
@@ -109,7 +110,7 @@ class Blocks(Sensitivity):
             inner = np.sqrt(np.maximum(np.add.reduceat(np.square(shrunk), self.starts), 1.0))
         with np.errstate(over="ignore"):
             lower, upper = _total(quotient(self.radii, least) * inner)
-        slack = (int(self.sizes.max()) + 8) * 2.0**-52
+        slack = (int(self.sizes.max()) + 8) * ROUNDINGS_2
         return outward(lower * (1 - slack), upper * (1 + slack))
 
     def extreme(self) -> Floats:

@@ -13,6 +13,7 @@ from scipy import sparse
 from shapedp.boundary.arrays import ids, numbers
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count
+from shapedp.numerics.outward import ROUNDINGS_2
 
 Integers = NDArray[np.int64]
 WHOLE: Integers = np.zeros(1, dtype=np.int64)  # one block: the row
@@ -72,7 +73,7 @@ class Rows:
         entries = self if bounds.all() else self._replaced(np.where(self._per_column(bounds) > 0, self.data, 0.0))
         ratio, shift = entries._relative_to(entries._per_column(np.where(bounds > 0, bounds, 1.0)), cells)
         norm = cells.sums(np.abs(ratio)) if order == 1 else np.sqrt(cells.sums(np.square(ratio)))
-        slack = (cells.widest + 8) * 2.0**-52
+        slack = (cells.widest + 8) * ROUNDINGS_2
         with np.errstate(divide="ignore", over="ignore"):
             inside = np.ldexp(norm, shift) * (1 + slack) <= 1
             factor = np.where(inside, 1.0, (1 - 2 * slack) / norm)

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Self
 
 import torch
 
+from shapedp.numerics.outward import UNIT
 from shapedp.torch.clips import Clip, NormClip
 from shapedp.torch.layout import Layout
 
 Tensor = torch.Tensor
-ROUND = 2.0**-53
 CANCEL = 128.0  # how much longer than the gradient the terms it is a sum of may be before they count
 POSITIONS = 1 << 20  # terms of one gradient
 GRAMS = 1 << 14  # the most rows, columns and (twice) positions of a gradient whose norm comes from Gram matrices
@@ -120,7 +120,7 @@ class Products(Piece):
         return 2 * left[0] + left[1] + inputs
 
     def squared_norms(self) -> Tensor:
-        sure = (self.size(self.left.shape[1:], self.right.shape[2]) + 8) * ROUND
+        sure = (self.size(self.left.shape[1:], self.right.shape[2]) + 8) * UNIT
         found = []
         for first in range(0, len(self.left), few := _few(self.left[0].numel() + self.right[0].numel(), self.left)):
             left, right = self.left[first : first + few].double(), self.right[first : first + few].double()
@@ -211,7 +211,7 @@ def summed_rows(clip: Clip, layout: Layout, records: int, gradients: Gradients, 
 
 def _by_norms(clip: NormClip, layout: Layout, records: int, gradients: Gradients, scale: float) -> Tensor:
     blocks = clip.blocks(layout)
-    above = 1 + (layout.dim + 16) * ROUND
+    above = 1 + (layout.dim + 16) * UNIT
     if _worth_one_table(layout, records, gradients) and blocks[-1] == 0:
         gradients, layout = {0: Dense(_laid_out(layout, records, gradients))}, Layout.single(layout.dim)
         blocks = (0,)

@@ -14,6 +14,7 @@ from shapedp.mechanisms import calibrate
 from shapedp.noise import Gaussian, Laplace, Law, Radial, TensorGaussian
 from shapedp.noise.stack import Stack
 from shapedp.numerics.checks import one_of, positive
+from shapedp.numerics.outward import ABOVE_512
 from shapedp.privacy import GaussianLoss, Loss, loss_of
 from shapedp.sensitivity import L2, Blocks, Box, Sensitivity
 from shapedp.torch.layout import Layout
@@ -21,7 +22,6 @@ from shapedp.torch.refusals import refusal
 
 Shape = Literal["optimal", "equal", "spr", "proportional"]
 SHAPES: tuple[Shape, ...] = ("optimal", "equal", "spr", "proportional")
-_UP = 1 + 2.0**-44
 
 
 class Noise(ABC):
@@ -59,7 +59,7 @@ class _GaussianKind(Noise):
         assert isinstance(loss, GaussianLoss)
         if not math.isfinite(loss.mu):
             raise ValueError("this noise leaves a direction that a record can change without noise")
-        return loss.mu * scale * _UP
+        return loss.mu * scale * ABOVE_512
 
 
 @dataclass(frozen=True)

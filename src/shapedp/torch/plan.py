@@ -20,6 +20,7 @@ from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms import Additive
 from shapedp.noise import Gaussian, Law
 from shapedp.numerics.checks import count, nonnegative, positive, probability
+from shapedp.numerics.outward import WIDE
 from shapedp.privacy import Certificate, loss_of
 from shapedp.privacy.losses.base import EPSILON_LIMIT
 from shapedp.sensitivity import Sensitivity
@@ -34,7 +35,7 @@ from shapedp.torch.rounding import margin
 SCHEMA = 1
 _NAME = "TrainingPlan"
 _RELATIVE = 3e-4  # how much more noise than the least is accepted
-_LABEL = 2.0**-30  # the delta at which a step states its own epsilon where no claim was made
+_LABEL = WIDE  # the delta at which a step states its own epsilon where no claim was made
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "records": count, "batch_size": count, "steps": count, "epsilon": positive, "delta": probability,
     "scale": nonnegative,

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import math
 
-from shapedp.torch.gradients import CANCEL, ROUND
+from shapedp.numerics.outward import UNIT
+from shapedp.torch.gradients import CANCEL
 
 OWN = 2.0**-22
 NORMS = 2.0**-24
@@ -56,6 +57,6 @@ def margin(expected: float, dim: int, scale: float, steepness: float = 1.0) -> f
     of the noise. `steepness` says how much faster than a clipped row a clip's query changes with a norm.
     """
     n = most_records(expected)
-    norms = max(2 * (dim + 16) * ROUND, NORMS)
-    sums = 2 * (4096 + 8 * n) * ROUND * CANCEL
+    norms = max(2 * (dim + 16) * UNIT, NORMS)
+    sums = 2 * (4096 + 8 * n) * UNIT * CANCEL
     return OWN + n * (steepness * (norms + OTHERS) + sums) + scale * GRID * math.sqrt(dim)

@@ -14,6 +14,7 @@ from shapedp.accounting import Plan
 from shapedp.boundary.values import booleans
 from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.noise import Gaussian
+from shapedp.numerics.outward import ABOVE_8192
 from shapedp.privacy import Bracket, Certificate, GaussianLoss, loss_of
 from shapedp.sampling import Source
 from shapedp.torch import gpu
@@ -27,7 +28,6 @@ from shapedp.torch.published import Published
 from shapedp.torch.refusals import refusal
 
 Tensor = torch.Tensor
-_UP = 1 + 2.0**-40
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ class Training:
         """Another clip, chosen from released answers only, under the loss that was planned."""
         if type(clip) is not type(self.clip):
             raise TypeError(f"the clip was {type(self.clip).__name__}, the new one is {type(clip).__name__}")
-        law, sensitivity = self.planned.law_of(clip, _UP)
+        law, sensitivity = self.planned.law_of(clip, ABOVE_8192)
         mechanism = replace(self.mechanism, law=law, sensitivity=sensitivity)
         planned, found = self.account.step.subject.loss, loss_of(law, sensitivity)
         if not (isinstance(planned, GaussianLoss) and isinstance(found, GaussianLoss) and found.mu <= planned.mu):

@@ -15,13 +15,14 @@ from shapedp.accounting.response import ResponseLoss
 from shapedp.accounting.subsample import SubsampledLoss, subsample
 from shapedp.mechanisms.base import adjacency_of
 from shapedp.numerics.checks import nonnegative, one_of
+from shapedp.numerics.outward import ABOVE_8, BELOW_8
 from shapedp.privacy import GaussianLoss, LaplaceLoss, Loss
 from shapedp.privacy.conversions import rdp_curve_to_delta, zcdp_to_rdp
 from shapedp.privacy.losses.stated import StatedLoss
 
 Read = Literal["add-remove", "zero-out"]
 READ: tuple[Read, ...] = ("add-remove", "zero-out")
-_UP, _DOWN = 1 + 2.0**-50, 1 - 2.0**-50
+_UP, _DOWN = ABOVE_8, BELOW_8
 _ORDERS = tuple(1 + 2.0 ** (i / 4) for i in range(-40, 49))
 _OTHER = "hand over its privacy-loss distribution with to_dp_accounting"
 

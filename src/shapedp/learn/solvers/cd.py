@@ -20,14 +20,14 @@ from shapedp.noise import Gaussian
 from shapedp.noise.request import optimal_scales
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, one_of, positive, vector
+from shapedp.numerics.outward import ABOVE_512, BELOW_8192
 from shapedp.privacy import GaussianLoss
 from shapedp.sensitivity import Adjacency, Box
 
 NOISES = ("objective", "parameter", "equal")
 UNITS = (1e-60, 1e60)
 MOST_RECORDS = 2**23
-_UP = 1 + 2.0**-44
-_SPENT = 1 - 2.0**-40  # of mu, so that the rounding of scales and sums stays within the claim
+_SPENT = BELOW_8192  # of mu, so that the rounding of scales and sums stays within the claim
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Descent:
     def estimate(self, bounds: Floats) -> Additive:
         """The release of sums of squares: x_i^2 lies in [0, bounds_i^2], so that is all anybody can change."""
         squares = np.square(bounds)
-        scales = optimal_scales(squares, 1 / np.square(squares), 2, 2, self.estimated) * _UP
+        scales = optimal_scales(squares, 1 / np.square(squares), 2, 2, self.estimated) * ABOVE_512
         return Additive(Gaussian(scales), Box(squares, adjacency=self.adjacency), self.epsilon, self.delta)
 
     def means(self, columns: Columns, release: Callable[[Additive, Floats], Floats]) -> tuple[Floats, list[Step]]:
@@ -187,7 +187,7 @@ class Descent:
             "parameter": np.square(steps),
             "equal": 1 / np.square(reach),
         }
-        scales = optimal_scales(reach, weights[self.noise], 2, 2, self.per_pass) * _UP
+        scales = optimal_scales(reach, weights[self.noise], 2, 2, self.per_pass) * ABOVE_512
         return Schedule(self, steps, clips, reach, scales, records)
 
 

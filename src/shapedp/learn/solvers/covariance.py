@@ -15,14 +15,14 @@ from shapedp.mechanisms import Additive, calibrate
 from shapedp.noise import Gaussian
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import one_of
+from shapedp.numerics.outward import ABOVE_32, BELOW_8192
 from shapedp.sensitivity import L1, L2, Adjacency, Box, Sensitivity
 from shapedp.sensitivity.symmetric import symmetric, symmetric_matrix, upper_triangle
 from shapedp.tables.blocks import Table, finite_records
 
 RELEASES = ("isometric", "iid", "clipped")
 FAMILIES = ("gaussian", "laplace")
-UP = 1 + 2.0**-48
-_SPENT = 1 - 2.0**-40
+_SPENT = BELOW_8192
 _BLOCK_ENTRIES = 1 << 22
 
 
@@ -68,14 +68,14 @@ class SecondMoments:
         if self.release == "clipped":
             return Box(self.profile * (2.0 if twice else 1.0), adjacency=self.adjacency)
         rounding = 2 * self.rounding
-        radius = (self.bound**2 * (math.sqrt(2.0) if twice else 1.0) + rounding) * UP
+        radius = (self.bound**2 * (math.sqrt(2.0) if twice else 1.0) + rounding) * ABOVE_32
         if self.release == "isometric":
             return symmetric(radius, self.columns, adjacency=self.adjacency)
         if self.family == "gaussian":
             return L2(radius, self.entries, adjacency=self.adjacency)
         widest = (self.columns + 1) / 2 * (2.0 if twice else 1.0)  # sum over i <= j of |x_i x_j| <= (|x|_1^2 + |x|^2)/2
         spread = rounding * math.sqrt(self.entries)
-        return L1((self.bound**2 * widest + spread) * UP, self.entries, adjacency=self.adjacency)
+        return L1((self.bound**2 * widest + spread) * ABOVE_32, self.entries, adjacency=self.adjacency)
 
     def clipped(self, blocks: Iterable[Any]) -> Floats:
         """The triangle of the sum of clipped x x^T over blocks of rows."""
@@ -107,7 +107,7 @@ class Problem:
         """What one record can change in the sum of rows: its bound, twice that if replaced; and the rounding."""
         twice = 2.0 if self.moments.adjacency == "replace" else 1.0
         radius = self.bounds.feature * twice + 2 * self.moments.rounding / self.bounds.constant
-        return L2(radius * UP, self.moments.columns, adjacency=self.moments.adjacency)
+        return L2(radius * ABOVE_32, self.moments.columns, adjacency=self.moments.adjacency)
 
     def mechanism(self, sensitivity: Sensitivity, share: float) -> Additive:
         """The least-error mechanism that spends a share of the claim."""

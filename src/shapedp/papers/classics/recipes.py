@@ -7,6 +7,7 @@ import math
 from shapedp.mechanisms import Additive, calibrate
 from shapedp.noise import Gaussian, Laplace, radial
 from shapedp.numerics.checks import positive, probability
+from shapedp.numerics.outward import ABOVE_512, ABOVE_8192
 from shapedp.sensitivity import L1, L2
 
 
@@ -75,7 +76,7 @@ def laplace(*, dim: int, sensitivity: float, epsilon: float, delta: float) -> Ad
     'certified'
     """
     radius, epsilon = positive("sensitivity", sensitivity), positive("epsilon", epsilon)
-    law = Laplace(radius / epsilon * (1 + 2.0**-44), dim)
+    law = Laplace(radius / epsilon * ABOVE_512, dim)
     return Additive(law, L1(radius, dim), epsilon, probability("delta", delta), recipe="laplace")
 
 
@@ -106,5 +107,5 @@ def multivariate_laplace(*, dim: int, sensitivity: float, epsilon: float, delta:
     if least > delta:
         raise ValueError(f"delta must be at least {least:.3g} in dimension {dim} at epsilon {epsilon:g}, got {delta!r}")
     for _ in range(3):
-        law = radial.laplace(radius / (epsilon - 2.01 * law.slip[0]) * (1 + 2.0**-40), dim)
+        law = radial.laplace(radius / (epsilon - 2.01 * law.slip[0]) * ABOVE_8192, dim)
     return Additive(law, L2(radius, dim), epsilon, delta, recipe="multivariate-laplace")

@@ -10,8 +10,9 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
-from shapedp.mechanisms.mixing import UP, eigenvalue_slip, float_share, rounding
+from shapedp.mechanisms.mixing import eigenvalue_slip, float_share, rounding
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import ABOVE_512, ABOVE_8192, BELOW_8
 from shapedp.privacy import Loss
 from shapedp.privacy.losses.gaussian import GaussianLoss
 from shapedp.privacy.losses.mixing import MixingLoss, Neighbours, label
@@ -88,13 +89,13 @@ class PublishedMixingLoss(EigenvalueLoss):
 
     @cached_property
     def _above(self) -> Loss | None:
-        t = self.wider / self.kept * (1 + 2.0**-44)
+        t = self.wider / self.kept * ABOVE_512
         if not t < 1:
             return None
         if self.gamma <= self.tau:
             return MixingLoss(self.rows, t, self.neighbours)
-        failure = float(special.ndtr(self.slip / self.eta + HALF_STEP - self.tau)) * (1 + 2.0**-40)
-        mu = (1 + 2 * self.slip) * (1 + 2.0**-44) / self.eta
+        failure = float(special.ndtr(self.slip / self.eta + HALF_STEP - self.tau)) * ABOVE_8192
+        mu = (1 + 2 * self.slip) * ABOVE_512 / self.eta
         return MixingLoss(self.rows, t, self.neighbours, mu).with_failure(failure)
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
@@ -118,7 +119,7 @@ class PublishedMixingLoss(EigenvalueLoss):
         if not self.gamma / (2 * self.row_bound**2) + self.eta * self.tau <= self.most:
             return 0.0
         cut = 2 * float(special.ndtr(self.slip / self.eta - self.gamma / (2 * self.eta * self.row_bound**2)))
-        mu = 1 / self.eta * (1 - 2.0**-50)
+        mu = 1 / self.eta * BELOW_8
         rounded = 1 - HALF_STEP**2 * (1 + epsilon / mu + mu / 2) ** 3  # a threshold half a step off the best one
         return max(GaussianLoss(mu).delta(epsilon).lower * rounded - cut * (1 + 1e-12), 0.0)
 
@@ -152,14 +153,14 @@ class ThresholdLoss(EigenvalueLoss):
     @property
     def t(self) -> float:
         """The largest share of a record in the covariance."""
-        return min(1 / self.gamma, 1.0) * UP * self.wider
+        return min(1 / self.gamma, 1.0) * ABOVE_512 * self.wider
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         epsilon = np.asarray(epsilon, dtype=np.float64)
         upper = np.ones_like(epsilon)
         if self.t < 1:
-            failure = 0.5 * math.exp(-max(self.slack - self.slip, 0.0) / self.scale) * (1 + 2.0**-40)
-            comparison = UP * (1 + 2 * self.slip) / self.scale
+            failure = 0.5 * math.exp(-max(self.slack - self.slip, 0.0) / self.scale) * ABOVE_8192
+            comparison = ABOVE_512 * (1 + 2 * self.slip) / self.scale
             worse = MixingLoss(self.rows, self.t, self.neighbours).shift(comparison).with_failure(min(failure, 0.5))
             upper = worse.profile(epsilon, reverse=reverse)[1]
         if reverse:

@@ -20,6 +20,7 @@ from shapedp.numerics import first_true
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, positive, probability
 from shapedp.numerics.gram import least_eigenvalue
+from shapedp.numerics.outward import ROUNDINGS_8192
 from shapedp.papers.gaussian_mixing.losses import PublishedMixingLoss, with_rounding
 from shapedp.privacy import Loss
 from shapedp.privacy.losses.mixing import Neighbours
@@ -153,7 +154,7 @@ class ModifiedGaussMix(Sketching):
         scale = self.eta * self.row_bound**2
         start = np.array([least_eigenvalue(moments) - scale * self.tau])
         variance = self._variance(float(rounded_sum(start, "gaussian", scale, None, randomness)[0]))
-        last = max((self.ideal.kept - 1) / 2, 2.0**-40) * self.row_bound**2
+        last = max((self.ideal.kept - 1) / 2, ROUNDINGS_8192) * self.row_bound**2
         return draw_sketch(moments, self.rows, variance, last, randomness), variance
 
 

@@ -18,6 +18,7 @@ from shapedp.mechanisms.mixing import Sketching, check_claim, check_sizes, draw_
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import one_of, positive
 from shapedp.numerics.gram import least_eigenvalue
+from shapedp.numerics.outward import ROUNDINGS_8192
 from shapedp.papers.gaussian_mixing.losses import ThresholdLoss, with_rounding
 from shapedp.papers.gaussian_mixing.recipes import positive_delta, rdp_gamma
 from shapedp.privacy import Loss
@@ -66,7 +67,7 @@ class ThresholdMixing(Sketching):
     @property
     def _last(self) -> float:
         """The part of the covariance that is added last, exactly: half of what a record can count on."""
-        return max((min(1 + self.variance, self.threshold) - 1) / 2, 2.0**-40) * self.row_bound**2
+        return max((min(1 + self.variance, self.threshold) - 1) / 2, ROUNDINGS_8192) * self.row_bound**2
 
     @property
     def reason(self) -> str:

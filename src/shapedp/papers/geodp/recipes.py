@@ -23,6 +23,7 @@ from shapedp.noise import Gaussian
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, finite, positive, probability, size
 from shapedp.numerics.hyperspherical import from_angles
+from shapedp.numerics.outward import BELOW_8192, ROUNDINGS_16, ROUNDINGS_256, ROUNDINGS_8192
 from shapedp.privacy import Loss, loss_of
 from shapedp.sensitivity import L2, Adjacency
 
@@ -66,14 +67,14 @@ class TurnedMeanLoss(Loss):
         with np.errstate(under="ignore", over="ignore"):
             seen = 1 - 2 * special.ndtr(-(math.pi / 2 - cut) / self.spread)
             mistaken = special.log_ndtr(-cut / self.spread) + math.log(2)
-            slack = 2.0**-49 * (epsilon[..., None] - mistaken)  # of the two logs, which nearly cancel
+            slack = ROUNDINGS_16 * (epsilon[..., None] - mistaken)  # of the two logs, which nearly cancel
             gains = seen - np.exp(epsilon[..., None] + mistaken + slack)
-        return np.asarray(gains.max(axis=-1) * (1 - 2.0**-40) - 2.0**-45)
+        return np.asarray(gains.max(axis=-1) * BELOW_8192 - ROUNDINGS_256)
 
     def _all_angles(self, epsilon: Floats) -> Floats:
         turns = math.pi * np.arange(-8, 9)
         edges = (special.ndtr((turns + side * math.pi / 4) / self.spread) for side in (1, -1))
-        p = float(np.subtract(*edges).sum()) - 2.0**-40
+        p = float(np.subtract(*edges).sum()) - ROUNDINGS_8192
         if not p > 0.5 + 1e-9 or not self.angles:
             return np.zeros_like(epsilon)
         p = min(p, 1 - 1e-12)

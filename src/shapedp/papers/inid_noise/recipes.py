@@ -17,10 +17,9 @@ from shapedp.mechanisms import Additive
 from shapedp.noise import Gaussian, L1Staircase, Laplace
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import positive, probability, vector
+from shapedp.numerics.outward import ABOVE_256, ABOVE_512, BELOW_32, BELOW_256
 from shapedp.privacy import GaussianLoss
 from shapedp.sensitivity import L1, Box
-
-_UP = 1 + 2.0**-44
 
 
 def bisection_bracket(epsilon: float, delta: float) -> tuple[float, float]:
@@ -47,7 +46,7 @@ def bisection_mu(epsilon: float, delta: float, *, tolerance: float = 1e-12) -> f
     if delta == 0:
         raise ValueError("delta must be > 0: no Gaussian meets pure differential privacy")
     low, high = bisection_bracket(epsilon, delta)
-    low *= 1 - 2.0**-45
+    low *= BELOW_256
     while high - low > positive("tolerance", tolerance):
         middle = (low + high) / 2
         if not low < middle < high:
@@ -60,11 +59,11 @@ def bisection_mu(epsilon: float, delta: float, *, tolerance: float = 1e-12) -> f
 
 
 def _gaussian(scales: Floats, profile: Floats, epsilon: float, delta: float, name: str) -> Additive:
-    return Additive(Gaussian(scales * _UP), Box(profile), epsilon, delta, recipe=name)
+    return Additive(Gaussian(scales * ABOVE_512), Box(profile), epsilon, delta, recipe=name)
 
 
 def _laplace(scales: Floats, profile: Floats, epsilon: float, delta: float, name: str) -> Additive:
-    return Additive(Laplace(scales * _UP), Box(profile), epsilon, delta, recipe=name)
+    return Additive(Laplace(scales * ABOVE_512), Box(profile), epsilon, delta, recipe=name)
 
 
 def _profile(profile: ArrayLike) -> Floats:
@@ -128,7 +127,7 @@ def staircase(*, dim: int, sensitivity: float, epsilon: float, delta: float) -> 
 
     Reference: Geng, Kairouz, Oh and Viswanath 2015, Theorem 1 (optimal for dim <= 2, conjectured beyond).
     """
-    law = L1Staircase(sensitivity * (1 + 2.0**-45), epsilon * (1 - 2.0**-48), dim)
+    law = L1Staircase(sensitivity * ABOVE_256, epsilon * BELOW_32, dim)
     return Additive(law, L1(sensitivity, dim), epsilon, delta, recipe="staircase")
 
 

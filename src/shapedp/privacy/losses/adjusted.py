@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import ABOVE_8, ABOVE_128, BELOW_8
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.losses.base import Loss, Pieces, with_sampler_error
 
@@ -49,7 +50,7 @@ class AdjustedLoss(Loss):
             log_ratio=base.log_ratio + self.log_ratio,
             failure=base.failure + self.failure,
             total_variation=base.total_variation + self.total_variation,
-            slip=math.hypot(base.slip, self.slip) * (1 + 2.0**-46),
+            slip=math.hypot(base.slip, self.slip) * ABOVE_128,
         )
 
     @property
@@ -66,7 +67,7 @@ class AdjustedLoss(Loss):
             upper = known if points is epsilon else self._moved(points, reverse)[1]
             if not self.failure and not self.slip:
                 return upper
-            return np.minimum((upper + self.failure) * (math.exp(self.slip) * (1 + 2.0**-50)), 1.0)
+            return np.minimum((upper + self.failure) * (math.exp(self.slip) * ABOVE_8), 1.0)
 
         missed = self.total_variation
         upper = with_sampler_error(failed, epsilon, missed) if missed else failed(epsilon)
@@ -74,8 +75,8 @@ class AdjustedLoss(Loss):
             return np.zeros_like(lower), upper
         if self.failure or missed:
             with np.errstate(over="ignore"):
-                hidden = (1 + np.exp(epsilon)) * (1 + 2.0**-50) * (self.failure + missed)
-            lower = np.maximum((1 - self.failure) * lower * (1 - 2.0**-50) - hidden, 0.0)
+                hidden = (1 + np.exp(epsilon)) * ABOVE_8 * (self.failure + missed)
+            lower = np.maximum((1 - self.failure) * lower * BELOW_8 - hidden, 0.0)
         return lower, upper
 
     def _moved(self, epsilon: Floats, reverse: bool) -> tuple[Floats, Floats]:
@@ -89,4 +90,4 @@ class AdjustedLoss(Loss):
         base = self.base.renyi(alpha)
         if not self.log_ratio:
             return base
-        return Bracket(0.0, (base.upper + self.log_ratio) * (1 + 2.0**-50))
+        return Bracket(0.0, (base.upper + self.log_ratio) * ABOVE_8)

@@ -16,6 +16,7 @@ from shapedp.boundary.values import boolean
 from shapedp.numerics import SearchError, falling_root, first_true_near, last_true, last_true_near
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import nonnegative, one_of, positive, probability
+from shapedp.numerics.outward import ABOVE_8, ABOVE_16, ROUNDINGS_8, WIDE
 from shapedp.privacy.bracket import Bracket
 from shapedp.sensitivity import ADJACENCIES, Sensitivity
 
@@ -30,7 +31,7 @@ def with_sampler_error(upper: Callable[[Floats], Floats], epsilon: Floats, misse
 
     def at(points: Floats) -> Floats:
         with np.errstate(over="ignore"):
-            return np.minimum((upper(points) + (1 + np.exp(points)) * missed) * (1 + 2.0**-50), 1.0)
+            return np.minimum((upper(points) + (1 + np.exp(points)) * missed) * ABOVE_8, 1.0)
 
     values = at(epsilon)
     steps = -math.log(missed) * np.linspace(0.1, 0.9, 9)
@@ -86,7 +87,7 @@ class Pieces:
         if self.failure or self.total_variation or self.certain:
             return math.inf
         parts = math.fsum(n * loss.pure for loss, n in self.parts)
-        return (parts + self.log_ratio + 2 * self.slip) * (1 + 2.0**-49)
+        return (parts + self.log_ratio + 2 * self.slip) * ABOVE_16
 
 
 def _checked(profile: Callable[..., tuple[Floats, Floats]]) -> Callable[..., tuple[Floats, Floats]]:
@@ -164,8 +165,8 @@ class Loss(ABC):
         mirrored = self.profile(-epsilon[below], reverse=not reverse)
         base, factor = -np.expm1(epsilon[below]), np.exp(epsilon[below])
         lower, upper = lower.copy(), upper.copy()
-        lower[below] = np.maximum(base + factor * mirrored[0] - 2.0**-50, 0.0)
-        upper[below] = np.minimum(base + factor * mirrored[1] + 2.0**-50, 1.0)
+        lower[below] = np.maximum(base + factor * mirrored[0] - ROUNDINGS_8, 0.0)
+        upper[below] = np.minimum(base + factor * mirrored[1] + ROUNDINGS_8, 1.0)
         return lower, upper
 
     def delta(self, epsilon: float) -> Bracket:
@@ -207,7 +208,7 @@ class Loss(ABC):
         except SearchError:
             pass
         try:
-            return min(last_true(fails, 0.0, min(upper, EPSILON_LIMIT), relative=2.0**-30), upper)
+            return min(last_true(fails, 0.0, min(upper, EPSILON_LIMIT), relative=WIDE), upper)
         except SearchError:
             return 0.0
 

@@ -16,14 +16,13 @@ import numpy as np
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, positive
+from shapedp.numerics.outward import ROUNDINGS_4, ROUNDINGS_8, ROUNDINGS_8192, WIDE, WIDER
 from shapedp.numerics.tailsums import hockey_stick_sums, underflow
 from shapedp.privacy.losses.base import Loss
 
-_ROUND = 2.0**-50
 _SUB = 4  # sub-nodes per cell: they bound how far u sags below a chord, by convexity alone
 _TINY = 5e-324
-_MOVE = 2.0**-50  # more than a point of a grid and an eps are rounded by
-_SHIFT = 2.0**-40
+_SHIFT = ROUNDINGS_8192
 NODE_LIMIT = 2**22
 _WIDEST = 600.0  # e^step is a float
 
@@ -79,7 +78,7 @@ class Masses:
         """E[(1 - e^(eps - L))_+] at each real eps, rounded up or down."""
         epsilon = np.asarray(epsilon, dtype=np.float64) + self.shift
         if self.shift or not self._exact:  # points and eps are rounded: look from a little below or above
-            epsilon = epsilon + (-_MOVE if upper else _MOVE) * (np.abs(epsilon) + self.step)
+            epsilon = epsilon + (-ROUNDINGS_8 if upper else ROUNDINGS_8) * (np.abs(epsilon) + self.step)
         points, (at_node, tail, relative) = self.losses, self._sums
         order = np.searchsorted(points, epsilon, side="right")
         near = order < points.size
@@ -115,8 +114,8 @@ def excess(
         gain = -math.expm1(-shift)
         back_low = gain + (1 - gain) * loss.profile(below * (1 + move) + shift, reverse=not reverse)[0]
         back_high = gain + (1 - gain) * loss.profile(below * (1 - move) + shift, reverse=not reverse)[1]
-    lower = np.concatenate([back_low * factor * (1 - _ROUND), low])
-    upper = np.concatenate([back_high * factor * (1 + _ROUND), high])
+    lower = np.concatenate([back_low * factor * (1 - ROUNDINGS_8), low])
+    upper = np.concatenate([back_high * factor * (1 + ROUNDINGS_8), high])
     return np.minimum(lower, upper), upper
 
 
@@ -127,10 +126,10 @@ def _slope_changes(index: np.ndarray, w: Floats, step: float) -> tuple[Floats, F
     right = np.append(rise / np.expm1(gap), 0.0)
     left = np.append(w[:1], rise / -np.expm1(-gap))
     mass = right - left
-    error = _ROUND * (np.abs(right) + np.abs(left)) + _TINY
+    error = ROUNDINGS_8 * (np.abs(right) + np.abs(left)) + _TINY
     kink = index == 0
     mass[kink] += 1.0
-    error[kink] += _ROUND
+    error[kink] += ROUNDINGS_8
     return mass, error
 
 
@@ -170,7 +169,7 @@ def _convex(index: np.ndarray, w: Floats, step: float, *, keep_last: bool) -> tu
 def _upper(step: float, first: int, last: int, nodes: Floats) -> Masses:
     index, w, mass, error = _convex(np.arange(first, last + 1), nodes, step, keep_last=True)
     dense = np.zeros(last - first + 1)
-    dense[index - first] = np.maximum((mass + error) * (1 + _ROUND), 0.0)
+    dense[index - first] = np.maximum((mass + error) * (1 + ROUNDINGS_8), 0.0)
     return Masses(step, first, dense, float(w[-1]))
 
 
@@ -200,10 +199,10 @@ def _sagitta(lower: Floats, upper: Floats, first: int, step: float) -> tuple[Flo
     weight = np.expm1(np.arange(_SUB + 1) * fine) / math.expm1(step)
     below = np.maximum(table[:, :1] + (table[:, -1:] - table[:, :1]) * weight - table, 0.0)
     sag = (np.maximum(below[:, :-1], below[:, 1:]) + local.reshape(-1, _SUB)).max(axis=1)
-    noise = np.maximum(upper - lower, 0.0) + _ROUND * np.abs(upper)
+    noise = np.maximum(upper - lower, 0.0) + ROUNDINGS_8 * np.abs(upper)
     noise = np.maximum(np.maximum(noise[1:-2], noise[2:-1]), np.maximum(noise[:-3], noise[3:]))
     sag += 3 * noise.reshape(-1, _SUB).max(axis=1)
-    return ends, sag * (1 + _ROUND)
+    return ends, sag * (1 + ROUNDINGS_8)
 
 
 def _point(step: float) -> Masses:
@@ -261,14 +260,14 @@ def _below(step: float, first: int, nodes: Floats, lowered: Floats, shift: float
     if last <= zero:
         return _point(step)
     original = np.arange(first, first + last + 1)
-    for margin in (2.0**-40, 2.0**-30, 2.0**-20):
+    for margin in (ROUNDINGS_8192, WIDE, WIDER):
         start = lowered - margin * np.abs(nodes[: last + 1])
         start[-1] = 0.0
         kept = _between_tangents(start, zero, step)
         index, w, mass, error = _convex(original[kept], start[kept], step, keep_last=False)
         if w[-1] == 0 and ((mass > error) | (index == 0)).all() and _lies_below(index, w, original, lowered, step):
             dense = np.zeros(last + 1)
-            dense[index - first] = np.maximum((mass - error) * (1 - _ROUND), 0.0)
+            dense[index - first] = np.maximum((mass - error) * (1 - ROUNDINGS_8), 0.0)
             return Masses(step, first, dense, shift=shift)
     return _point(step)
 
@@ -298,7 +297,7 @@ def _lies_below(index: np.ndarray, w: Floats, original: np.ndarray, bound: Float
         far = np.where(from_zero, 0.0, np.expm1(back) / np.expm1(width))
     near = np.where(from_zero, np.exp(back), near)
     value, size = w[before] * far + w[cell] * near, np.abs(w[before]) * far + np.abs(w[cell]) * near
-    value = np.where(exact, w[cell], value + (_ROUND + 2.0**-51 * np.abs(back)) * size)
+    value = np.where(exact, w[cell], value + (ROUNDINGS_8 + ROUNDINGS_4 * np.abs(back)) * size)
     return bool((value <= bound)[inside].all())
 
 
@@ -337,7 +336,7 @@ def upper_masses(loss: Loss, step: float, first: int, last: int, *, reverse: boo
 
 def _displaced(step: float) -> tuple[float, float]:
     """How far nodes may be rounded, relatively, and how far lower masses move: an atom near a node counts there."""
-    return (0.0, 0.0) if math.frexp(step)[0] * 2.0**26 % 1 == 0 else (2.0**-51, _SHIFT)
+    return (0.0, 0.0) if math.frexp(step)[0] * 2.0**26 % 1 == 0 else (ROUNDINGS_4, _SHIFT)
 
 
 def support(loss: Loss, tail: float, *, reverse: bool, left_tail: float | None = None) -> tuple[float, float]:

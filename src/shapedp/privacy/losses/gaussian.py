@@ -12,10 +12,19 @@ from scipy import special
 from shapedp.numerics import SearchError, last_true, mills, normal_log_density
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import nonnegative, positive, probability, real
+from shapedp.numerics.outward import (
+    ABOVE_8,
+    ABOVE_WIDE,
+    BELOW_8,
+    BELOW_8192,
+    ROUNDINGS_4,
+    ROUNDINGS_8,
+    ROUNDINGS_32,
+    WIDE,
+)
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.losses.base import Loss, renyi_order
 
-_ROUND = 2.0**-48
 _TINY = 2e-323
 _FAR = 2.0**25  # beyond it rounding of a = e/mu - mu/2 is no longer small
 _SQRT_HALF = math.sqrt(0.5)
@@ -53,7 +62,7 @@ def _profile(epsilon: Floats, mu: float) -> tuple[Floats, Floats]:
         second = density * far
         value = np.where(negative, first - second, density * (near - far))
         widened = np.where(a < 1, 1 + b, 1.0)
-        error = _ROUND * (first + second) * widened + value * (2.0**-51 * np.minimum(a * a + b * b, 2.0**60))
+        error = ROUNDINGS_32 * (first + second) * widened + value * (ROUNDINGS_4 * np.minimum(a * a + b * b, 2.0**60))
         lower, upper = value - error - _TINY, value + error + _TINY
         lost = b > _FAR
         if lost.any():
@@ -64,11 +73,11 @@ def _profile(epsilon: Floats, mu: float) -> tuple[Floats, Floats]:
 
 def _coarse(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """From a alone, known to 2^-51 b: delta <= e^(-a^2/2)/2 for a >= 0, 1 - delta <= e^(-a^2/2) for a <= 0."""
-    slack = 2.0**-51 * b
+    slack = ROUNDINGS_4 * b
     above, below = np.maximum(a - slack, 0.0), np.maximum(-a - slack, 0.0)
-    shy = 0.5 * (1 - 2.0**-40)
-    upper = np.where(above > 0, shy * (1 + 2.0**-30) * np.exp(-shy * above * above) + _TINY, 1.0)
-    return -np.expm1(-shy * below * below) * (1 - 2.0**-40), upper
+    shy = 0.5 * BELOW_8192
+    upper = np.where(above > 0, shy * ABOVE_WIDE * np.exp(-shy * above * above) + _TINY, 1.0)
+    return -np.expm1(-shy * below * below) * BELOW_8192, upper
 
 
 @dataclass(frozen=True)
@@ -117,8 +126,8 @@ class GaussianLoss(Loss):
         """alpha mu^2/2. Reference: Mironov 2017, Proposition 7."""
         half = renyi_order(alpha) / 2
         least = self.mu if self.least is None else self.least
-        upper = half * self.mu * self.mu * (1 + 2.0**-50) + (_TINY if self.mu else 0.0)
-        lower = half * least * least * (1 - 2.0**-50) - _TINY
+        upper = half * self.mu * self.mu * ABOVE_8 + (_TINY if self.mu else 0.0)
+        lower = half * least * least * BELOW_8 - _TINY
         return Bracket(max(lower if least == math.inf else min(lower, sys.float_info.max), 0.0), upper)
 
     @classmethod
@@ -145,7 +154,7 @@ class GaussianLoss(Loss):
             a = epsilon / mu - mu / 2
             slope = max(math.exp(-a * a / 2) / _SQRT_2PI, sys.float_info.min)
             excess = upper - delta + factor * (upper - lower)  # and some of the bracket's own noise
-            mu = max(mu - excess / slope, mu / 2) * (1 - factor * 2.0**-50)
+            mu = max(mu - excess / slope, mu / 2) * (1 - factor * ROUNDINGS_8)
         try:
             low = epsilon / (100 + math.sqrt(2 * epsilon))  # a > 100 there
             return cls(last_true(lambda mu: ends(mu)[1] <= delta, low, MU_LIMIT))
@@ -167,7 +176,7 @@ def _newton(epsilon: float, delta: float) -> float:
             return 0.0
         if not abs(step) < math.inf:
             return 0.0
-        if abs(step) <= 2.0**-30 * mu:
+        if abs(step) <= WIDE * mu:
             return mu + step
         mu = min(max(mu + step, mu / 2), mu * 2)
     return 0.0

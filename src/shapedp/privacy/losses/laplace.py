@@ -10,6 +10,7 @@ import numpy as np
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.laplace_sums import LaplaceSum
+from shapedp.numerics.outward import ABOVE_8, BELOW_8, BELOW_32
 from shapedp.privacy.losses.sums import RatioLoss
 
 _TINY = 5e-324  # by which a number below the normal range may be off
@@ -52,7 +53,7 @@ class LaplaceLoss(RatioLoss):
         """What the largest ratio alone and the event that every coordinate is at its top show; the worst vertex."""
         top = float(self.ratios.max())
         with np.errstate(under="ignore", over="ignore"):
-            single = -np.expm1(np.minimum(epsilon - top * (1 - 2.0**-48), 0.0) / 2)
+            single = -np.expm1(np.minimum(epsilon - top * BELOW_32, 0.0) / 2)
             if self.continuous:
                 upper = -np.expm1(np.minimum(epsilon - self.pure, 0.0) / 2)
             else:
@@ -60,6 +61,6 @@ class LaplaceLoss(RatioLoss):
             if not self.continuous:
                 single = -0.5 * np.expm1(np.minimum(epsilon - top, 0.0))
             all_up = -(0.5 ** min(self.ratios.size, 1100)) * np.expm1(np.minimum(epsilon - self._sum, 0.0))
-        lower = np.maximum(np.maximum(single, all_up) * (1 - 2.0**-50) - _TINY, 0.0)
-        upper = np.where(epsilon < self.pure, np.minimum(upper * (1 + 2.0**-50) + _TINY, 1.0), 0.0)
+        lower = np.maximum(np.maximum(single, all_up) * BELOW_8 - _TINY, 0.0)
+        upper = np.where(epsilon < self.pure, np.minimum(upper * ABOVE_8 + _TINY, 1.0), 0.0)
         return np.minimum(lower, upper), upper

@@ -9,6 +9,7 @@ import numpy as np
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import nonnegative
+from shapedp.numerics.outward import ABOVE_32, BELOW_8
 from shapedp.privacy.losses.base import Loss
 
 
@@ -38,9 +39,9 @@ class LargestLoss(Loss):
         total = self._summed(np.maximum(left, 0.0))
         short = left < 0
         if short.any():
-            factor = np.exp(left[short]) * (1 - 2.0**-50)
+            factor = np.exp(left[short]) * BELOW_8
             total[short] = 1 - factor * (1 - total[short])
-        upper = np.minimum(total * (1 + 2.0**-48), 1.0)
+        upper = np.minimum(total * ABOVE_32, 1.0)
         return np.zeros_like(upper), upper
 
     def _summed(self, epsilon: Floats) -> Floats:

@@ -14,8 +14,9 @@ from functools import cached_property
 import numpy as np
 
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.inversion import UNIT, Complexes, Transform
+from shapedp.numerics.inversion import Complexes, Transform
 from shapedp.numerics.laplace_sums import whole_power
+from shapedp.numerics.outward import ABOVE_128, ABOVE_8192, BELOW_32, BELOW_128, ROUNDINGS_8192, UNIT
 from shapedp.privacy.losses.sums import RatioLoss
 
 _MOST_VALUES = 32  # more distinct ratios are rounded up to so many
@@ -74,7 +75,7 @@ class LogisticSum:
     def decay(self, tilt: float, low: float, high: float) -> float:
         """|factor| <= s coth(s a)/sqrt(s^2 + t^2), and at most 1."""
         s = tilt + 0.5
-        bound = np.log(s / np.tanh(s * self.values) / math.hypot(s, low)) + 2.0**-40
+        bound = np.log(s / np.tanh(s * self.values) / math.hypot(s, low)) + ROUNDINGS_8192
         return math.exp(max(float(self.counts @ np.minimum(bound, 0.0)), -700.0))
 
 
@@ -101,7 +102,7 @@ class LogisticLoss(RatioLoss):
     def total(self) -> LogisticSum:
         ratios = self.ratios[self.ratios > 0]
         if self._rounded:
-            steps = np.geomspace(float(ratios.min()), float(ratios.max()), _MOST_VALUES) * (1 + 2.0**-40)
+            steps = np.geomspace(float(ratios.min()), float(ratios.max()), _MOST_VALUES) * ABOVE_8192
             ratios = steps[np.minimum(np.searchsorted(steps, ratios), _MOST_VALUES - 1)]
         values, counts = np.unique(ratios, return_counts=True)
         return LogisticSum(values, counts.astype(np.float64))
@@ -111,8 +112,8 @@ class LogisticLoss(RatioLoss):
         return (np.zeros_like(lower) if self._rounded else lower), upper
 
     def _simple(self, epsilon: Floats) -> tuple[Floats, Floats]:
-        lower = _single(epsilon, float(self.ratios.max()) * (1 - 2.0**-48)) * (1 - 2.0**-46) - _TINY
-        upper = _single(epsilon, self.pure) * (1 + 2.0**-46) + np.where(epsilon < self.pure, _TINY, 0.0)
+        lower = _single(epsilon, float(self.ratios.max()) * BELOW_32) * BELOW_128 - _TINY
+        upper = _single(epsilon, self.pure) * ABOVE_128 + np.where(epsilon < self.pure, _TINY, 0.0)
         upper = np.minimum(upper, 1.0)
         return np.clip(lower, 0.0, upper), upper
 

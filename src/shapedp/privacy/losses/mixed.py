@@ -10,12 +10,13 @@ import numpy as np
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import nonnegative, vector
 from shapedp.numerics.laplace_sums import LaplaceSum
+from shapedp.numerics.outward import ROUNDINGS_32
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.losses.base import renyi_order
 from shapedp.privacy.losses.sums import SumLoss
 
 _SMALL_SUM = 700.0
-MU_ERROR = 2.0**-48  # relative error of mu as it is computed; delta increases with mu
+MU_ERROR = ROUNDINGS_32  # relative error of mu as it is computed; delta increases with mu
 
 
 @dataclass(frozen=True, eq=False)

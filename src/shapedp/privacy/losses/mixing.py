@@ -13,6 +13,7 @@ from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability, real
 from shapedp.numerics.chisquare import lower_excess, upper_excess
 from shapedp.numerics.contour import QuadraticSum
+from shapedp.numerics.outward import ABOVE_8, BELOW_WIDE, ROUNDINGS_8, ROUNDINGS_32
 from shapedp.numerics.roots import increasing_root
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.losses.base import Loss, one_relation, renyi_order
@@ -103,19 +104,19 @@ class MixingLoss(Loss):
             upper = replace(self, least=None).renyi(alpha).upper
             return Bracket(min(lower, upper), upper)
         beside = GaussianLoss(self.mu).renyi(alpha)
-        if alpha * self.t >= 1 - 2.0**-50:
-            return Bracket(beside.lower if alpha * self.t < 1 + 2.0**-50 else math.inf, math.inf)
+        if alpha * self.t >= 1 - ROUNDINGS_8:
+            return Bracket(beside.lower if alpha * self.t < ABOVE_8 else math.inf, math.inf)
         log_kept, scale = math.log1p(-self.t), self.rows / (2 * (alpha - 1))
         ends = []
         for first, second in (
             (alpha * log_kept, math.log1p(-alpha * self.t)),
             ((1 - alpha) * log_kept, math.log1p((alpha - 1) * self.t)),
         ):
-            rough = 2.0**-50 * (abs(first) + abs(second) + self.t * alpha / (1 - alpha * self.t))
+            rough = ROUNDINGS_8 * (abs(first) + abs(second) + self.t * alpha / (1 - alpha * self.t))
             ends.append((scale * max(first - second - rough, 0.0), scale * (first - second + rough)))
         low, high = zip(*ends, strict=True)
         join = sum if self.neighbours == "replace" else max
-        up = 1 + 2.0**-50
+        up = ABOVE_8
         return Bracket((join(low) + beside.lower) / up, (join(high) + beside.upper) * up)
 
     @property
@@ -126,7 +127,7 @@ class MixingLoss(Loss):
         """
         if self.neighbours != "zero-out" or self.mu or not self.t < 0.4:
             raise ValueError("tCDP is known for zero-out neighbours, gamma > 5/2 and mu = 0")
-        return self.rows * self.t * self.t / 2 * (1 + 2.0**-50), 0.4 / self.t
+        return self.rows * self.t * self.t / 2 * ABOVE_8, 0.4 / self.t
 
     @classmethod
     def calibrate(
@@ -164,9 +165,9 @@ class MixingLoss(Loss):
         try:
             start = _guess(rows, epsilon, delta, mu) if near is None else near.t
             root = math.exp(increasing_root(excess, math.log(start), max(tolerance, 1e-10)))  # of the usual direction
-            return cls(rows, last_true_near(holds, root, relative=max(tolerance, 2.0**-48)), neighbours, mu)
+            return cls(rows, last_true_near(holds, root, relative=max(tolerance, ROUNDINGS_32)), neighbours, mu)
         except (SearchError, ValueError, OverflowError):
-            return cls(rows, last_true(holds, 1e-90, 1 - 2.0**-30), neighbours, mu)
+            return cls(rows, last_true(holds, 1e-90, BELOW_WIDE), neighbours, mu)
 
 
 def label(loss: Loss, neighbours: Neighbours) -> None:

@@ -13,6 +13,7 @@ from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, positive, probability
 from shapedp.numerics.excess import ShiftExcess
 from shapedp.numerics.gammatail import deviance, log_peak, log_radii
+from shapedp.numerics.outward import ABOVE_8, ABOVE_128, BELOW_8192
 from shapedp.numerics.quadrature import legendre
 from shapedp.numerics.roots import increasing_root
 from shapedp.privacy.bracket import Bracket
@@ -23,7 +24,6 @@ GAP = 1e-7
 _RENYI_CELLS = 1500
 _MOMENT_CELLS = 2081
 _FAR = 1e4  # beyond this epsilon the upper end of delta is taken here, where it can be computed
-_DOWN = 1 - 2.0**-40
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class RadialLoss(Loss):
         if self.ratio == 0:
             return np.zeros_like(epsilon), np.zeros_like(epsilon)
         lower, upper = self._excess.bounds(np.minimum(epsilon, _FAR), self.gap)
-        return np.where(epsilon > _FAR, 0.0, lower * _DOWN), upper
+        return np.where(epsilon > _FAR, 0.0, lower * BELOW_8192), upper
 
     @property
     def pure(self) -> float:  # type: ignore[override]
@@ -76,7 +76,7 @@ class RadialLoss(Loss):
 
         For a < dim the density has a pole, for b > 1 its log is not Lipschitz.
         """
-        return self.ratio**self.b * (1 + 2.0**-50) if self.a == self.dim and self.b <= 1 else math.inf
+        return self.ratio**self.b * ABOVE_8 if self.a == self.dim and self.b <= 1 else math.inf
 
     def epsilon(self, delta: float) -> Bracket:
         """The least epsilon for which (epsilon, delta)-DP holds; `upper` meets the delta asked for."""
@@ -140,7 +140,7 @@ class RadialLoss(Loss):
         factor, slack_of = math.log(alpha * (alpha - 1)), 1e-12 * (1 + alpha * end)
         low = float(np.logaddexp(0.0, factor + low - slack_of))
         high = min(float(np.logaddexp(0.0, factor + high + slack_of)), self._log_moment_upper(alpha))
-        return Bracket(max(low - 1e-15, 0.0) / (alpha - 1), max(high, low) * (1 + 2.0**-50) / (alpha - 1))
+        return Bracket(max(low - 1e-15, 0.0) / (alpha - 1), max(high, low) * ABOVE_8 / (alpha - 1))
 
     def _log_moment_upper(self, beta: float) -> float:
         """An upper bound on log E[e^((beta-1) L)], perhaps infinite; panels of the radius, the worst of each.
@@ -197,7 +197,7 @@ class RadialLoss(Loss):
         at = np.array([epsilon])
         if delta == 0:
             if a == dim and b <= 1:
-                return cls(dim, a, b, epsilon ** (1 / b) * (1 - 2.0**-40))
+                return cls(dim, a, b, epsilon ** (1 / b) * BELOW_8192)
             raise ValueError("delta = 0 needs a = dim and b <= 1 (such as the multivariate Laplace law, b = 1)")
 
         guess = cls.approximate(dim, a, b, epsilon, delta)
@@ -278,7 +278,7 @@ class ReleasedRadialLoss(Loss):
         return replace(
             base,
             total_variation=base.total_variation + self.missed,
-            slip=math.hypot(base.slip, self.slip) * (1 + 2.0**-46),
+            slip=math.hypot(base.slip, self.slip) * ABOVE_128,
         )
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
@@ -286,7 +286,7 @@ class ReleasedRadialLoss(Loss):
         lower, _ = self.base.profile(epsilon)
 
         def slipped(points: Floats) -> Floats:
-            return self.base.hockey_stick(points - 2 * self.slip)[1] * (math.exp(self.slip) * (1 + 2.0**-50))
+            return self.base.hockey_stick(points - 2 * self.slip)[1] * (math.exp(self.slip) * ABOVE_8)
 
         upper = with_sampler_error(slipped, epsilon, self.missed) if self.missed else slipped(epsilon)
         return lower, np.clip(upper, lower, 1.0)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import ABOVE_8192
 from shapedp.privacy.losses.base import Loss
 
 _MOST = 512
@@ -45,4 +46,4 @@ def _chords(nodes: Floats, values: Floats, at: Floats) -> Floats:
     start, width = nodes[left], nodes[left + 1] - nodes[left]
     share = np.exp(at - start - width) * np.expm1(start - at) / np.expm1(-width)
     share = np.clip(share, 0.0, 1.0)
-    return np.minimum((values[left] * (1 - share) + values[left + 1] * share) * (1 + 2.0**-40), 1.0)
+    return np.minimum((values[left] * (1 - share) + values[left + 1] * share) * ABOVE_8192, 1.0)

@@ -16,11 +16,12 @@ from shapedp.numerics import sum_bounds
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import nonnegative, numeric, probability, real, vector
 from shapedp.numerics.inversion import Transform, stop_loss
+from shapedp.numerics.outward import ABOVE_8, ABOVE_8192, ROUNDINGS_8, ROUNDINGS_16, ROUNDINGS_8192
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.losses.base import EPSILON_LIMIT, Loss, renyi_order
 from shapedp.sensitivity import L1, Box, Sensitivity
 
-RATIO_ERROR = 2.0**-49  # relative error of the ratios |v_i|/b_i a law and a set give
+RATIO_ERROR = ROUNDINGS_16  # relative error of the ratios |v_i|/b_i a law and a set give
 _ROUNDS = 9
 _POINTS = 24
 _FEW_POINTS = 8
@@ -93,7 +94,7 @@ class SumLoss(Loss):
             best = min(best, float(points[met[0]]))
             broken = np.flatnonzero(lower > target)
             start = float(points[broken[-1]]) if broken.size else low
-            if best - start <= 2.0**-40 * best or (start, best) == (low, high):
+            if best - start <= ROUNDINGS_8192 * best or (start, best) == (low, high):
                 low = start
                 break
             low, high = start, best
@@ -106,7 +107,7 @@ class SumLoss(Loss):
     def sum_renyi(self, order: float) -> Bracket:
         """log M(order - 1)/(order - 1) of the sum."""
         value = self.total.cumulants(order - 1)[0] / (order - 1)
-        slip = self.total.log_mgf_error(order - 1) / (order - 1) + order * self._slack + 2.0**-50 * value
+        slip = self.total.log_mgf_error(order - 1) / (order - 1) + order * self._slack + ROUNDINGS_8 * value
         return Bracket(max(value - slip, 0.0), max(value + slip, 0.0))
 
 
@@ -134,7 +135,7 @@ class RatioLoss(SumLoss):
         object.__setattr__(self, "pure", pure if pure == math.inf else nonnegative("pure", pure))
         vector("ratios", np.minimum(given, sys.float_info.max), least=0.0)
         object.__setattr__(self, "ratios", frozen(given))
-        if self._sum > pure * (1 + 2.0**-40):
+        if self._sum > pure * ABOVE_8192:
             raise ValueError(f"ratios must add up to at most pure = {pure!r}, got {self._sum!r}")
 
     @abstractmethod
@@ -176,7 +177,7 @@ class RatioLoss(SumLoss):
         Reference: Mironov 2017, Proposition 6; Bun and Steinke 2016, Proposition 1.4.
         """
         order = renyi_order(alpha)
-        upper = min(order * self.pure**2 / 2, self.pure) * (1 + 2.0**-50)
+        upper = min(order * self.pure**2 / 2, self.pure) * ABOVE_8
         if not self.summed or not 0 < self._sum < _SMALL_SUM:
             return Bracket(0.0, upper)
         found = self.sum_renyi(order)

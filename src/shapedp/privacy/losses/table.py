@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import ROUNDINGS_32, ROUNDINGS_8192
 from shapedp.privacy.losses.base import Loss
 
 _NODES = np.concatenate([[0.0], np.geomspace(1e-9, 1e3, 193), np.linspace(1e3, 1e4, 40)[1:]])
@@ -19,8 +20,7 @@ _SHARE = 1 / 40  # of the accuracy asked for: a composition widens the bounds
 _FADE = 1 / 8  # far out the bounds may be rougher, by this power of how far delta has fallen
 _ROUGHEST = 0.3
 _GONE = 1e-120
-_NARROW = 2.0**-40
-_ROUND = 2.0**-48
+_NARROW = ROUNDINGS_8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +48,11 @@ class Curve:
         before = np.append(0.0, (low[1:-1] - high[:-2]) / back[:-1])
         after = np.append((low[1:-1] - high[2:]) / grown[1:], 0.0)
         return (
-            high[:-1] * (1 + _ROUND),
+            high[:-1] * (1 + ROUNDINGS_32),
             np.diff(high) / grown,
-            start - _ROUND * (start + np.abs(before) * grown),
+            start - ROUNDINGS_32 * (start + np.abs(before) * grown),
             before,
-            low[1:] + after * back - _ROUND * (low[1:] + np.abs(after)),
+            low[1:] + after * back - ROUNDINGS_32 * (low[1:] + np.abs(after)),
             -after * np.exp(-width),
         )
 

@@ -17,8 +17,7 @@ from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.learn.solvers.erm.output import default_regularization, noisy, perturbation
 from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
 from shapedp.numerics.arrays import Floats
-
-UP = 1 + 2.0**-48
+from shapedp.numerics.outward import ABOVE_32, ROUNDINGS_4
 
 
 def steps(problem: Problem) -> int:
@@ -44,10 +43,10 @@ def sensitivity(problem: Problem) -> float:
     strength, each = problem.regularization, problem.batch * -(-problem.records // problem.batch)
     exact = problem.gradient_change / (strength * each)
     size = lipschitz(problem.loss, problem.row_bound) / strength
-    rounding = Risk(problem).gradient_error(size) / strength + 2.0**-51 * size * steps(problem)
+    rounding = Risk(problem).gradient_error(size) / strength + ROUNDINGS_4 * size * steps(problem)
     if not rounding <= exact:
         raise ValueError(f"regularization {strength:g} is too small: rounding would exceed what one record can change")
-    return math.sqrt(problem.problems) * (exact + 2 * rounding) * UP
+    return math.sqrt(problem.problems) * (exact + 2 * rounding) * ABOVE_32
 
 
 def descend(

@@ -19,11 +19,11 @@ from shapedp.noise.radial import Radial
 from shapedp.numerics import SearchError, first_true
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.convex import least_tolerance, minimum
+from shapedp.numerics.outward import ABOVE_128, BELOW_8192
 from shapedp.privacy import GaussianLoss
 from shapedp.privacy.losses.radial import RadialLoss
 
 FINE = 2.0**-28  # of the noise's effect on the weights: how exactly the minimum is found, rounding permitting
-UP = 1 + 2.0**-46
 FINEST = 2.0**-14
 MOST_RADIAL = 500.0  # epsilon beyond which rounding costs the other radial laws more than they save
 
@@ -35,14 +35,14 @@ def log_ratio(problem: Problem) -> float:
     Lambda)) det A. Under replace both determinants lie above that of the records they share.
     Erratum: product-noise, Lemma 9, takes 1/(1 - x) <= e^x for x = r beta/Lambda, which is false.
     """
-    return problem.problems * math.log1p(problem.smoothness / (problem.records * problem.regularization)) * UP
+    return problem.problems * math.log1p(problem.smoothness / (problem.records * problem.regularization)) * ABOVE_128
 
 
 def tolerance(problem: Problem, law: Law) -> float:
     """How far each problem's weights may be from the minimum for the drawn b."""
     sharp = problem.records * problem.regularization
     spread = math.sqrt(law.second_moment / problem.problems) / sharp
-    return max(FINE * spread, least_tolerance(Risk(problem, tilt=farthest(law) / problem.records)) * UP)
+    return max(FINE * spread, least_tolerance(Risk(problem, tilt=farthest(law) / problem.records)) * ABOVE_128)
 
 
 def perturbation(
@@ -56,19 +56,19 @@ def perturbation(
     sharp = problem.records * problem.regularization
     count = math.sqrt(problem.problems)
     reach = lipschitz(problem.loss, problem.row_bound)
-    second = 2 * (count * tolerance(problem, law) + grid_error(law) / sharp) * UP
+    second = 2 * (count * tolerance(problem, law) + grid_error(law) / sharp) * ABOVE_128
     first = count * problem.gradient_change / (problem.records * typical_hessian(problem))
     if isinstance(law, Gaussian):
         mu = count * problem.gradient_change / float(law.scales[0]) * math.sqrt(second / first)
         share = 0.0
     else:
-        mu = GaussianLoss.calibrate(share * problem.epsilon, share * problem.delta).mu * (1 - 2.0**-40)
+        mu = GaussianLoss.calibrate(share * problem.epsilon, share * problem.delta).mu * BELOW_8192
     return ObjectivePerturbation(
         law,
         reach,
         problem.problems,
         log_ratio(problem),
-        Gaussian(second / mu * UP, law.dim),
+        Gaussian(second / mu * ABOVE_128, law.dim),
         second,
         problem.epsilon,
         problem.delta,

@@ -12,16 +12,16 @@ from shapedp.learn.solvers.erm.noise import additive
 from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.convex import least_tolerance, minimum
+from shapedp.numerics.outward import ABOVE_32
 from shapedp.privacy import GaussianLoss
 
 SHARE = 2.0**-11  # of the sensitivity, left for the distance to the exact minimum on either side
-UP = 1 + 2.0**-48
 
 
 def tolerance(problem: Problem) -> float:
     """How far from the exact minimum each problem's weights may be; from public quantities."""
     exact = problem.gradient_change / (problem.records * problem.regularization)
-    found = max(SHARE * exact, least_tolerance(Risk(problem)) * UP)
+    found = max(SHARE * exact, least_tolerance(Risk(problem)) * ABOVE_32)
     if not found <= exact:
         raise ValueError(
             f"regularization {problem.regularization:g} is too small for {problem.records} records: rounding "
@@ -39,7 +39,7 @@ def sensitivity(problem: Problem) -> float:
     Reference: Chaudhuri, Monteleoni and Sarwate 2011, Lemma 7 and Corollary 8.
     """
     exact = problem.gradient_change / (problem.records * problem.regularization)
-    return math.sqrt(problem.problems) * (exact + 2 * tolerance(problem)) * UP
+    return math.sqrt(problem.problems) * (exact + 2 * tolerance(problem)) * ABOVE_32
 
 
 def perturbation(problem: Problem, radius: float) -> tuple[Any, ...]:

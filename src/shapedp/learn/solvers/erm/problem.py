@@ -14,6 +14,7 @@ from scipy import linalg, sparse
 from shapedp.learn.losses import MarginLoss, lipschitz, smoothness
 from shapedp.learn.moments import Bounds, clipped
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import ABOVE_8, ABOVE_8192, UNIT, WIDER
 from shapedp.sensitivity import L2, Adjacency
 from shapedp.tables.blocks import finite_records
 
@@ -21,7 +22,6 @@ BLOCK = 1 << 16  # entries of one matrix product, about what a cache holds: what
 CLIP = 1 << 12
 SINGLE = (1e-30, 1e30)  # bounds between which float32 rounds relatively and does not overflow
 PRECONDITIONED = 3000  # variables up to which a Gram matrix is factored to speed up the search
-_U = 2.0**-53
 ONE = Bounds(1.0, 1.0)
 
 
@@ -118,7 +118,7 @@ def read_records(x: Any, signs: Floats, bounds: Bounds) -> Records:
     wide = d + (bounds.constant > 0)
     kind = x.dtype if SINGLE[0] < bounds.feature < SINGLE[1] else np.dtype(np.float64)
     rows, buffer = np.empty((n, wide), dtype=kind), np.empty((min(n, CLIP), wide + 1))
-    shrink = 1.0 if kind == np.float64 else 1 - 2.0**-20
+    shrink = 1.0 if kind == np.float64 else 1 - WIDER
     for start in range(0, n, CLIP):
         some = slice(start, start + CLIP)
         kept[some] &= np.isfinite(x[some]).all(axis=1)
@@ -156,9 +156,9 @@ class Risk:
     def __post_init__(self) -> None:
         self.order, self.columns = self.problem.order, self.problem.problems
         self.modulus = self.problem.regularization
-        self.smoothness = (self.problem.smoothness + self.modulus) * (1 + 2.0**-50)
+        self.smoothness = (self.problem.smoothness + self.modulus) * ABOVE_8
         reach = lipschitz(self.problem.loss, self.problem.row_bound) + self.tilt
-        self.radius = reach / self.modulus * (1 + 2.0**-40) if self.modulus else math.inf
+        self.radius = reach / self.modulus * ABOVE_8192 if self.modulus else math.inf
 
     @property
     def data(self) -> Records:
@@ -200,10 +200,10 @@ class Risk:
         """Rounding of x.w (order + 2 units of |x| |w|), of the slope, of the sums over records, and of the rest."""
         bound, n = self.problem.row_bound, self.problem.records
         slope = self.problem.loss.slope_error
-        slope += self.problem.loss.curvature_bound * (self.order + 2) * _U * bound * size * 1.01
+        slope += self.problem.loss.curvature_bound * (self.order + 2) * UNIT * bound * size * 1.01
         step = block_rows(self.order)
         summed = n if self.problem.sparse else min(n, step) + n / step
-        return (bound * (slope + (summed + 4) * _U) + 6 * _U * (self.modulus * size + self.tilt)) * 1.01
+        return (bound * (slope + (summed + 4) * UNIT) + 6 * UNIT * (self.modulus * size + self.tilt)) * 1.01
 
     def preconditioner(self) -> Callable[[Floats], Floats] | None:
         """The inverse of the Hessian at a typical curvature, where the Gram matrix is affordable."""

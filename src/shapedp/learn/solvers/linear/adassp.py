@@ -13,23 +13,23 @@ from shapedp.learn.solvers.linear.problem import Draws, Problem, Solution, Solve
 from shapedp.mechanisms import Additive
 from shapedp.noise import Gaussian
 from shapedp.numerics.gram import eigenvalue_error, least_eigenvalue
+from shapedp.numerics.outward import ABOVE_512, BELOW_8192
 from shapedp.privacy import GaussianLoss
 from shapedp.sensitivity import L2
 from shapedp.sensitivity.symmetric import symmetric, symmetric_matrix, upper_triangle
 
 RHO = 0.05  # the failure probability of its utility theorem
 JOINT_SHARES = (0.06, 0.58, 0.36)  # of mu^2: eigenvalue, X^T X, X^T y
-UP = 1 + 2.0**-44
 
 
 def _sets(problem: Problem, *, isometric: bool) -> tuple[L2, L2, L2]:
     """What a record moves: the least eigenvalue, X^T X (in the Frobenius norm) and X^T y, rounding included."""
     order, adjacency = problem.order, problem.adjacency
     design, cross = problem.bounds.design**2, problem.bounds.design * problem.bounds.target
-    slip = problem.slip * UP
+    slip = problem.slip * ABOVE_512
     eigen = design * (1 + slip + 2 * eigenvalue_error(order) * problem.records)
     once = adjacency == "zero-out"
-    design *= (1.0 if once else math.sqrt(2) * UP) + slip
+    design *= (1.0 if once else math.sqrt(2) * ABOVE_512) + slip
     triangle = symmetric(design, order, adjacency=adjacency)
     return (
         L2(eigen, 1, adjacency=adjacency),
@@ -53,10 +53,10 @@ def _published(problem: Problem) -> tuple[Any, ...]:
 @lru_cache(maxsize=8)  # no data enter
 def _joint(problem: Problem) -> tuple[Any, ...]:
     """The same three releases, isometric for X^T X, accounted together and split by JOINT_SHARES."""
-    mu = GaussianLoss.calibrate(problem.epsilon, problem.delta).mu * (1 - 2.0**-40)
+    mu = GaussianLoss.calibrate(problem.epsilon, problem.delta).mu * BELOW_8192
     made = []
     for share, one in zip(JOINT_SHARES, _sets(problem, isometric=True), strict=True):
-        sigma = one.radius / (mu * math.sqrt(share)) * UP
+        sigma = one.radius / (mu * math.sqrt(share)) * ABOVE_512
         law = Gaussian(sigma, one.dim) if one.scales is None else Gaussian(sigma * one.scales)
         made.append(Additive(law, one, problem.epsilon, problem.delta))
     return tuple(made)

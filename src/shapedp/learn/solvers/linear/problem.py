@@ -14,6 +14,7 @@ from shapedp.learn.solvers.base import Draws, Solution
 from shapedp.learn.solvers.base import Solver as AnySolver
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.gram import gram_error
+from shapedp.numerics.outward import ABOVE_8, ABOVE_512
 from shapedp.sensitivity import Adjacency
 
 __all__ = ["Draws", "Problem", "Solution", "Solver", "row_bound", "solved", "unit"]
@@ -26,7 +27,7 @@ def unit(bounds: Bounds, targets: int = 1) -> float:
 
 def row_bound(bounds: Bounds, targets: int = 1) -> float:
     """The bound on a row [x, c, unit y_1 .. unit y_K]."""
-    return math.hypot(bounds.design, unit(bounds, targets) * bounds.target * math.sqrt(targets)) * (1 + 2.0**-50)
+    return math.hypot(bounds.design, unit(bounds, targets) * bounds.target * math.sqrt(targets)) * ABOVE_8
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Problem:
         row_bound^2, and every block's bound at least half the design's squared.
         """
         error = 2 * gram_error(self.records, self.order + 1) * row_bound(self.bounds) ** 2
-        return 2 * error / self.bounds.design**2 * (1 + 2.0**-44)
+        return 2 * error / self.bounds.design**2 * ABOVE_512
 
 
 Solver = AnySolver[Problem, Moments]

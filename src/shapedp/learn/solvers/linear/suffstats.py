@@ -13,11 +13,11 @@ from shapedp.learn.solvers.linear.problem import Draws, Problem, Solution, Solve
 from shapedp.learn.solvers.linear.shrink import NoisyMoments, Shrunk, shrunk
 from shapedp.mechanisms import calibrate
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import ABOVE_512
 from shapedp.sensitivity import L2, Adjacency
 from shapedp.sensitivity.symmetric import symmetric, symmetric_matrix, upper_triangle
 
 SHARES = (0.45, 0.53, 0.02)  # of mu^2 for X^T X, X^T y and y^T y
-UP = 1 + 2.0**-44
 
 
 def reach(adjacency: Adjacency) -> float:
@@ -29,9 +29,9 @@ def reach(adjacency: Adjacency) -> float:
     """
     q1, q2, q3 = SHARES
     if adjacency == "zero-out":
-        return math.sqrt(q1 + q2 + q3) * UP
+        return math.sqrt(q1 + q2 + q3) * ABOVE_512
     rho = min(q2 / (2 * q1), 1.0)
-    return math.sqrt(2 * (1 - rho**2) * q1 + 2 * (1 + rho) * q2 + q3) * UP
+    return math.sqrt(2 * (1 - rho**2) * q1 + 2 * (1 + rho) * q2 + q3) * ABOVE_512
 
 
 def shape(problem: Problem) -> L2:
@@ -41,7 +41,7 @@ def shape(problem: Problem) -> L2:
     triangle = symmetric(1.0, problem.order).scales
     assert triangle is not None
     axes = np.concatenate([triangle * scales[0], np.full(problem.order, scales[1]), [scales[2]]])
-    radius = reach(problem.adjacency) + problem.slip * UP
+    radius = reach(problem.adjacency) + problem.slip * ABOVE_512
     return L2(radius, axes.size, scales=axes, adjacency=problem.adjacency)
 
 
