@@ -24,6 +24,7 @@ GUIDES = {
     "noise/tensor.py": {"ndtri"},
     "noise/gaussian.py": {"ndtri"},
     "noise/mixed.py": {"ndtri"},
+    "noise/logistic.py": {"zeta"},
     "noise/radial.py": {"gammaln", "gammaincinv"},
     "numerics/gammatail.py": {"gammaincinv", "gammainccinv", "ndtri"},
     "numerics/tails.py": {"log_ndtr"},
