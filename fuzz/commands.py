@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import shapedp as sdp
-from fuzz.properties import SECONDS, Outcome
+from fuzz.properties import WAIT, Outcome
 from shapedp.accounting import Step
 from shapedp.accounting.ledger import Ledger
 from shapedp.cli.main import main, parser
@@ -240,7 +240,8 @@ def spawn(words: list[str]) -> tuple[int, str]:
         done = subprocess.run(
             [sys.executable, "-m", "shapedp", *words],
             capture_output=True,
-            timeout=20 * SECONDS,
+            timeout=WAIT / 2,
+            env={**os.environ, "PYTHONPATH": str(Path(sdp.__file__).parents[1])},  # the library of this process
             stdin=subprocess.DEVNULL,
             check=False,
         )

@@ -6,7 +6,7 @@ Calls:
                  or NotImplementedError; AttributeError only of an attribute that the caller's own object lacks; never
                  KeyError, IndexError, ArithmeticError, AssertionError, RecursionError, MemoryError (the memory of a
                  case is limited)
- 2. in time      at most SECONDS of processor time
+ 2. in time      at most SECONDS of processor time, and at most WAIT by the clock
  3. finite       a released value is finite; no float, bracket or law that comes back is NaN; lower <= upper
  4. dimensions   a release has the shape of what went in; sizes are whole and positive
  5. masks        what a mask hides is not released
@@ -39,6 +39,7 @@ from shapedp.accounting.ledger import LedgerError
 from shapedp.numerics import SearchError, SelfCheckError
 
 SECONDS = 20.0  # of processor time, for one case
+WAIT = 10 * SECONDS  # by the clock: a case that waits for something that never comes
 MEMORY = 4 << 30  # bytes beyond what the process has when it starts
 
 

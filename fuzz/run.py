@@ -20,6 +20,7 @@ import mmap
 import os
 import random
 import resource
+import select
 import shutil
 import signal
 import struct
@@ -28,7 +29,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -38,7 +39,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
 from fuzz import api, commands, documents, ledgers  # noqa: E402
-from fuzz.properties import MEMORY, SECONDS, Outcome  # noqa: E402
+from fuzz.properties import MEMORY, SECONDS, WAIT, Outcome  # noqa: E402
 
 KINDS: dict[str, Callable[[int, Path], Outcome]] = {
     "api": api.case,
@@ -65,17 +66,23 @@ def _over(signum: int, frame: FrameType | None) -> None:
 def timed(kind: str, number: int, folder: Path) -> Outcome:
     """One case under the clock of property 2 and 9."""
     signal.signal(signal.SIGPROF, _over)
+    signal.signal(signal.SIGALRM, _over)
     started = time.process_time()
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, WAIT)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = KINDS[kind](number, folder)
     except TooLong:
+        waited = time.process_time() - started < SECONDS / 2
         target = api.chosen(random.Random(f"api {number}")).name if kind == "api" else kind
-        return Outcome(target, "too long", (f"in time: more than {SECONDS:g} s",), f"case {number}")
+        return Outcome(
+            target, "too long", (f"in time: {'waits' if waited else f'more than {SECONDS:g} s'}",), f"case {number}"
+        )
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
     if (took := time.process_time() - started) > SECONDS:
         return Outcome(found.target, "too long", (*found.broken, f"in time: {took:.0f} s"), found.detail)
     return found
@@ -134,11 +141,9 @@ def chunk(kind: str, state: State, folder: Path, until: float = math.inf, budget
         _child(kind, first, folder, until, budget, mark, write)
     os.close(write)
     done = first
-    with os.fdopen(read, encoding="utf-8") as stream:
-        for line in stream:
-            if line.endswith("\n"):
-                state.add(kind, done, json.loads(line))
-                done += 1
+    for line in _lines(read, pid):
+        state.add(kind, done, json.loads(line))
+        done += 1
     _, status = os.waitpid(pid, 0)
     if status:
         at = struct.unpack("q", mark[:8])[0]
@@ -153,6 +158,19 @@ def chunk(kind: str, state: State, folder: Path, until: float = math.inf, budget
         lost["took"] = 2 * SECONDS
         state.add(kind, at, lost)
     state.save()
+
+
+def _lines(read: int, pid: int) -> Iterator[bytes]:
+    """The whole lines that a child wrote; a child that is silent for too long, in code that no signal ends, is killed."""
+    left = b""
+    while True:
+        if not select.select([read], [], [], 2 * WAIT)[0]:
+            os.kill(pid, signal.SIGKILL)
+        if not (found := os.read(read, 1 << 16)):
+            break
+        *lines, left = (left + found).split(b"\n")
+        yield from lines
+    os.close(read)
 
 
 def _child(kind: str, first: int, folder: Path, until: float, budget: float, mark: mmap.mmap, write: int) -> None:

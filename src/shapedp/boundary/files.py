@@ -198,9 +198,31 @@ def _discards(path: Path) -> bool:
     return False
 
 
+def readable(path: Where) -> Path:
+    """The path, if a plain file or a folder is there.
+
+    Anything else is refused before it is opened: a FIFO would be waited for without end, a device read without end.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file")
+    if not (path.is_file() or path.is_dir()):
+        raise ValueError(f"{path}: not a plain file")
+    return path
+
+
+def read_bytes(path: Where, most: int) -> bytes:
+    """The content of a plain file of at most so many bytes."""
+    with readable(path).open("rb") as stream:
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"{path}: longer than {most} bytes")
+    return content
+
+
 def read_array(path: Where) -> NDArray[Any]:
     """The array in an npy file; anything else, pickled objects included, is refused."""
-    with Path(path).open("rb") as stream:
+    with readable(path).open("rb") as stream:
         try:
             return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
         except OSError:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from shapedp.boundary.cells import text_label, text_number
 from shapedp.boundary.columns import objects
+from shapedp.boundary.files import readable
 
 Floats = NDArray[np.float64]
 RAGGED = "{}: a row has more or fewer cells than the header or the first row ({}): mend the file"
@@ -66,7 +67,7 @@ def _opened(path: Path) -> Iterator[Any]:
     """The rows of a file; bytes that are no text stay in their cell, and no cell is too long."""
     before = csv.field_size_limit(2**31 - 1)
     try:
-        with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as stream:
+        with readable(path).open(newline="", encoding="utf-8-sig", errors="surrogateescape") as stream:
             yield csv.reader(stream)
     except csv.Error:
         raise ValueError(f"{path}: not a csv file") from None

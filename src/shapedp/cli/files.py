@@ -15,7 +15,7 @@ from shapedp.boundary.cells import text_number
 from shapedp.boundary.columns import arrow_floats, arrow_numeric, refuse_columns
 from shapedp.boundary.documents import read as read_json
 from shapedp.boundary.documents import write as write_json
-from shapedp.boundary.files import atomic, csv_bytes, read_array
+from shapedp.boundary.files import atomic, csv_bytes, read_array, readable
 from shapedp.boundary.texts import column_of, rows_of
 from shapedp.numerics.checks import column_names
 
@@ -48,8 +48,7 @@ def read_vector(path: Path, column: str | None = None, *, header: bool | None = 
     `column`, or by a parquet file.
     """
     kind = suffix(path)
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file")
+    readable(path)
     if kind == ".npy":
         if column is not None:
             raise ValueError("--column does not apply to npy files")
@@ -72,8 +71,7 @@ def read_records(
     csv file holds names where `header` is true, and `columns` says which.
     """
     kind = suffix(path)
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file")
+    readable(path)
     if kind != ".csv" and not header:
         raise ValueError("--no-header is for csv files")
     if kind == ".npy":

@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from shapedp.boundary.files import readable
 from shapedp.cli.files import write_json
 from shapedp.cli.options import add_claim, add_json, add_no_header
 from shapedp.cli.output import print_certificate, print_json, table
@@ -110,8 +111,7 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError("--classes is for fit logistic")
     if options.model == "logistic" and options.target_bound is not None:
         raise ValueError("--target-bound is for fit linear: labels need none")
-    if not options.data.exists():
-        raise FileNotFoundError(f"{options.data}: no such file")
+    readable(options.data)
 
 
 def _prepared(options: argparse.Namespace) -> tuple[Any, Any, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shapedp.boundary.files import read_bytes
 from shapedp.boundary.values import printable
 from shapedp.cli.files import Vector, read_json, read_vector, suffix, write_json, write_vector
 from shapedp.cli.options import add_claim, add_json, add_no_header
@@ -20,6 +21,7 @@ from shapedp.sensitivity import ADJACENCIES
 if TYPE_CHECKING:
     from shapedp.accounting.ledger import Entry, Head, Ledger, Spend, Status
 
+_LONGEST_KEY = 1 << 16  # bytes
 _WHERE = "the ledger: a SQLite file, or a URL such as postgresql://user@host/name"
 
 
@@ -158,7 +160,7 @@ def _add_key(parser: Any, text: str) -> None:
 
 
 def _key(path: Path | None) -> bytes | None:
-    return None if path is None else path.read_bytes()
+    return None if path is None else read_bytes(path, _LONGEST_KEY)
 
 
 def _kept_heads(path: Path | None) -> dict[str, Head]:

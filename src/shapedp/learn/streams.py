@@ -25,6 +25,7 @@ from shapedp.boundary.columns import (
     pandas_rows,
     refuse_columns,
 )
+from shapedp.boundary.files import readable
 from shapedp.learn.tables import CHUNK, NO_TARGET, in_memory_target, signs
 
 Floats = NDArray[np.float64]
@@ -265,8 +266,7 @@ def _files(paths: list[Path], header: bool) -> Source:
     """Parquet, csv or feather files; a folder stands for the parquet files in it."""
     library = arrow()
     for path in paths:
-        if not path.exists():
-            raise FileNotFoundError(f"{path}: no such file")
+        readable(path)
     kinds = {"parquet" if path.is_dir() else FORMATS.get(path.suffix.lower()) for path in paths}
     if None in kinds or len(kinds) != 1:
         raise ValueError(f"files must share one format, with an ending among {', '.join(FORMATS)}")
