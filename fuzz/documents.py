@@ -8,8 +8,9 @@ import random
 from pathlib import Path
 from typing import Any
 
-from fuzz.commands import call, judged, watch, yard
+from fuzz.commands import call, judged
 from fuzz.properties import Outcome
+from fuzz.yard import watch, yard
 
 _ATOMS: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 3, 2**53, 2**63, 10**30, 0.5, -0.0, 1e300, 1e-320, 5e-324, "", "a", "replace"),

@@ -2,6 +2,7 @@
 
     python fuzz/run.py                                  # an hour, shared out over the kinds; goes on where it stopped
     python fuzz/run.py --seconds 600 --kind api         # ten minutes of one kind
+    python fuzz/run.py --kind process --cases 2000      # until so many cases have been, or the time is over
     python fuzz/run.py --kind api --case 4711           # one case again, in this process, with everything shown
     python fuzz/run.py --state fuzz.json                # where the counts are kept (default: fuzz/state.json)
 
@@ -77,9 +78,8 @@ def timed(kind: str, number: int, folder: Path) -> Outcome:
     except TooLong:
         waited = time.process_time() - started < SECONDS / 2
         target = api.chosen(random.Random(f"api {number}")).name if kind == "api" else kind
-        return Outcome(
-            target, "too long", (f"in time: {'waits' if waited else f'more than {SECONDS:g} s'}",), f"case {number}"
-        )
+        how = f"waits for {WAIT:g} s" if waited else f"more than {SECONDS:g} s"
+        return Outcome(target, "too long", (f"in time: {how}",), f"case {number}")
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -161,7 +161,7 @@ def chunk(kind: str, state: State, folder: Path, until: float = math.inf, budget
 
 
 def _lines(read: int, pid: int) -> Iterator[bytes]:
-    """The whole lines that a child wrote; a child that is silent for too long, in code that no signal ends, is killed."""
+    """The whole lines that a child wrote; one that is silent for too long, where no signal ends it, is killed."""
     left = b""
     while True:
         if not select.select([read], [], [], 2 * WAIT)[0]:
@@ -221,8 +221,8 @@ def table(state: State) -> str:
     return "\n".join(lines)
 
 
-def run(kinds: list[str], seconds: float, state: State, say: Callable[[str], None]) -> None:
-    """Each kind for its share of the time, in turns."""
+def run(kinds: list[str], seconds: float, state: State, say: Callable[[str], None], most: float = math.inf) -> None:
+    """Each kind for its share of the time, in turns, or until it has had so many cases."""
     memory = "/dev/shm"  # no disk: what is synced is not what is measured
     whole = sum(SHARES[kind] for kind in kinds)
     folder = Path(tempfile.mkdtemp(prefix="shapedp-fuzz-", dir=memory if os.access(memory, os.W_OK) else None))
@@ -235,7 +235,7 @@ def run(kinds: list[str], seconds: float, state: State, say: Callable[[str], Non
                 started = time.time()
                 until = started + seconds / turns * SHARES[kind] / whole
                 (folder / kind).mkdir(exist_ok=True)
-                while time.time() < until:
+                while time.time() < until and state.of(kind)["next"] < most:
                     chunk(kind, state, folder / kind, until)
                 entry = state.of(kind)
                 entry["seconds"] += time.time() - started
@@ -252,6 +252,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--seconds", type=float, default=3600.0)
     options.add_argument("--kind", action="append", choices=list(KINDS))
+    options.add_argument("--cases", type=int, default=math.inf, help="stop a kind once it has had about so many cases")
     options.add_argument("--case", type=int, action="append")
     options.add_argument("--state", type=Path, default=ROOT / "fuzz" / "state.json")
     chosen = options.parse_args()
@@ -262,7 +263,7 @@ def main() -> int:
         print(*found, sep="\n")
         return int(any(one.broken for one in found))
     state = State(chosen.state)
-    run(kinds, chosen.seconds, state, lambda text: print(text, file=sys.stderr, flush=True))
+    run(kinds, chosen.seconds, state, lambda text: print(text, file=sys.stderr, flush=True), chosen.cases)
     print(table(state))
     return int(any(entry["broken"] for entry in state.data.values()))
 

@@ -1,4 +1,4 @@
-"""`ledger head --key FIFO` waited without end: every file that is read is a plain one, or refused before it is opened."""
+"""`ledger head --key FIFO` waited without end: what is read is a plain file, or refused before it is opened."""
 
 from __future__ import annotations
 
