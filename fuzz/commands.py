@@ -125,6 +125,8 @@ def judged(words: list[str], code: int, text: str, before: Kept, after: Kept) ->
         if was[0] != stat.S_IFREG or now is None or now[0] != was[0] or linked in read or name not in outputs:
             broken.append(f"kept: {name} was changed")
     expected = {*outputs, *(str(Path(one).with_suffix(".certificate.json")) for one in outputs if Path(one).name)}
+    if words[0] == "report":  # the page goes beside its file where no output is named
+        expected |= {str(Path(one).with_suffix(".html")) for one in read if Path(one).name}
     for name in after.keys() - before.keys():
         # `ledger init` makes a database, a picture or a page gets the name it was given
         if name not in expected and words[0] not in ("ledger", "demo", "reproduce"):
@@ -167,6 +169,13 @@ def call(words: list[str]) -> tuple[int, str]:
     return code, text.getvalue()
 
 
+@cache
+def _surroundings() -> dict[str, str]:
+    """Of a process: the library is the one of this process, and is compiled once."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPATH": str(Path(sdp.__file__).parents[1])}
+
+
 def spawn(words: list[str]) -> tuple[int, str]:
     """The command as a process of its own."""
     try:
@@ -174,7 +183,7 @@ def spawn(words: list[str]) -> tuple[int, str]:
             [sys.executable, "-m", "shapedp", *words],
             capture_output=True,
             timeout=WAIT / 2,
-            env={**os.environ, "PYTHONPATH": str(Path(sdp.__file__).parents[1])},  # the library of this process
+            env=_surroundings(),
             stdin=subprocess.DEVNULL,
             check=False,
         )

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ WAIT = 10 * SECONDS  # by the clock: a case that waits for something that never 
 MEMORY = 4 << 30  # bytes beyond what the process has when it starts
 
 
+@cache
 def documented() -> tuple[type[BaseException], ...]:
     """The exceptions of property 1."""
     found: list[type[BaseException]] = [TypeError, ValueError, sdp.NotCertifiedError, LedgerError, PlanningError]

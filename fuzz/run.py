@@ -40,6 +40,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
 from fuzz import api, commands, documents, ledgers  # noqa: E402
+from fuzz.pool import foreign  # noqa: E402
 from fuzz.properties import MEMORY, SECONDS, WAIT, Outcome  # noqa: E402
 
 KINDS: dict[str, Callable[[int, Path], Outcome]] = {
@@ -51,7 +52,12 @@ KINDS: dict[str, Callable[[int, Path], Outcome]] = {
     "ledger": ledgers.case,
 }
 SHARES = {"api": 0.45, "command": 0.2, "process": 0.15, "json": 0.1, "table": 0.07, "ledger": 0.03}
-_CHUNK = 500  # cases of one child
+_LOADED = (
+    *("pandas", "pyarrow.parquet", "pyarrow.csv", "polars", "sqlalchemy", "flint", "shapedp_check.verdict", "opendp"),
+    *("sklearn.linear_model", "sklearn.svm", "dp_accounting.pld.privacy_loss_distribution", "opacus.validators"),
+    *("torch.distributed.tensor", "shapedp.torch", "shapedp.learn"),
+)
+_CHUNK = 2000  # cases of one child
 _SLOW = 2.0  # seconds: kept as one of the slowest
 _KEPT = 5  # examples of one broken property of one target
 
@@ -77,7 +83,7 @@ def timed(kind: str, number: int, folder: Path) -> Outcome:
             found = KINDS[kind](number, folder)
     except TooLong:
         waited = time.process_time() - started < SECONDS / 2
-        target = api.chosen(random.Random(f"api {number}")).name if kind == "api" else kind
+        target = api.chosen(random.Random(f"api {number}"), number).known if kind == "api" else kind
         how = f"waits for {WAIT:g} s" if waited else f"more than {SECONDS:g} s"
         return Outcome(target, "too long", (f"in time: {how}",), f"case {number}")
     finally:
@@ -99,13 +105,16 @@ class State:
 
     def of(self, kind: str) -> dict[str, Any]:
         """What is known of one kind."""
-        return self.data.setdefault(kind, {"next": 0, "seconds": 0.0, "ends": {}, "broken": {}, "slow": []})  # type: ignore[no-any-return]
+        fresh = {"next": 0, "seconds": 0.0, "ends": {}, "met": {}, "broken": {}, "slow": []}
+        return self.data.setdefault(kind, fresh)  # type: ignore[no-any-return]
 
     def add(self, kind: str, number: int, found: dict[str, Any]) -> None:
         """Count one case."""
         entry = self.of(kind)
         entry["next"] = number + 1
         entry["ends"][found["end"]] = entry["ends"].get(found["end"], 0) + 1
+        met = entry["met"].setdefault(found["target"], [0, 0.0])
+        met[:] = met[0] + 1, met[1] + found["took"]
         if found["took"] > _SLOW:
             entry["slow"] = sorted([*entry["slow"], [found["took"], number, found["target"]]], reverse=True)[:20]
         for one in found["broken"]:
@@ -124,10 +133,12 @@ class State:
 
 def prepare() -> None:
     """Load and build before the first child is made whatever every child would build for itself."""
-    api.targets()
-    for name in ("pandas", "pyarrow.parquet", "pyarrow.csv", "sqlalchemy", "flint", "shapedp_check.verdict"):
+    for target in api.targets():
+        target.parameters  # noqa: B018
+    for name in _LOADED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    foreign()
 
 
 def chunk(kind: str, state: State, folder: Path, until: float = math.inf, budget: float = math.inf) -> None:
@@ -187,7 +198,7 @@ def _child(kind: str, first: int, folder: Path, until: float, budget: float, mar
                 resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
                 started = time.process_time()
                 found = timed(kind, number, folder)
-                text = {**vars(found), "took": round(time.process_time() - started, 2)}
+                text = {**vars(found), "took": round(time.process_time() - started, 5)}
                 out.write(json.dumps(text, ensure_ascii=True) + "\n")
                 out.flush()
                 if time.time() > until or _spent() > budget:
@@ -247,6 +258,13 @@ def run(kinds: list[str], seconds: float, state: State, say: Callable[[str], Non
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def costs(state: State) -> None:
+    """Write what a call of each target took on average, where it is more than a millisecond, for api.chosen."""
+    means = {name: round(1e3 * seconds / count, 1) for name, (count, seconds) in state.of("api")["met"].items()}
+    slow = {name: mean for name, mean in sorted(means.items()) if mean > 1}
+    api.COSTS.write_text(json.dumps(slow, indent=1) + "\n", encoding="utf-8")
+
+
 def main() -> int:
     """Run, print the table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -255,6 +273,7 @@ def main() -> int:
     options.add_argument("--cases", type=int, default=math.inf, help="stop a kind once it has had about so many cases")
     options.add_argument("--case", type=int, action="append")
     options.add_argument("--state", type=Path, default=ROOT / "fuzz" / "state.json")
+    options.add_argument("--costs", action="store_true", help="write costs.json anew from the state; runs nothing")
     chosen = options.parse_args()
     kinds = chosen.kind or list(KINDS)
     if chosen.case:
@@ -263,6 +282,9 @@ def main() -> int:
         print(*found, sep="\n")
         return int(any(one.broken for one in found))
     state = State(chosen.state)
+    if chosen.costs:
+        costs(state)
+        return 0
     run(kinds, chosen.seconds, state, lambda text: print(text, file=sys.stderr, flush=True), chosen.cases)
     print(table(state))
     return int(any(entry["broken"] for entry in state.data.values()))

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shapedp.boundary.documents import described
 from shapedp.boundary.values import boolean
 from shapedp.mechanisms.base import Release
 from shapedp.mechanisms.watch import is_watched, watched
@@ -126,6 +127,7 @@ class Additive:
         }
 
     @classmethod
+    @described
     def from_json(cls, data: Any) -> Additive:
         """What `to_json` wrote."""
         if not isinstance(data, dict) or data.get("kind") != "additive":

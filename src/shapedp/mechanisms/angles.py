@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.boundary.documents import decode, encode
+from shapedp.boundary.documents import decode, described, encode
 from shapedp.boundary.values import boolean
 from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.base import Release
@@ -170,6 +170,7 @@ class Polar(ABC):
         return {"schema": SCHEMA, "kind": self.kind, "law": self.law.to_json(), **plain}
 
     @classmethod
+    @described
     def from_json(cls, data: Any) -> Self:
         """What `to_json` wrote."""
         if not isinstance(data, dict) or data.get("kind") != cls.kind or data.get("schema") != SCHEMA:

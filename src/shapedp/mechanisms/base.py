@@ -56,6 +56,10 @@ class Release:
 
     def __post_init__(self) -> None:
         booleans(self)
+        if not isinstance(self.law, Law) or not isinstance(self.certificate, Certificate):
+            raise TypeError("a release names the law of its noise and the certificate it was released under")
+        if not self.unsafe and self.certificate.verdict != "certified":
+            raise ValueError("a release under a claim that is not certified must say unsafe=True")
 
     @property
     def standard_error(self) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.boundary.documents import described
 from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.numerics.checks import count, numeric, one_of, positive, probability, size
@@ -154,6 +155,7 @@ class Sketching(ABC):
         return {"schema": SCHEMA, "kind": self.kind, **{name: getattr(self, name) for name in names}}
 
     @classmethod
+    @described
     def from_json(cls, data: Any) -> Self:
         """What `to_json` wrote."""
         if not isinstance(data, dict) or data.get("kind") != cls.kind:

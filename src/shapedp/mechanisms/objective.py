@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.boundary.documents import described
 from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.noise import Gaussian, Law, law_from_json
@@ -167,6 +168,7 @@ class ObjectivePerturbation:
         return {"schema": SCHEMA, "kind": "objective", **laws, **{name: getattr(self, name) for name in plain}}
 
     @classmethod
+    @described
     def from_json(cls, data: Any) -> ObjectivePerturbation:
         """What `to_json` wrote."""
         if not isinstance(data, dict) or data.get("kind") != "objective":

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +16,28 @@ from shapedp.numerics.checks import count, positive, real
 from shapedp.sampling import Source
 
 Floats = NDArray[np.float64]
+Moments = TypeVar("Moments", bound=Callable[..., Any])
+_HIGHEST = 170.0  # order of a moment: Gamma(p + 1) is a float
+
+
+def of_order(moments: Moments) -> Moments:
+    """A method of an order p: p is checked, and what leaves the range of floats is refused."""
+
+    @functools.wraps(moments)
+    def checked(self: Any, p: float) -> Floats:
+        order = real("p", p)
+        if not 0 <= order <= _HIGHEST:
+            raise ValueError(f"p must lie in [0, {_HIGHEST:g}], got {order!r}")
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = np.asarray(moments(self, order))
+        except OverflowError:
+            found = np.array([math.inf])
+        if not np.isfinite(found).all():
+            raise ValueError("E |n|^p leaves the range of floats: measure the query in other units")
+        return found
+
+    return checked  # type: ignore[return-value]
 
 
 class Law(ABC):
@@ -61,6 +86,7 @@ class Law(ABC):
             return float(variances.sum()) * (self.dim if variances.size == 1 else 1)
         return float(weights.sum() * variances[0]) if variances.size == 1 else float(weights @ variances)
 
+    @of_order
     def absolute_moments(self, p: float) -> Floats:
         """E |n_i|^p of each coordinate, or one entry where all are equal."""
         if p != 2:

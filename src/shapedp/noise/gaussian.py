@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
-from shapedp.noise.base import Floats, confidence_level
+from shapedp.noise.base import Floats, confidence_level, of_order
 from shapedp.noise.spread import SpreadLaw
 
 
@@ -27,6 +27,7 @@ class Gaussian(SpreadLaw):
     def variances(self) -> Floats:
         return np.square(self.scales)
 
+    @of_order
     def absolute_moments(self, p: float) -> Floats:
         """sigma^p 2^(p/2) Gamma((p + 1)/2)/sqrt(pi)."""
         return self.scales**p * math.exp(0.5 * p * math.log(2) + math.lgamma((p + 1) / 2) - 0.5 * math.log(math.pi))

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.boundary.documents import decode, encode
-from shapedp.noise.base import Floats, Law, confidence_level
+from shapedp.boundary.documents import decode, described, encode
+from shapedp.noise.base import Floats, Law, confidence_level, of_order
 from shapedp.noise.spread import SpreadLaw
 from shapedp.numerics.arrays import frozen
-from shapedp.numerics.checks import size, vector
+from shapedp.numerics.checks import numeric, size, vector
 from shapedp.sampling import Source, discrete_laplace
 
 _REACH = 2.0**62
@@ -33,6 +33,7 @@ class Laplace(SpreadLaw):
     def variances(self) -> Floats:
         return 2 * np.square(self.scales)
 
+    @of_order
     def absolute_moments(self, p: float) -> Floats:
         """b^p Gamma(p + 1)."""
         return np.asarray(self.scales**p * math.gamma(p + 1))
@@ -87,6 +88,7 @@ class DiscreteLaplace(Law):
             half = 0.5 / self.steps
         return np.where(self.steps > 0, np.square(self.grid) / (2 * np.square(np.sinh(np.minimum(half, 300.0)))), 0.0)
 
+    @of_order
     def absolute_moments(self, p: float) -> Floats:
         """grid^p tanh(1/(2 steps)) 2 sum_{k > 0} k^p e^(-k/steps), the sum as Gamma(p + 1) steps^(p + 1) when long."""
         steps, back = np.unique(self.steps, return_inverse=True)
@@ -103,7 +105,7 @@ class DiscreteLaplace(Law):
         return np.where(self.steps > 0, np.maximum(k, 0.0), 0.0) * self.grid
 
     def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
-        x = np.asarray(x)
+        x = numeric("x", x)
         multiple = np.asarray(x, dtype=np.float64) / self.grid
         if not (np.abs(multiple) < _REACH).all():
             raise ValueError("x must be finite and below 2^62 grid steps of the mechanism")
@@ -116,6 +118,7 @@ class DiscreteLaplace(Law):
         return {"law": self.kind, "steps": encode(self.steps), "grid": encode(self.grid), "dim": self.dim}
 
     @classmethod
+    @described
     def from_json(cls, data: dict[str, Any]) -> DiscreteLaplace:
         """What `to_json` wrote."""
         return cls(decode("steps", data["steps"]), decode("grid", data["grid"]), data["dim"])

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from shapedp.boundary.documents import decode, encode
-from shapedp.noise.base import Floats, Law, confidence_level
+from shapedp.boundary.documents import decode, described, encode
+from shapedp.noise.base import Floats, Law, confidence_level, of_order
 from shapedp.numerics.arrays import frozen
-from shapedp.numerics.checks import vector
+from shapedp.numerics.checks import numeric, vector
 from shapedp.sampling import Source, rounded_sum
 
 
@@ -51,6 +51,7 @@ class Mixed(Law):
     def variances(self) -> Floats:
         return np.where(self.gaussian, 1.0, 2.0) * np.square(self.values)
 
+    @of_order
     def absolute_moments(self, p: float) -> Floats:
         """As for each kind of coordinate."""
         normal = math.exp(0.5 * p * math.log(2) + math.lgamma((p + 1) / 2) - 0.5 * math.log(math.pi))
@@ -62,7 +63,7 @@ class Mixed(Law):
         return np.asarray(np.where(self.gaussian, normal, -math.log1p(-level)) * self.values)
 
     def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
-        x = np.asarray(x)
+        x = numeric("x", x)
         out = np.empty(x.shape, dtype=np.float32 if x.dtype == np.float32 else np.float64)
         for kind, chosen in (("gaussian", self.gaussian), ("laplace", ~self.gaussian)):
             if chosen.any():
@@ -77,6 +78,7 @@ class Mixed(Law):
         }
 
     @classmethod
+    @described
     def from_json(cls, data: dict[str, Any]) -> Mixed:
         """What `to_json` wrote."""
         return cls(decode("scale", data["scale"]), decode("gaussian", data["gaussian"]) != 0)

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from shapedp.boundary.documents import described
 from shapedp.noise.base import Floats, Law, confidence_level
-from shapedp.numerics.checks import count, positive, size
+from shapedp.numerics.checks import count, numeric, positive, size
 from shapedp.numerics.radius import RadiusRule
 from shapedp.numerics.sphere import Cap
 from shapedp.sampling import GAUSSIAN, Source, grid_for, rounded_sum
@@ -47,7 +48,11 @@ class Radial(Law):
         object.__setattr__(self, "dim", size("dim", self.dim, least=2))
         for name in ("a", "b", "scale"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
-        if not 2.0**-900 < self.second_moment < 2.0**900:
+        try:
+            inside = 2.0**-900 < self.second_moment < 2.0**900
+        except OverflowError:
+            inside = False
+        if not inside:
             raise ValueError("the radius leaves the range of floats: measure the query in other units")
 
     @cached_property
@@ -143,7 +148,7 @@ class Radial(Law):
         Guarantee: an exact post-processing of x + n' + N(0, smoothing^2), n' a float vector drawn without a look
         at x and within the error of `slip` of a radial draw. Memory: one vector beside x.
         """
-        x = np.asarray(x)
+        x = numeric("x", x)
         rows = x.reshape(-1, self.dim)
         out = np.empty(rows.shape, dtype=np.float32 if x.dtype == np.float32 else np.float64)
         group = max(1, _BLOCK // self.dim)
@@ -184,6 +189,7 @@ class Radial(Law):
         return {"law": self.kind, "dim": self.dim, "a": self.a, "b": self.b, "scale": self.scale}
 
     @classmethod
+    @described
     def from_json(cls, data: dict[str, Any]) -> Radial:
         """What `to_json` wrote."""
         return cls(data["dim"], data["a"], data["b"], data["scale"])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.boundary.documents import decode, encode
+from shapedp.boundary.documents import decode, described, encode
 from shapedp.numerics.arrays import frozen
 from shapedp.numerics.modes import multiply
 
@@ -99,6 +99,7 @@ class Rotation:
         return encode(self.whole.reshape(-1))
 
     @classmethod
+    @described
     def from_json(cls, data: Any, size: int) -> Rotation:
         """What `to_json` wrote."""
         whole = decode("rotation", data)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.boundary.documents import decode, encode
+from shapedp.boundary.documents import decode, described, encode
 from shapedp.noise.base import Law
 from shapedp.numerics.arrays import block_sizes, frozen
 from shapedp.numerics.checks import laid_out, nonnegative, size, total, vector
@@ -62,6 +62,7 @@ class Spread:
         }
 
     @classmethod
+    @described
     def from_json(cls, data: dict[str, Any]) -> Spread:
         """What `to_json` wrote."""
         scale = data["scale"]

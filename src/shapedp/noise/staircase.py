@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.boundary.documents import decode, encode
-from shapedp.noise.base import Floats, Law, confidence_level
+from shapedp.boundary.documents import decode, described, encode
+from shapedp.noise.base import Floats, Law, confidence_level, of_order
 from shapedp.numerics.arrays import frozen
-from shapedp.numerics.checks import positive, size, vector
+from shapedp.numerics.checks import numeric, positive, size, vector
 from shapedp.sampling import Source, exponential_coins, geometric
 
 UNITS = 2**30  # epsilons are multiples of 1/UNITS
@@ -113,6 +113,7 @@ class Staircase(Law):
         total = 2 * block / -np.expm1(-self.epsilons) - 1
         return np.asarray((-self.epsilons * self._level(k) - np.log(total)).sum(-1))
 
+    @of_order
     def absolute_moments(self, p: float) -> Floats:
         """E |n|^p of the continuous staircase of the same width; the grid changes it by about 1/width."""
         table = {}
@@ -131,7 +132,7 @@ class Staircase(Law):
         return np.asarray(np.ceil(-math.log(tail) / self.epsilons + 1) * self.scales)
 
     def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
-        x = np.asarray(x)
+        x = numeric("x", x)
         multiple = np.asarray(x, dtype=np.float64) / self.grid
         if not (np.abs(multiple) < _REACH).all():
             raise ValueError("x must be finite and below 2^62 grid steps of the mechanism")
@@ -151,6 +152,7 @@ class Staircase(Law):
         return {"law": self.kind, **{name: encode(getattr(self, name)) for name in names}}
 
     @classmethod
+    @described
     def from_json(cls, data: dict[str, Any]) -> Staircase:
         """What `to_json` wrote."""
         return cls(*(decode(name, data[name]) for name in ("width", "inner", "units", "grid")))
@@ -226,6 +228,7 @@ class L1Staircase(Law):
         volume = self.dim * math.log(2 * self.width) - math.lgamma(self.dim) + math.log(mass)
         return np.asarray(-self.epsilon * level - volume)
 
+    @of_order
     def absolute_moments(self, p: float) -> Floats:
         """E |n_i|^p: a coordinate is |n|_1 times a Beta(1, dim - 1) variable."""
         share = math.exp(math.lgamma(p + 1) + math.lgamma(self.dim) - math.lgamma(p + self.dim))
@@ -243,7 +246,7 @@ class L1Staircase(Law):
             raise ValueError(
                 "l1 staircase noise has no float-safe sampler: use laplace noise, or pass rng= to simulate"
             )
-        values = np.asarray(x, dtype=np.float64)
+        values = np.asarray(numeric("x", x), dtype=np.float64)
         n = values.size // self.dim
         edges = np.arange(max(math.ceil(60 / self.epsilon), 64), dtype=np.float64)
         cuts = np.concatenate([edges, edges + self.gamma])
@@ -263,6 +266,7 @@ class L1Staircase(Law):
         return {"law": self.kind, "width": self.width, "epsilon": self.epsilon, "dim": self.dim, "gamma": self.gamma}
 
     @classmethod
+    @described
     def from_json(cls, data: dict[str, Any]) -> L1Staircase:
         """What `to_json` wrote."""
         return cls(data["width"], data["epsilon"], data["dim"], gamma=data["gamma"])

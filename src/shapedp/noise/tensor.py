@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from shapedp.boundary.documents import decode, encode
+from shapedp.boundary.documents import decode, described, encode
 from shapedp.boundary.values import count, finite, laid_out, nonnegative, sizes, vector
-from shapedp.noise.base import Floats, Law, confidence_level
+from shapedp.noise.base import Floats, Law, confidence_level, of_order
 from shapedp.noise.rotation import Rotation
 from shapedp.numerics.arrays import frozen
+from shapedp.numerics.checks import numeric
 from shapedp.numerics.modes import multiply, outer, replace_mode
 from shapedp.sampling import Source, grid_for, rounded_sum
 
@@ -94,6 +95,7 @@ class Mode:
         return {"scales": encode(self.scales), "rotation": None if self.rotation is None else self.rotation.to_json()}
 
     @classmethod
+    @described
     def from_json(cls, data: dict[str, Any]) -> Mode:
         """What `to_json` wrote."""
         scales = vector("scales", decode("scales", data["scales"]), least=0.0)
@@ -122,6 +124,8 @@ class TensorGaussian(Law):
     def _fill(self, modes: tuple[Mode, ...], scale: float) -> None:
         if not modes:
             raise ValueError("factors must name at least one mode")
+        if not all(isinstance(mode, Mode) for mode in modes):
+            raise TypeError("modes must be those of a law, as it keeps them")
         sizes("factors", [mode.size for mode in modes])
         first = Mode(frozen(modes[0].scales * scale), modes[0].rotation)
         object.__setattr__(self, "modes", (first, *modes[1:]))
@@ -134,7 +138,7 @@ class TensorGaussian(Law):
     def of_modes(cls, modes: Sequence[Mode], scale: float = 1.0) -> TensorGaussian:
         """From modes as they are kept."""
         law = object.__new__(cls)
-        law._fill(tuple(modes), scale)
+        law._fill(tuple(modes), nonnegative("scale", scale))
         return law
 
     def times(self, factor: float) -> TensorGaussian:
@@ -176,6 +180,7 @@ class TensorGaussian(Law):
             total = total @ one
         return float(total)
 
+    @of_order
     def absolute_moments(self, p: float) -> Floats:
         """sigma_i^p 2^(p/2) Gamma((p + 1)/2)/sqrt(pi)."""
         return self.scales**p * math.exp(0.5 * p * math.log(2) + math.lgamma((p + 1) / 2) - 0.5 * math.log(math.pi))
@@ -241,7 +246,7 @@ class TensorGaussian(Law):
         return (total + amplified) * math.sqrt(self.dim) / least * (1 + 2.0**-30)
 
     def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
-        x = np.asarray(x)
+        x = numeric("x", x)
         work = np.array(x, dtype=np.float64, order="C")
         if self.turned:
             self._rotate(work)
@@ -306,6 +311,7 @@ class TensorGaussian(Law):
         return {"law": self.kind, "modes": [mode.to_json() for mode in self.modes]}
 
     @classmethod
+    @described
     def from_json(cls, data: dict[str, Any]) -> TensorGaussian:
         """What `to_json` wrote."""
         return cls.of_modes([Mode.from_json(mode) for mode in data["modes"]])

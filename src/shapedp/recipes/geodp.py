@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from shapedp.boundary.documents import described
 from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms.angles import Direction, MeanAngles, polar
 from shapedp.mechanisms.base import Release
@@ -187,6 +188,7 @@ class GeoDP:
         return {"schema": SCHEMA, "kind": "geodp", **{part.name: getattr(self, part.name) for part in fields(self)}}
 
     @classmethod
+    @described
     def from_json(cls, data: Any) -> GeoDP:
         """What `to_json` wrote."""
         if not isinstance(data, dict) or data.get("kind") != "geodp" or data.get("schema") != SCHEMA:

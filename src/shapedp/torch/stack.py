@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.boundary.documents import described
 from shapedp.noise import Law, TensorGaussian
 from shapedp.noise.base import Floats
 from shapedp.noise.io import READERS
@@ -59,6 +60,7 @@ class Stack(Law):
         return {"law": self.kind, "laws": [law.to_json() for law in self.laws]}
 
     @classmethod
+    @described
     def from_json(cls, data: dict[str, Any]) -> Stack:
         """What `to_json` wrote."""
         return cls(tuple(TensorGaussian.from_json(law) for law in data["laws"]))

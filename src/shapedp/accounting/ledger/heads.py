@@ -9,6 +9,7 @@ from typing import Any
 
 from shapedp.accounting.ledger import schema
 from shapedp.accounting.ledger.errors import LedgerCorruptedError
+from shapedp.boundary.documents import described
 
 KEY_BYTES = 16
 
@@ -28,6 +29,7 @@ class Head:
     signature: str | None = None
 
     @classmethod
+    @described
     def of(cls, row: dict[str, Any]) -> Head:
         """The head in a dataset's row."""
         return cls(row["name"], row["entries"], row["events"], row["chain"], row["seal"])
@@ -52,6 +54,7 @@ class Head:
         return {"kind": "ledger-head", **asdict(self)}
 
     @classmethod
+    @described
     def from_json(cls, data: Any) -> Head:
         """The head that `to_json` wrote."""
         if not isinstance(data, dict) or data.get("kind") != "ledger-head":

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.numerics.checks import one_of
+from shapedp.numerics.checks import finite, one_of
 from shapedp.sensitivity import L1, L2, Adjacency, Box, Sensitivity
 from shapedp.sensitivity.symmetric import symmetric, symmetric_matrix, upper_triangle
 
@@ -107,7 +107,7 @@ def subspace_error(estimated: Any, true: Any) -> float:
 
     Reference: i.n.i.d. noise paper, section VI.B (SRE).
     """
-    found, basis = (np.atleast_2d(np.asarray(rows, dtype=np.float64)) for rows in (estimated, true))
+    found, basis = (np.atleast_2d(finite(name, rows)) for name, rows in (("estimated", estimated), ("true", true)))
     if found.shape[1] != basis.shape[1]:
         raise ValueError(f"both bases must have as many columns, got {found.shape[1]} and {basis.shape[1]}")
     for name, rows in (("estimated", found), ("true", basis)):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from shapedp.boundary.values import boolean
 from shapedp.numerics import SearchError, falling_root, first_true_near, last_true, last_true_near
-from shapedp.numerics.checks import nonnegative, one_of, probability
+from shapedp.numerics.checks import nonnegative, one_of, positive, probability
 from shapedp.privacy.bracket import Bracket
 from shapedp.sensitivity import ADJACENCIES
 
@@ -212,6 +212,7 @@ class Loss(ABC):
         """This loss, or a table of it where it is slow, for a composition of that relative accuracy of delta."""
         from shapedp.privacy.losses.table import Table
 
+        accuracy = positive("accuracy", accuracy)
         return Table.of(self, accuracy).under(self.adjacency) if self.slow else self
 
     def discretize(self, **options: Any) -> DiscreteLoss:

@@ -1,0 +1,103 @@
+"""Calls that ended in an undocumented exception or a NaN, found by the fuzz suite; each is refused in words."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.boundary.booleans import public_objects
+
+import shapedp as sdp
+from shapedp.learn.solvers.covariance import subspace_error
+from shapedp.noise.tensor import TensorGaussian
+from shapedp.numerics import sum_bounds
+from shapedp.sampling import exponential_coins, source
+
+ODD: tuple[Any, ...] = (
+    *(None, 1, "a", [], [1.0], {}, {"law": []}, np.array(1.0), np.ones((0, 3)), np.uint64(2**63), np.ma.masked),
+    *(np.array(["a"]), pd.Series([1.0, None]), pd.DataFrame({"a": [1.0]}), {"modes": 1, "scale": {}, "amounts": [[]]}),
+)
+READERS = {
+    name: thing.from_json
+    for name, thing in sorted(public_objects().items())
+    if inspect.isclass(thing) and hasattr(thing, "from_json")
+}
+LAWS = (sdp.Gaussian(6.0, 3), sdp.Laplace(2.0, 3), sdp.Radial(3, 1.0, 2.0, 4.0), TensorGaussian([2, 3]))
+CERTIFIED = sdp.calibrate("laplace", sdp.L1(1.0, 3), epsilon=1.0, delta=0.0)
+
+
+class Liar:
+    """Claims a length that it does not have."""
+
+    def __len__(self) -> int:
+        return 1 << 60
+
+    def __getitem__(self, key: Any) -> Any:
+        raise IndexError(key)
+
+
+def test_readers_are_found() -> None:
+    assert len(READERS) > 12
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("data", ODD, ids=lambda one: type(one).__name__)
+def test_what_describes_nothing_is_refused(name: str, data: Any) -> None:
+    reader = READERS[name]
+    arguments = [data] * len(inspect.signature(reader).parameters)
+    with pytest.raises((ValueError, TypeError)):
+        reader(*arguments)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.kind)
+@pytest.mark.parametrize("p", [math.nan, math.inf, -1.0, 1e300, 10**400, "2"])
+def test_moments_of_an_odd_order_are_refused(law: sdp.Law, p: Any) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        law.absolute_moments(p)
+
+
+def test_a_moment_beyond_floats_is_refused() -> None:
+    with pytest.raises(ValueError, match="range of floats"):
+        sdp.Laplace(1e200, 3).absolute_moments(2.0)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.kind)
+def test_noise_is_added_to_numbers(law: sdp.Law) -> None:
+    for x in (Liar(), "a", np.ma.array(np.zeros(law.dim), mask=True)):
+        with pytest.raises((ValueError, TypeError)):
+            law.add_to(x, source(np.random.default_rng(0)))  # type: ignore[arg-type]
+
+
+REFUSED: dict[str, Callable[[], Any]] = {
+    "a radius beyond floats": lambda: sdp.Radial(50, 1.0, 0.01, 2.0),
+    "modes that are none": lambda: TensorGaussian.of_modes("add-remove"),  # type: ignore[arg-type]
+    "an error beyond floats": lambda: sum_bounds(np.ones(3), 10**400),
+    "an error that is no number": lambda: sum_bounds(np.ones(3), math.nan),
+    "coins of a matrix": lambda: exponential_coins(np.ones((3, 3), dtype=int), 10, source(np.random.default_rng(0))),
+    "coins of floats": lambda: exponential_coins(np.array([0.5]), 10, source(np.random.default_rng(0))),
+    "coins below zero": lambda: exponential_coins(np.array([1]), -(2**63), source(np.random.default_rng(0))),
+    "bases that lie": lambda: subspace_error(Liar(), [[1.0]]),
+    "bases with NaN": lambda: subspace_error([[math.nan]], [[1.0]]),
+    "a table of no accuracy": lambda: CERTIFIED.loss.tabulated(math.nan),
+    "a release without a law": lambda: sdp.Release(np.zeros(3), 1.0, CERTIFIED.certificate),  # type: ignore[arg-type]
+    "a release without a certificate": lambda: sdp.Release(np.zeros(3), CERTIFIED.law, 1.0),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_refused_in_words(what: str) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        REFUSED[what]()
+
+
+def test_a_release_under_a_refuted_claim_says_so() -> None:
+    refuted = sdp.Additive(sdp.Laplace(0.5, 3), sdp.L1(1.0, 3), 1.0, 0.0).certificate
+    assert refuted.verdict != "certified"
+    with pytest.raises(ValueError, match="unsafe=True"):
+        sdp.Release(np.zeros(3), CERTIFIED.law, refuted)
+    assert sdp.Release(np.zeros(3), CERTIFIED.law, refuted, unsafe=True).unsafe
