@@ -21,7 +21,7 @@ from shapedp.report.svg import Chart, exact, linear, logarithmic
 _FALSE_ALARMS = (0.0001, 0.001, 0.01, 0.05, 0.1, 0.25)
 _FINEST = 1e-6  # the trade-off curve uses epsilons up to the one with this delta: smaller rates cannot be seen
 _POINTS = 80
-_DRAWN = 5e-3  # the relative gap of delta along curves of compositions
+_DRAWN = 2e-2  # the relative gap of delta along curves of compositions: not seen in a figure
 
 
 @dataclass(frozen=True, eq=False)
