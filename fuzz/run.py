@@ -106,7 +106,8 @@ class State:
     def of(self, kind: str) -> dict[str, Any]:
         """What is known of one kind."""
         fresh = {"next": 0, "seconds": 0.0, "ends": {}, "met": {}, "broken": {}, "slow": []}
-        return self.data.setdefault(kind, fresh)  # type: ignore[no-any-return]
+        self.data[kind] = {**fresh, **self.data.get(kind, {})}
+        return self.data[kind]  # type: ignore[no-any-return]
 
     def add(self, kind: str, number: int, found: dict[str, Any]) -> None:
         """Count one case."""
