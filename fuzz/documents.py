@@ -24,7 +24,7 @@ _READERS: tuple[tuple[str, ...], ...] = (
     ("release", "mut.json", "x.csv", "-o", "new.csv"),
     ("account", "--mechanism", "mut.json", "--delta", "1e-6"),
     ("account", "--plan", "mut.json", "--delta", "1e-6"),
-    ("ledger", "spend", "d.db", "d", "mut.json", "x.csv", "-o", "new.csv"),
+    ("ledger", "spend", "d.db", "mut.json", "x.csv", "--dataset", "d", "-o", "new.csv"),
 )
 _TABLES: tuple[tuple[str, ...], ...] = (
     ("release", "m.json", "MUT", "-o", "new.csv", "--records"),

@@ -4,6 +4,7 @@
     python fuzz/run.py --seconds 600 --kind api         # ten minutes of one kind
     python fuzz/run.py --kind process --cases 2000      # until so many cases have been, or the time is over
     python fuzz/run.py --kind api --case 4711           # one case again, in this process, with everything shown
+    python fuzz/run.py --again                          # the broken cases of the state, after a mend
     python fuzz/run.py --state fuzz.json                # where the counts are kept (default: fuzz/state.json)
 
 Kinds: api, command, process, json, table, ledger. Cases run in child processes with limited memory, so that one that
@@ -58,6 +59,7 @@ _LOADED = (
     *("torch.distributed.tensor", "shapedp.torch", "shapedp.learn"),
 )
 _CHUNK = 2000  # cases of one child
+_SAVED = 20.0  # seconds between two writings of the state
 _SLOW = 2.0  # seconds: kept as one of the slowest
 _KEPT = 5  # examples of one broken property of one target
 
@@ -106,8 +108,10 @@ class State:
     def of(self, kind: str) -> dict[str, Any]:
         """What is known of one kind."""
         fresh = {"next": 0, "seconds": 0.0, "ends": {}, "met": {}, "broken": {}, "slow": []}
-        self.data[kind] = {**fresh, **self.data.get(kind, {})}
-        return self.data[kind]  # type: ignore[no-any-return]
+        entry = self.data.setdefault(kind, fresh)
+        for name, value in fresh.items():
+            entry.setdefault(name, value)
+        return entry  # type: ignore[no-any-return]
 
     def add(self, kind: str, number: int, found: dict[str, Any]) -> None:
         """Count one case."""
@@ -142,7 +146,9 @@ def prepare() -> None:
     foreign()
 
 
-def chunk(kind: str, state: State, folder: Path, until: float = math.inf, budget: float = math.inf) -> None:
+def chunk(
+    kind: str, state: State, folder: Path, until: float = math.inf, budget: float = math.inf, cases: int = _CHUNK
+) -> None:
     """Run cases in a child until it has done its share, the time or its processor time is over or a case kills it."""
     first = state.of(kind)["next"]
     mark = mmap.mmap(-1, 8)
@@ -150,12 +156,16 @@ def chunk(kind: str, state: State, folder: Path, until: float = math.inf, budget
     pid = os.fork()
     if not pid:
         os.close(read)
-        _child(kind, first, folder, until, budget, mark, write)
+        _child(kind, range(first, first + cases), folder, until, budget, mark, write)
     os.close(write)
     done = first
+    saved = time.monotonic()
     for line in _lines(read, pid):
         state.add(kind, done, json.loads(line))
         done += 1
+        if time.monotonic() > saved + _SAVED:
+            state.save()
+            saved = time.monotonic()
     _, status = os.waitpid(pid, 0)
     if status:
         at = struct.unpack("q", mark[:8])[0]
@@ -185,7 +195,7 @@ def _lines(read: int, pid: int) -> Iterator[bytes]:
     os.close(read)
 
 
-def _child(kind: str, first: int, folder: Path, until: float, budget: float, mark: mmap.mmap, write: int) -> None:
+def _child(kind: str, numbers: range, folder: Path, until: float, budget: float, mark: mmap.mmap, write: int) -> None:
     """Never returns. A case that hangs below Python is ended by the system."""
     code = 1
     try:
@@ -193,7 +203,7 @@ def _child(kind: str, first: int, folder: Path, until: float, budget: float, mar
         resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, size + MEMORY))
         os.chdir(folder)
         with os.fdopen(write, "w", encoding="utf-8") as out:
-            for number in range(first, first + _CHUNK):
+            for number in numbers:
                 mark[:8] = struct.pack("q", number)
                 limit = int(time.process_time() + 2 * SECONDS) + 1
                 resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
@@ -229,6 +239,8 @@ def table(state: State) -> str:
             lines.append(
                 f"        {one['count']:>5} x {what[:200]}  (cases {', '.join(str(c[0]) for c in one['cases'])})"
             )
+        if kind == "api" and (missed := {target.known for target in api.targets()} - entry["met"].keys()):
+            lines.append(f"        {len(missed)} public callables not met yet: {', '.join(sorted(missed)[:20])}")
         lines += [f"        {took:.1f} s of processor time: {what} (case {at})" for took, at, what in entry["slow"][:5]]
     return "\n".join(lines)
 
@@ -266,6 +278,21 @@ def costs(state: State) -> None:
     api.COSTS.write_text(json.dumps(slow, indent=1) + "\n", encoding="utf-8")
 
 
+def again(kinds: list[str], state: State) -> None:
+    """Run the kept cases of every broken property anew, each in a child; one whose cases all hold now is forgotten."""
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in kinds:
+            broken = state.of(kind)["broken"]
+            for what, seen in list(broken.items()):
+                trial = State(None)
+                for number, _ in seen["cases"]:
+                    trial.of(kind)["next"] = number
+                    chunk(kind, trial, Path(folder), cases=1)
+                if not trial.of(kind)["broken"]:
+                    del broken[what]
+    state.save()
+
+
 def main() -> int:
     """Run, print the table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -274,6 +301,7 @@ def main() -> int:
     options.add_argument("--cases", type=int, default=math.inf, help="stop a kind once it has had about so many cases")
     options.add_argument("--case", type=int, action="append")
     options.add_argument("--state", type=Path, default=ROOT / "fuzz" / "state.json")
+    options.add_argument("--again", action="store_true", help="run the kept broken cases anew, forget those that hold")
     options.add_argument("--costs", action="store_true", help="write costs.json anew from the state; runs nothing")
     chosen = options.parse_args()
     kinds = chosen.kind or list(KINDS)
@@ -286,6 +314,10 @@ def main() -> int:
     if chosen.costs:
         costs(state)
         return 0
+    if chosen.again:
+        prepare()
+        again(kinds, state)
+        chosen.cases = 0
     run(kinds, chosen.seconds, state, lambda text: print(text, file=sys.stderr, flush=True), chosen.cases)
     print(table(state))
     return int(any(entry["broken"] for entry in state.data.values()))
