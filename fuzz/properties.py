@@ -6,7 +6,7 @@ Calls:
                  or NotImplementedError; AttributeError only of an attribute that the caller's own object lacks; never
                  KeyError, IndexError, ArithmeticError, AssertionError, RecursionError, MemoryError (the memory of a
                  case is limited)
- 2. in time      at most SECONDS of processor time, and at most WAIT by the clock
+ 2. in time      at most SECONDS of processor time, and no wait of WAIT by the clock for what never comes
  3. finite       a released value is finite; no float, bracket or law that comes back is NaN; lower <= upper
  4. dimensions   a release has the shape of what went in; sizes are whole and positive
  5. masks        what a mask hides is not released

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from tests.boundary.booleans import public_objects
 
@@ -16,19 +17,8 @@ import shapedp as sdp
 from shapedp.learn.solvers.covariance import subspace_error
 from shapedp.noise.tensor import TensorGaussian
 from shapedp.numerics import sum_bounds
-from shapedp.sampling import exponential_coins, source
-
-ODD: tuple[Any, ...] = (
-    *(None, 1, "a", [], [1.0], {}, {"law": []}, np.array(1.0), np.ones((0, 3)), np.uint64(2**63), np.ma.masked),
-    *(np.array(["a"]), pd.Series([1.0, None]), pd.DataFrame({"a": [1.0]}), {"modes": 1, "scale": {}, "amounts": [[]]}),
-)
-READERS = {
-    name: thing.from_json
-    for name, thing in sorted(public_objects().items())
-    if inspect.isclass(thing) and hasattr(thing, "from_json")
-}
-LAWS = (sdp.Gaussian(6.0, 3), sdp.Laplace(2.0, 3), sdp.Radial(3, 1.0, 2.0, 4.0), TensorGaussian([2, 3]))
-CERTIFIED = sdp.calibrate("laplace", sdp.L1(1.0, 3), epsilon=1.0, delta=0.0)
+from shapedp.report import claims_page
+from shapedp.sampling import exponential_coins, geometric, source
 
 
 class Liar:
@@ -39,6 +29,19 @@ class Liar:
 
     def __getitem__(self, key: Any) -> Any:
         raise IndexError(key)
+
+
+ODD: tuple[Any, ...] = (
+    *(None, 1, "a", [], [1.0], {}, {"law": []}, np.array(1.0), np.ones((0, 3)), np.uint64(2**63), np.ma.masked),
+    *(np.array(["a"]), pd.Series([1.0, None]), pl.DataFrame({"a": [1.0]}), {"modes": 1, "scale": {}, "amounts": [[]]}),
+)
+READERS = {
+    name: thing.from_json
+    for name, thing in sorted(public_objects().items())
+    if inspect.isclass(thing) and hasattr(thing, "from_json")
+}
+LAWS = (sdp.Gaussian(6.0, 3), sdp.Laplace(2.0, 3), sdp.Radial(3, 1.0, 2.0, 4.0), TensorGaussian([2, 3]))
+CERTIFIED = sdp.calibrate("laplace", sdp.L1(1.0, 3), epsilon=1.0, delta=0.0)
 
 
 def test_readers_are_found() -> None:
@@ -61,6 +64,23 @@ def test_moments_of_an_odd_order_are_refused(law: sdp.Law, p: Any) -> None:
         law.absolute_moments(p)
 
 
+@pytest.mark.parametrize(
+    "query", [sdp.L2(1.0, 3), sdp.L1(1.0, 3), sdp.Box([1.0]), sdp.Blocks([1.0], [2]), sdp.Slices([1.0, 2.0], (2, 3), 0)]
+)
+@pytest.mark.parametrize("factor", [10**400, math.nan, -1.0, math.inf, "2"])
+def test_a_set_is_scaled_by_a_number(query: sdp.Sensitivity, factor: Any) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        query.scaled(factor, None)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.kind)
+@pytest.mark.parametrize("weights", [np.float64(math.nan), pl.Series(["a"]), [1.0, math.nan, 1.0], [1.0], "a", Liar()])
+def test_weights_are_one_number_for_each_coordinate(law: sdp.Law, weights: Any) -> None:
+    for measure in ("squared", "max"):
+        with pytest.raises((ValueError, TypeError)):
+            law.expected_error(measure, weights)
+
+
 def test_a_moment_beyond_floats_is_refused() -> None:
     with pytest.raises(ValueError, match="range of floats"):
         sdp.Laplace(1e200, 3).absolute_moments(2.0)
@@ -81,9 +101,14 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "coins of a matrix": lambda: exponential_coins(np.ones((3, 3), dtype=int), 10, source(np.random.default_rng(0))),
     "coins of floats": lambda: exponential_coins(np.array([0.5]), 10, source(np.random.default_rng(0))),
     "coins below zero": lambda: exponential_coins(np.array([1]), -(2**63), source(np.random.default_rng(0))),
+    "draws of a liar": lambda: geometric(Liar(), 3, source(np.random.default_rng(0))),  # type: ignore[arg-type]
+    "a page of no claims": lambda: claims_page("no"),  # type: ignore[arg-type]
+    "a page of no findings": lambda: claims_page(findings="gaussian"),  # type: ignore[arg-type]
     "bases that lie": lambda: subspace_error(Liar(), [[1.0]]),
     "bases with NaN": lambda: subspace_error([[math.nan]], [[1.0]]),
     "a table of no accuracy": lambda: CERTIFIED.loss.tabulated(math.nan),
+    "a release of a ragged list": lambda: sdp.Release([1, [2]], CERTIFIED.law, CERTIFIED.certificate),  # type: ignore[arg-type]
+    "a release of NaN": lambda: sdp.Release(np.array([math.nan]), CERTIFIED.law, CERTIFIED.certificate),
     "a release without a law": lambda: sdp.Release(np.zeros(3), 1.0, CERTIFIED.certificate),  # type: ignore[arg-type]
     "a release without a certificate": lambda: sdp.Release(np.zeros(3), CERTIFIED.law, 1.0),  # type: ignore[arg-type]
 }

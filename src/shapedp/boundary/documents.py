@@ -13,7 +13,7 @@ import math
 import os
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -30,6 +30,7 @@ ENTRIES = 1 << 27  # of one array
 DIGITS = 400  # of one number
 _READABLE = 256
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_JSON = (Mapping, list, tuple, str, int, float, type, type(None))  # and the class that a classmethod is called on
 P = ParamSpec("P")
 T = TypeVar("T")
 _LONG = re.compile(rb"[0-9]{%d}" % (DIGITS + 1))
@@ -112,6 +113,8 @@ def described(reader: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(reader)
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        if odd := [one for one in (*args, *kwargs.values()) if not isinstance(one, _JSON)]:
+            raise TypeError(f"a description is a JSON object, got {type(odd[0]).__name__}")
         try:
             return reader(*args, **kwargs)
         except KeyError as missing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from shapedp.boundary.values import booleans
 from shapedp.noise import Law
+from shapedp.numerics.checks import numeric
 from shapedp.privacy import Certificate, Loss, one_relation
 
 
@@ -56,6 +58,9 @@ class Release:
 
     def __post_init__(self) -> None:
         booleans(self)
+        values = numeric("value", self.value)
+        if values.size and not (math.isfinite(values.min()) and math.isfinite(values.max())):
+            raise ValueError("a released value must be finite")
         if not isinstance(self.law, Law) or not isinstance(self.certificate, Certificate):
             raise TypeError("a release names the law of its noise and the certificate it was released under")
         if not self.unsafe and self.certificate.verdict != "certified":

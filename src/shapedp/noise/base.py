@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.noise.errors import Measure, measure_of
-from shapedp.numerics.checks import count, positive, real
+from shapedp.numerics.checks import count, finite, positive, real
 from shapedp.sampling import Source
 
 Floats = NDArray[np.float64]
@@ -84,6 +84,7 @@ class Law(ABC):
         variances = self.variances()
         if weights is None:
             return float(variances.sum()) * (self.dim if variances.size == 1 else 1)
+        weights = self._weights(weights)
         return float(weights.sum() * variances[0]) if variances.size == 1 else float(weights @ variances)
 
     @of_order
@@ -102,10 +103,17 @@ class Law(ABC):
         if chosen.power == 2:
             return self.weighted_second_moment(weights)
         moments = self.variances() if chosen.maximum else self.absolute_moments(chosen.power)
-        weighed = moments if weights is None else weights * moments
+        weighed = moments if weights is None else self._weights(weights) * moments
         if chosen.maximum:
             return float(weighed.max())
         return float(weighed.sum()) * (self.dim if weighed.size == 1 else 1)
+
+    def _weights(self, weights: Any) -> Floats:
+        """Finite weights, one for each coordinate."""
+        found = finite("weights", weights).reshape(-1)
+        if found.size != self.dim:
+            raise ValueError(f"weights must be one for each of {self.dim} coordinates, got {found.size}")
+        return found
 
     def marginal_scales(self) -> Floats:
         """The standard deviation of each coordinate."""

@@ -175,7 +175,7 @@ class TensorGaussian(Law):
         sums = [mode.variances() for mode in self.modes]
         if weights is None:
             return math.prod(float(one.sum()) for one in sums)
-        total = np.asarray(weights).reshape(self.shape)
+        total = self._weights(weights).reshape(self.shape)
         for one in reversed(sums):
             total = total @ one
         return float(total)

@@ -29,6 +29,11 @@ class _Shown:
 
 def claims_page(claims: Iterable[Claim] | None = None, findings: Sequence[Finding] | None = None) -> Page:
     """The register, or some of its claims; with `findings` as they were computed anew."""
+    claims = claims if claims is None else list(claims)
+    if not all(isinstance(one, Claim) for one in claims or ()):
+        raise TypeError("claims must be claims of the register")
+    if not all(isinstance(one, Finding) for one in findings or ()):
+        raise TypeError("findings must be what checks of claims returned")
     if findings is None:
         shown = [_Shown(claim, None) for claim in (CLAIMS.values() if claims is None else claims)]
     else:

@@ -47,9 +47,9 @@ def geometric(steps: int, n: int, source: Source) -> Integers:
 
     Guarantee: as `discrete_laplace`, whose magnitude this is before the sign.
     """
-    t = _steps(np.array([steps]))
-    out = np.empty(n, dtype=np.int64)
-    todo = np.arange(n)
+    t = _steps(np.array([index(steps)]))
+    out = np.empty(index(n), dtype=np.int64)
+    todo = np.arange(out.size)
     while todo.size:
         lanes = np.broadcast_to(t, todo.shape)
         remainder = _below(lanes, source)

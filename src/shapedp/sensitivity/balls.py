@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from shapedp.boundary.documents import encode
 from shapedp.numerics import sum_bounds
 from shapedp.numerics.arrays import frozen
-from shapedp.numerics.checks import laid_out, one_of, positive, vector
+from shapedp.numerics.checks import laid_out, nonnegative, one_of, positive, vector
 from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity, flattened, layout
 from shapedp.sensitivity.rows import Rows
 
@@ -120,7 +120,9 @@ class L2(Sensitivity):
         return self.radius * np.broadcast_to(self._axes(), laid_out(self.dim)) / math.sqrt(self.dim)
 
     def scaled(self, factor: float, adjacency: Adjacency | None) -> L2:
-        return L2(self.radius * factor, shape=self.shape, scales=self.scales, adjacency=adjacency)
+        return L2(
+            self.radius * nonnegative("factor", factor), shape=self.shape, scales=self.scales, adjacency=adjacency
+        )
 
     def fixed(self) -> NDArray[np.bool_]:
         return np.zeros(laid_out(self.dim), dtype=np.bool_)
@@ -173,7 +175,7 @@ class L1(Sensitivity):
         return corner
 
     def scaled(self, factor: float, adjacency: Adjacency | None) -> L1:
-        return L1(self.radius * factor, shape=self.shape, adjacency=adjacency)
+        return L1(self.radius * nonnegative("factor", factor), shape=self.shape, adjacency=adjacency)
 
     def fixed(self) -> NDArray[np.bool_]:
         return np.zeros(laid_out(self.dim), dtype=np.bool_)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shapedp.boundary.documents import encode
 from shapedp.numerics import sum_bounds
 from shapedp.numerics.arrays import block_index, block_sizes, frozen
-from shapedp.numerics.checks import laid_out, one_of, vector
+from shapedp.numerics.checks import laid_out, nonnegative, one_of, vector
 from shapedp.sensitivity.balls import norm_of_quotient, outward, quotient
 from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity, flattened
 from shapedp.sensitivity.rows import Rows
@@ -56,7 +56,7 @@ class Box(Sensitivity):
         return self.profile
 
     def scaled(self, factor: float, adjacency: Adjacency | None) -> Box:
-        return Box((self.profile * factor).reshape(self.shape), adjacency=adjacency)
+        return Box((self.profile * nonnegative("factor", factor)).reshape(self.shape), adjacency=adjacency)
 
     def fixed(self) -> NDArray[np.bool_]:
         return np.asarray(self.profile == 0)
@@ -122,7 +122,7 @@ class Blocks(Sensitivity):
         return np.repeat(self.radii / np.sqrt(self.sizes), self.sizes)
 
     def scaled(self, factor: float, adjacency: Adjacency | None) -> Blocks:
-        return Blocks(self.radii * factor, self.sizes, adjacency=adjacency)
+        return Blocks(self.radii * nonnegative("factor", factor), self.sizes, adjacency=adjacency)
 
     def fixed(self) -> NDArray[np.bool_]:
         laid_out(self.dim)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.documents import encode
 from shapedp.numerics.arrays import frozen
-from shapedp.numerics.checks import count, laid_out, one_of, vector
+from shapedp.numerics.checks import count, laid_out, nonnegative, one_of, vector
 from shapedp.sensitivity.balls import norm_of_quotient
 from shapedp.sensitivity.base import ADJACENCIES, Adjacency, Floats, Sensitivity, layout
 from shapedp.sensitivity.boxes import Blocks
@@ -73,7 +73,7 @@ class Slices(Sensitivity):
         return np.broadcast_to(each, self.panels).reshape(-1)
 
     def scaled(self, factor: float, adjacency: Adjacency | None) -> Slices:
-        return Slices(self.radii * factor, self.shape, self.mode, adjacency=adjacency)
+        return Slices(self.radii * nonnegative("factor", factor), self.shape, self.mode, adjacency=adjacency)
 
     def fixed(self) -> NDArray[np.bool_]:
         laid_out(self.dim)
