@@ -18,7 +18,7 @@ from shapedp.learn.solvers.covariance import subspace_error
 from shapedp.noise.tensor import TensorGaussian
 from shapedp.numerics import sum_bounds
 from shapedp.report import claims_page
-from shapedp.sampling import exponential_coins, geometric, source
+from shapedp.sampling import discrete_laplace, exponential_coins, geometric, source
 
 
 class Liar:
@@ -102,6 +102,9 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "coins of floats": lambda: exponential_coins(np.array([0.5]), 10, source(np.random.default_rng(0))),
     "coins below zero": lambda: exponential_coins(np.array([1]), -(2**63), source(np.random.default_rng(0))),
     "draws of a liar": lambda: geometric(Liar(), 3, source(np.random.default_rng(0))),  # type: ignore[arg-type]
+    "draws of a liar's steps": lambda: discrete_laplace(Liar(), 3, source(np.random.default_rng(0))),  # type: ignore[arg-type]
+    "blocks of a liar's sizes": lambda: sdp.Laplace([0.5, 1.0], sizes=Liar()),  # type: ignore[arg-type]
+    "more draws than can be laid out": lambda: LAWS[0].sample(2**31, source(np.random.default_rng(0))),
     "a page of no claims": lambda: claims_page("no"),  # type: ignore[arg-type]
     "a page of no findings": lambda: claims_page(findings="gaussian"),  # type: ignore[arg-type]
     "bases that lie": lambda: subspace_error(Liar(), [[1.0]]),

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.noise.errors import Measure, measure_of
-from shapedp.numerics.checks import count, finite, positive, real
+from shapedp.numerics.checks import count, finite, laid_out, positive, real
 from shapedp.sampling import Source
 
 Floats = NDArray[np.float64]
@@ -121,7 +121,7 @@ class Law(ABC):
 
     def sample(self, n: int, source: Source) -> Floats:
         """n draws, one per row."""
-        return np.asarray(self.add_to(np.zeros((count("n", n), self.dim)), source))
+        return np.asarray(self.add_to(np.zeros(laid_out(count("n", n) * self.dim)).reshape(-1, self.dim), source))
 
 
 def confidence_level(value: float) -> float:

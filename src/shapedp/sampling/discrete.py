@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.numerics.checks import numeric
+
 from .sources import Source, Words
 
 Integers = NDArray[np.int64]
@@ -148,7 +150,7 @@ def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def _steps(steps: int | NDArray[Any]) -> Words:
-    array = np.asarray(steps)
+    array = numeric("steps", steps)
     if array.dtype.kind not in "iu":
         raise TypeError(f"steps must be an integer or an array of integers, got {array.dtype}")
     if array.size and not (array.min() >= 1 and array.max() <= _MAX_STEPS):
