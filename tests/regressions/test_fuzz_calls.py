@@ -15,6 +15,8 @@ from tests.boundary.booleans import public_objects
 
 import shapedp as sdp
 from shapedp.learn.solvers.covariance import subspace_error
+from shapedp.noise.laplace import DiscreteLaplace
+from shapedp.noise.staircase import Staircase
 from shapedp.noise.tensor import TensorGaussian
 from shapedp.numerics import sum_bounds
 from shapedp.report import claims_page
@@ -96,6 +98,9 @@ def test_noise_is_added_to_numbers(law: sdp.Law) -> None:
 REFUSED: dict[str, Callable[[], Any]] = {
     "a radius beyond floats": lambda: sdp.Radial(50, 1.0, 0.01, 2.0),
     "modes that are none": lambda: TensorGaussian.of_modes("add-remove"),  # type: ignore[arg-type]
+    "a sum of a liar": lambda: sum_bounds(Liar()),  # type: ignore[arg-type]
+    "steps of a liar": lambda: DiscreteLaplace(Liar(), 1.0, 3),  # type: ignore[arg-type]
+    "a staircase of a liar": lambda: Staircase(4, Liar(), 1, 1.0),  # type: ignore[arg-type]
     "an error beyond floats": lambda: sum_bounds(np.ones(3), 10**400),
     "an error that is no number": lambda: sum_bounds(np.ones(3), math.nan),
     "coins of a matrix": lambda: exponential_coins(np.ones((3, 3), dtype=int), 10, source(np.random.default_rng(0))),

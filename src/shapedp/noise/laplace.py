@@ -57,8 +57,8 @@ class DiscreteLaplace(Law):
 
     def __init__(self, steps: ArrayLike, grid: ArrayLike, dim: int) -> None:
         steps, grid = (
-            vector("steps", np.atleast_1d(steps), least=0.0),
-            vector("grid", np.atleast_1d(grid), least=0.0),
+            vector("steps", np.atleast_1d(numeric("steps", steps)), least=0.0),
+            vector("grid", np.atleast_1d(numeric("grid", grid)), least=0.0),
         )
         if (steps != np.rint(steps)).any() or steps.max() > MAX_STEPS:
             raise ValueError("steps must be whole numbers of at most 2^50")

@@ -69,7 +69,7 @@ class Staircase(Law):
 
     def __init__(self, width: ArrayLike, inner: ArrayLike, units: ArrayLike, grid: ArrayLike) -> None:
         given = {"width": width, "inner": inner, "units": units, "grid": grid}
-        arrays = {name: vector(name, np.atleast_1d(value), least=0.0) for name, value in given.items()}
+        arrays = {name: vector(name, np.atleast_1d(numeric(name, value)), least=0.0) for name, value in given.items()}
         if len({array.size for array in arrays.values()}) != 1:
             raise ValueError("width, inner, units and grid must have one entry per coordinate")
         for name in ("width", "inner", "units"):

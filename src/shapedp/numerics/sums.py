@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.numerics.checks import nonnegative
+from shapedp.numerics.checks import nonnegative, numeric
 
 UNIT = 2.0**-53
 _FSUM_LIMIT = 4096
@@ -20,7 +20,7 @@ def sum_bounds(terms: NDArray[np.float64], relative_error: float = 0.0) -> tuple
     summation, whose error is at most (2 + log2 n) UNIT/(1 - ...) times the sum of magnitudes within blocks of
     128 added naively (Higham 2002, section 4.2): 160 UNIT covers every n below 2^30.
     """
-    terms = np.ascontiguousarray(terms, dtype=np.float64)
+    terms = np.ascontiguousarray(numeric("terms", terms), dtype=np.float64)
     relative_error = nonnegative("relative_error", relative_error)
     short = terms.size <= _FSUM_LIMIT
     with np.errstate(over="ignore", invalid="ignore"):
