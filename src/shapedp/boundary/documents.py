@@ -108,6 +108,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+class LacksFieldError(ValueError):
+    """A description lacks a field, which is named."""
+
+    def __str__(self) -> str:
+        return f"the description lacks the field {self.args[0]!r}"
+
+
 def described(reader: Callable[P, T]) -> Callable[P, T]:
     """A reader of descriptions that refuses by ValueError (or TypeError) whatever the description lacks or nests."""
 
@@ -118,7 +125,7 @@ def described(reader: Callable[P, T]) -> Callable[P, T]:
         try:
             return reader(*args, **kwargs)
         except KeyError as missing:
-            raise ValueError(f"the description lacks the field {missing}") from None
+            raise LacksFieldError(*missing.args) from None
         except (AttributeError, IndexError, ArithmeticError, RecursionError) as cause:
             raise ValueError(f"the description has a field of a wrong kind or size ({type(cause).__name__})") from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from shapedp.boundary.documents import described
+from shapedp.boundary.documents import LacksFieldError, described
 from shapedp.noise.base import Law
 from shapedp.noise.gaussian import Gaussian
 from shapedp.noise.laplace import DiscreteLaplace, Laplace
@@ -45,5 +45,5 @@ def law_from_json(data: Any) -> Law:
         raise ValueError(f"law must be one of {', '.join(READERS)}, got {kind!r}")
     try:
         return READERS[kind](data)
-    except KeyError as missing:
-        raise ValueError(f"law {kind!r} lacks the field {missing}") from None
+    except (KeyError, LacksFieldError) as missing:
+        raise ValueError(f"law {kind!r} lacks the field {missing.args[0]!r}") from None
