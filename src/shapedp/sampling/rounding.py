@@ -203,7 +203,7 @@ def _prepare(
     )
 
 
-def _values(x: object) -> NDArray[Any]:
+def _values(x: Any) -> NDArray[Any]:
     values = numeric("x", x)
     return values.astype(np.float32 if values.dtype == np.float32 else np.float64, copy=values.dtype.kind != "f")
 
