@@ -134,3 +134,12 @@ def test_a_release_under_a_refuted_claim_says_so() -> None:
     with pytest.raises(ValueError, match="unsafe=True"):
         sdp.Release(np.zeros(3), CERTIFIED.law, refuted)
     assert sdp.Release(np.zeros(3), CERTIFIED.law, refuted, unsafe=True).unsafe
+
+
+def test_a_distance_of_another_library_is_no_truth() -> None:
+    pytest.importorskip("opendp")
+    torch = pytest.importorskip("torch")
+    from shapedp.accounting.interchange import from_opendp
+
+    with pytest.raises(AttributeError, match="input_metric|map"):  # of the caller's object, not of a tensor's truth
+        from_opendp(torch.tensor(True), torch.tensor([1.0, 2.0]))

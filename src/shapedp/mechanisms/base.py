@@ -61,7 +61,8 @@ class Release:
         values = numeric("value", self.value)
         if values.size and not (math.isfinite(values.min()) and math.isfinite(values.max())):
             raise ValueError("a released value must be finite")
-        if not isinstance(self.law, Law) or not isinstance(self.certificate, Certificate):
+        named: tuple[Any, Any] = (self.law, self.certificate)
+        if not isinstance(named[0], Law) or not isinstance(named[1], Certificate):
             raise TypeError("a release names the law of its noise and the certificate it was released under")
         if not self.unsafe and self.certificate.verdict != "certified":
             raise ValueError("a release under a claim that is not certified must say unsafe=True")
