@@ -141,5 +141,5 @@ def test_a_distance_of_another_library_is_no_truth() -> None:
     torch = pytest.importorskip("torch")
     from shapedp.accounting.interchange import from_opendp
 
-    with pytest.raises(AttributeError, match="input_metric|map"):  # of the caller's object, not of a tensor's truth
+    with pytest.raises(AttributeError, match=r"input_metric|map"):  # of the caller's object, not of a tensor's truth
         from_opendp(torch.tensor(True), torch.tensor([1.0, 2.0]))

@@ -137,6 +137,8 @@ class TensorGaussian(Law):
     @classmethod
     def of_modes(cls, modes: Sequence[Mode], scale: float = 1.0) -> TensorGaussian:
         """From modes as they are kept."""
+        if not isinstance(modes, list | tuple):
+            raise TypeError("modes must be a list of those that a law keeps")
         law = object.__new__(cls)
         law._fill(tuple(modes), nonnegative("scale", scale))
         return law

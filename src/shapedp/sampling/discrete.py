@@ -67,6 +67,7 @@ def exponential_coins(numerator: NDArray[Any], denominator: int, source: Source)
     Guarantee: exact given uniform bits: a coin of the fraction, and as many of exp(-1) as there are wholes.
     Reference: Canonne, Kamath, Steinke (2020), Algorithm 1.
     """
+    numerator = numeric("numerator", numerator)
     if numerator.ndim != 1 or numerator.dtype.kind not in "iu" or (numerator < 0).any():
         raise ValueError("numerator must be a 1-d array of integers >= 0")
     if not 1 <= index(denominator) <= _MAX_STEPS:
