@@ -292,6 +292,8 @@ ROWS: tuple[Row, ...] = (
         "relative", 9 * UNIT, compared(special.erfcx, scaled_erfc, between(0, 30))),
     Row("scipy.special.expit", "learn.losses", "x in [-700, 40]", "relative", 2.0**-50,
         compared(special.expit, lambda x: 1 / (1 + (-x).exp()), between(-700, 40))),
+    Row("scipy.special.logit", "noise.logistic", "u in [2^-24, 1/2]", "absolute", 2.0**-44,
+        compared(special.logit, lambda u: (u / (1 - u)).log(), across(2.0**-24, 0.5), math.inf)),
     Row("scipy.special.bdtrc", "papers.geodp (lower end)", "n to 1e5, value to 1e-250", "relative", 1e-6,
         binomial_error),
     Row("scipy.special.betaincinv", "audit.bounds", "n to 1e6, alpha to 1e-9", "relative, of alpha", 1e-6,

@@ -266,11 +266,11 @@ def test_the_same_seed_gives_the_same_audit_in_any_number_of_processes():
 
 
 def test_without_a_seed_randomness_is_secure(monkeypatch):
-    from shapedp.mechanisms import additive
+    from shapedp.mechanisms import base
 
     asked = []
-    source = additive.source
-    monkeypatch.setattr(additive, "source", lambda rng: asked.append(rng) or source(rng))
+    source = base.source
+    monkeypatch.setattr(base, "source", lambda rng: asked.append(rng) or source(rng))
     audit.mechanism(KNOWN["gaussian"](), samples=4000)
     assert asked
     assert all(rng is None for rng in asked)

@@ -78,7 +78,7 @@ def test_brackets_are_tight() -> None:
 
 def test_a_smaller_rounding_term_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reference sees a bracket that is too narrow."""
-    monkeypatch.setattr(module, "_ROUND", 2.0**-55)
+    monkeypatch.setattr(module, "ROUNDINGS_32", 2.0**-55)
     assert any(not held(*point) for point in reference.random_points(2000, seed=11))
 
 

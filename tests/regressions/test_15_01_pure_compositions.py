@@ -73,7 +73,7 @@ def test_questions_do_not_change_answers(parts: list[tuple[sdp.Loss, int]]) -> N
 
 def test_any_tilt_gives_valid_bounds() -> None:
     """A convolution proves itself: a tilt that is far off makes bounds loose, never wrong."""
-    problem = pld.Problem([(BareLoss(1.0), 3)], [BareLoss(1.0)], reverse=False)
+    problem = pld.Direction([(BareLoss(1.0), 3)], [BareLoss(1.0)], reverse=False)
     lower, upper = problem._masses(2.0**-10, [(-1.0, 1.0)])
     exact = [(1.0 / (1 + math.exp(-1.0))) ** 3 * -math.expm1(e - 3.0) for e in (1.5, 2.0, 2.9)]
     for theta in (0.0, 1.0, 30.0, 700.0, 5e4, 1e9):
@@ -101,7 +101,7 @@ def test_rare_losses_are_bracketed_closely() -> None:
 
 def test_what_lies_beyond_the_window_counts() -> None:
     """A narrow window leaves mass above it: the upper bound holds it all the same."""
-    problem = pld.Problem([(GaussianLoss(1.0), 50)], [GaussianLoss(1.0)], reverse=False)
+    problem = pld.Direction([(GaussianLoss(1.0), 50)], [GaussianLoss(1.0)], reverse=False)
     upper = problem._masses(2.0**-6, [(-9.0, 9.0)])[1]
     view = fourier.convolve(upper, 0.0, upper=True, tail=1e-2, node_limit=2**21)
     assert view.above > 0

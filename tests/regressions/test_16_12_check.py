@@ -159,8 +159,8 @@ def test_on_the_command_line(path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert run("head", path) == 0
     assert json.loads(capsys.readouterr().out)["heads"][0]["entries"] == 2
     for wrong in (["--head", kept], ["--check", "--key", key]):
-        with pytest.raises(ValueError, match="--head"):
-            run("status", path, *wrong)
+        assert run("status", path, *wrong) == 2
+        assert "--head" in capsys.readouterr().err
     copy = shutil.copy(path, path.with_name("copy.db"))
     assert run("adopt", copy) == 0
     spend(Ledger.open(copy))

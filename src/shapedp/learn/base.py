@@ -37,8 +37,8 @@ SCOPE = (
 class PublicLabelsWarning(UserWarning):
     """Something was read from the data and is treated as public, such as which labels occur.
 
-    Example
-    -------
+    Examples
+    --------
     >>> import warnings
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("error", PublicLabelsWarning)  # refuse to treat labels as public

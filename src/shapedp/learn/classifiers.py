@@ -186,8 +186,8 @@ class LogisticRegression(LinearClassifier):
     Reference: Chaudhuri, Monteleoni and Sarwate 2011 (output); Wu et al. 2017 (bolt-on); Kifer, Smith and Thakurta
     2012 and Iyengar et al. 2019 (objective); Mangold et al. 2022 (cd); Lev et al. 2025 (mixing).
 
-    Example
-    -------
+    Examples
+    --------
     >>> import numpy as np
     >>> x = np.linspace(-1, 1, 2_000)[:, None]
     >>> model = LogisticRegression(epsilon=1.0, delta=1e-6, feature_bound=1.0, classes=[0, 1], random_state=0)
@@ -261,8 +261,8 @@ class HuberSVC(LinearClassifier):
     Guarantee: see `PrivateEstimator`.
     Reference: Chaudhuri, Monteleoni and Sarwate 2011, section 3.
 
-    Example
-    -------
+    Examples
+    --------
     >>> import numpy as np
     >>> claim = {"epsilon": 1.0, "delta": 1e-6}
     >>> x = np.linspace(-1, 1, 2_000)[:, None]

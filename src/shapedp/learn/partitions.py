@@ -28,8 +28,8 @@ def fit(estimator: Any, x: Any, y: Any = None) -> Any:
     nothing to what is released. The sums are exact integers: where the chunks are multiples of 4096 rows (the last
     one free) the result has the bits of a local fit, otherwise it differs within `Moments.error`.
 
-    Example
-    -------
+    Examples
+    --------
     >>> import dask.array
     >>> from shapedp.learn import PCA
     >>> x = dask.array.ones((1000, 2), chunks=(500, 2))

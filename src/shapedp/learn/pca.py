@@ -53,8 +53,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateModel):  # t
     Guarantee: see `PrivateEstimator`; errors depend on parameters and sizes, never on a record.
     Reference: Dwork, Talwar, Thakurta and Zhang 2014; i.n.i.d. noise paper, section VI.B.
 
-    Example
-    -------
+    Examples
+    --------
     >>> import numpy as np
     >>> x = np.outer(np.linspace(-1, 1, 10_000), [0.6, 0.8])
     >>> model = PCA(1, epsilon=1.0, delta=1e-6, feature_bound=1.0, random_state=0).fit(x)

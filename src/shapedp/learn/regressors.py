@@ -48,8 +48,8 @@ class LinearRegression(PrivateRegressor):
     Guarantee: see `PrivateEstimator`; errors depend on parameters and sizes, never on a record.
     Reference: Lev et al. 2025 (mixing); Wang 2018 (AdaSSP); Sheffet 2017.
 
-    Example
-    -------
+    Examples
+    --------
     >>> import numpy as np
     >>> x = np.linspace(-1, 1, 10_000)[:, None]
     >>> model = LinearRegression(epsilon=1.0, delta=1e-6, feature_bound=1.0, target_bound=1.0, random_state=0)
@@ -198,8 +198,8 @@ class Lasso(CoordinateDescentRegressor):
     Guarantee: see `PrivateEstimator`; errors depend on parameters and sizes, never on a record.
     Reference: Mangold, Bellet, Salmon and Tommasi 2022; i.n.i.d. noise paper, section VI.A and appendix C.
 
-    Example
-    -------
+    Examples
+    --------
     >>> import numpy as np
     >>> x = np.linspace(-1, 1, 10_000)[:, None]
     >>> model = Lasso(0.01, epsilon=2.0, delta=1e-6, feature_bounds=1.0, target_bound=1.0, random_state=0)
@@ -219,8 +219,8 @@ class Ridge(CoordinateDescentRegressor):
     enough to be released at once, `LinearRegression` needs less noise; this one clips derivatives instead of rows, so
     it suits features of very different sizes.
 
-    Example
-    -------
+    Examples
+    --------
     >>> import numpy as np
     >>> claim = {"epsilon": 2.0, "delta": 1e-6}
     >>> x = np.linspace(-1, 1, 10_000)[:, None]

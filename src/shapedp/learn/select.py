@@ -72,8 +72,8 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
     out, so the fit and the score do not add up. The estimator must certify that; otherwise an error.
     Reference: Papernot and Steinke 2022, Theorem 2; Liu and Talwar 2019.
 
-    Example
-    -------
+    Examples
+    --------
     >>> import numpy as np
     >>> from shapedp.learn import LogisticRegression
     >>> x = np.linspace(-1, 1, 2_000)[:, None]

@@ -134,7 +134,8 @@ class Mixed(Law):
 
     @classmethod
     def why(cls, request: Request, law: Law) -> str:
-        assert isinstance(law, Mixed)
+        if not isinstance(law, Mixed):
+            raise TypeError(f"law must be mixed noise, got {type(law).__name__}")
         crowd = int(law.gaussian.sum())
         few = law.dim - crowd
         decide = "1 coordinate decides and carries" if few == 1 else f"{few} coordinates decide and carry"

@@ -125,8 +125,8 @@ class Columns:
     features: the names of the columns to use.
     header: False where the first row of a csv file is a record. Its columns are then named "0", "1", ...
 
-    Example
-    -------
+    Examples
+    --------
     >>> import pandas
     >>> frame = pandas.DataFrame({"age": [30.0, 40.0], "name": ["a", "b"], "income": [1.0, 2.0]})
     >>> Columns(frame, ["age"]).as_table("income", None).columns

@@ -32,8 +32,8 @@ class Partitioned:
     ----------
     x: a two-dimensional Dask array or a Dask data frame.
 
-    Example
-    -------
+    Examples
+    --------
     >>> import dask.array
     >>> Partitioned(dask.array.ones((10, 3), chunks=(5, 3))).shape  # partitions, columns
     (2, 3)

@@ -27,8 +27,8 @@ class Draws:
     unsafe: release even if the claim is refuted.
     progress: show a progress bar where its length is public.
 
-    Example
-    -------
+    Examples
+    --------
     >>> Draws(np.random.default_rng(0)).unsafe
     False
     """
@@ -53,8 +53,8 @@ class Solution:
     the weights where it follows from what was released: privacy noise and sampling together, at first order, without
     the bias of shrinking. `released` lists the releases of a solver that chooses them on its way.
 
-    Example
-    -------
+    Examples
+    --------
     >>> Solution(np.zeros(2)).covariance is None
     True
     """
@@ -72,8 +72,8 @@ class Solver(Generic[Problem, Data]):
     its releases on its way and lists them in `Solution.released`. `solve(data, mechanisms, draws)` releases through
     them and computes the rest from what was released. `completed(problem)` fills in what the user left open.
 
-    Example
-    -------
+    Examples
+    --------
     >>> from shapedp.learn.moments import Bounds
     >>> from shapedp.learn.solvers.linear import SOLVERS, Problem
     >>> (mechanism,) = SOLVERS["suffstats"].mechanisms(Problem(1000, 2, Bounds(1.0, 1.0), epsilon=1.0, delta=1e-6))

@@ -189,8 +189,8 @@ def subspace_error(estimated: Any, true: Any) -> float:
 
     Reference: i.n.i.d. noise paper, section VI.B (SRE).
 
-    Example
-    -------
+    Examples
+    --------
     >>> subspace_error([[1.0, 0.0]], [[0.0, 1.0]])
     1.0
     """

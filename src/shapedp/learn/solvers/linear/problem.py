@@ -43,8 +43,8 @@ class Problem:
     sketch_rows: the rows of a sketch; None leaves the choice to the solver.
     targets: the number of columns of y.
 
-    Example
-    -------
+    Examples
+    --------
     >>> Problem(1000, 2, Bounds(1.0, 1.0), epsilon=1.0, delta=1e-6).adjacency
     'zero-out'
     """
