@@ -16,6 +16,7 @@ from tests.boundary.booleans import public_objects
 import shapedp as sdp
 from shapedp.learn.solvers.covariance import subspace_error
 from shapedp.noise.laplace import DiscreteLaplace
+from shapedp.noise.mixed import Mixed
 from shapedp.noise.stack import Stack
 from shapedp.noise.staircase import Staircase
 from shapedp.noise.tensor import TensorGaussian
@@ -162,3 +163,16 @@ def test_a_stack_is_of_tensor_laws() -> None:
 def test_a_law_without_a_kind_is_not_calibrated() -> None:
     with pytest.raises(sdp.DoesNotApplyError, match="not calibrated"):
         sdp.Law.fitted(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("keep", [math.inf, 5e-324, np.array([1, 0, 1]), np.zeros(3, bool), np.ones(4, bool)])
+def test_coordinates_are_kept_by_a_mask(keep: Any) -> None:
+    for law in (*LAWS[:2], CERTIFIED.law, Mixed([1.0, 2.0, 3.0], np.array([True, False, True]))):
+        with pytest.raises(TypeError, match="3 booleans"):
+            law.of_coordinates(keep)
+
+
+@pytest.mark.parametrize("order", [1.0, 0.5, math.nan])
+def test_an_order_is_above_1(order: float) -> None:
+    with pytest.raises(ValueError, match="alpha"):
+        sdp.calibrate("laplace", sdp.L1(1.0, 3), epsilon=1.0, delta=1e-6).loss.sum_renyi(order)  # type: ignore[attr-defined]

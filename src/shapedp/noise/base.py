@@ -203,6 +203,13 @@ class Law(ABC):
         """Where the noise is centred when x is released."""
         return x
 
+    def _kept(self, keep: Any) -> NDArray[np.bool_]:
+        """A mask of the coordinates, which keeps one at least."""
+        found: NDArray[Any] = keep if isinstance(keep, np.ndarray) else np.empty(0)
+        if found.dtype != np.bool_ or found.shape != (self.dim,) or not found.any():
+            raise TypeError(f"keep must be an array of {self.dim} booleans, one of them True")
+        return found
+
     def of_coordinates(self, keep: NDArray[np.bool_]) -> Law:
         """The law of some of its coordinates."""
         raise TypeError(f"{type(self).__name__} noise leaves coordinates without noise: audit the others on their own")

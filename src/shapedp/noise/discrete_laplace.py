@@ -111,6 +111,7 @@ class DiscreteLaplace(GridLaw):
         return discrete_laplace(np.maximum(self.steps, 1).astype(np.int64), shape, source)
 
     def of_coordinates(self, keep: NDArray[np.bool_]) -> DiscreteLaplace:
+        keep = self._kept(keep)
         steps, grid = (np.broadcast_to(part, self.dim)[keep] for part in (self.steps, self.grid))
         return DiscreteLaplace(steps, grid, int(keep.sum()))
 

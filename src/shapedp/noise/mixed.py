@@ -97,6 +97,7 @@ class Mixed(Law):
         return Traits(independent=True, fair=True, grid=grid_for(self.scales))
 
     def of_coordinates(self, keep: NDArray[np.bool_]) -> Mixed:
+        keep = self._kept(keep)
         return Mixed(self.values[keep], self.gaussian[keep])
 
     def _loss(self, sensitivity: Sensitivity) -> MixedLoss | GaussianLoss:

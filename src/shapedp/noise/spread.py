@@ -108,4 +108,4 @@ class SpreadLaw(Law):
         return Traits(independent=True, fair=True, isotropic=self.isotropic, grid=grid_for(self.scales))
 
     def of_coordinates(self, keep: NDArray[np.bool_]) -> Self:
-        return type(self)(self.spread.per_coordinate()[keep])
+        return type(self)(self.spread.per_coordinate()[self._kept(keep)])
