@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import inspect
+import itertools
+import json
 import random
-import traceback
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,9 @@ LEFT_OUT = {
     "shapedp.torch.attacks.canary": "trains",
 }
 INNER = ("Floats", "Source", "Integers")  # of protocols between the library's parts: sound values only
-# One call in a hundred: they read files or compute tables.
-_HEAVY = ("shapedp.papers.datasets", "shapedp.papers.register")
+COSTS = Path(__file__).with_name("costs.json")  # milliseconds of a call, by target, as `run.py --costs` measured them
+_CHEAP = 1.0  # milliseconds: what costs more is called less often, in proportion
+_TURN = 200  # one case in so many goes through all targets in turn, so that each is met, whatever it costs
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,19 @@ class Target:
 
     name: str
     function: Callable[..., Any]
+
+    @property
+    def known(self) -> str:
+        """Its name, whichever object it is called on."""
+        return self.name.partition("#")[0].removeprefix("shapedp.")
+
+    @cached_property
+    def parameters(self) -> tuple[inspect.Parameter, ...] | None:
+        """Those of its signature, if it has one."""
+        try:
+            return tuple(inspect.signature(self.function).parameters.values())
+        except (TypeError, ValueError):
+            return None
 
 
 @cache
@@ -66,42 +81,68 @@ def targets() -> tuple[Target, ...]:
     return tuple(found[name] for name in sorted(found))
 
 
-def chosen(rng: random.Random) -> Target:
-    """A target; the heavy ones seldom."""
-    while True:
-        target = rng.choice(targets())
-        if not target.name.startswith(_HEAVY) or rng.random() < 0.01:
-            return target
+@cache
+def _weights() -> list[float]:
+    """How often each target is called, summed up: all that are cheap as often, the others for as much time."""
+    costs = json.loads(COSTS.read_text(encoding="utf-8"))
+    weights = (min(1.0, _CHEAP / costs.get(target.known, _CHEAP)) for target in targets())
+    return list(itertools.accumulate(weights))
+
+
+def chosen(rng: random.Random, number: int) -> Target:
+    """The target of a case."""
+    if number % _TURN == 0:
+        return targets()[number // _TURN % len(targets())]
+    return rng.choices(targets(), cum_weights=_weights())[0]
 
 
 def case(number: int, folder: Path) -> Outcome:
     """Call one target; everything random follows from the number."""
     rng = random.Random(f"api {number}")
-    target = chosen(rng)
-    name = target.name.partition("#")[0].removeprefix("shapedp.")
-    arguments, named = _arguments(rng, target.function)
-    words = ", ".join([*(shown(one) for one in arguments), *(f"{key}={shown(one)}" for key, one in named.items())])
-    before = [_bytes(one) for one in (*arguments, *named.values())]
+    target = chosen(rng, number)
+    arguments, named = _arguments(rng, target)
+    given = (*arguments, *named.values())
+    before = [_bytes(one) for one in given]
     np.random.seed(number % 2**32)  # noqa: NPY002
+    end, broken = _called(target, arguments, named)
+    broken = (*broken, *_changed(before, given))
+    words = ""
+    if broken:
+        words = ", ".join([*(shown(one) for one in arguments), *(f"{key}={shown(one)}" for key, one in named.items())])
+    return Outcome(target.known, end, broken, words)
+
+
+def _called(target: Target, arguments: list[Any], named: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """How the call ended, in a word, and the properties it broke."""
     try:
         result = target.function(*arguments, **named)
         if isinstance(result, types.GeneratorType):
             result = [one for one, _ in zip(result, range(10), strict=False)]
     except documented() as error:
-        own = "shapedp" in str(traceback.extract_tb(error.__traceback__)[-1].filename)
-        broken = _changed(before, (*arguments, *named.values()))
-        return Outcome(name, type(error).__name__ + ("" if own else " (from below)"), broken, words)
+        own = "shapedp" in _raised(error)[0]
+        return type(error).__name__ + ("" if own else " (from below)"), ()
     except Warning as error:
-        return Outcome(name, type(error).__name__, (f"documented: {type(error).__name__}: {error}",), words)
+        return type(error).__name__, (f"documented: {type(error).__name__}: {error}",)
     except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        if allowed := _allowed(error, where.filename, (*arguments, *named.values())):
-            return Outcome(name, allowed, _changed(before, (*arguments, *named.values())), words)
-        place = f"{Path(where.filename).name}:{where.lineno}"
-        return Outcome(name, type(error).__name__, (f"documented: {type(error).__name__} at {place}",), words)
-    given = next((one for key, one in _bound(target.function, arguments, named) if key == "x"), None)
-    broken = judge(result, given if isinstance(given, np.ndarray) else None)
-    return Outcome(name, "returned", (*broken, *_changed(before, (*arguments, *named.values()))), words)
+        file, line = _raised(error)
+        if allowed := _allowed(error, file, (*arguments, *named.values())):
+            return allowed, ()
+        return type(error).__name__, (f"documented: {type(error).__name__} at {Path(file).name}:{line}",)
+    x = named.get("x", arguments[0] if arguments else None)
+    return "returned", tuple(judge(result, x if isinstance(x, np.ndarray) and _takes_x(target) else None))
+
+
+def _raised(error: BaseException) -> tuple[str, int]:
+    """The file and line that raised it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return (trace.tb_frame.f_code.co_filename, trace.tb_lineno) if trace is not None else ("", 0)
+
+
+def _takes_x(target: Target) -> bool:
+    parameters = target.parameters or ()
+    return any(one.name == "x" and (one.kind is not one.POSITIONAL_ONLY or one is parameters[0]) for one in parameters)
 
 
 def _allowed(error: Exception, file: str, values: tuple[Any, ...]) -> str | None:
@@ -115,25 +156,16 @@ def _allowed(error: Exception, file: str, values: tuple[Any, ...]) -> str | None
     return "another library's error" if type(error).__name__ == "OpenDPException" else None
 
 
-def _bound(function: Callable[..., Any], arguments: list[Any], named: dict[str, Any]) -> list[tuple[str, Any]]:
-    try:
-        return list(inspect.signature(function).bind(*arguments, **named).arguments.items())
-    except (TypeError, ValueError):
-        return []
-
-
-def _arguments(rng: random.Random, function: Callable[..., Any]) -> tuple[list[Any], dict[str, Any]]:
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
+def _arguments(rng: random.Random, target: Target) -> tuple[list[Any], dict[str, Any]]:
+    if target.parameters is None:
         return [odd(rng) for _ in range(rng.randrange(3))], {}
     share = rng.choice([0.0, 0.1, 0.3, 1.0])  # of odd values in this call
     arguments: list[Any] = []
     named: dict[str, Any] = {}
-    for one in parameters:
+    for one in target.parameters:
         if one.default is not one.empty and rng.random() < 0.6:
             continue
-        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) or getattr(function, "__name__", "") == "<lambda>":
+        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) or getattr(target.function, "__name__", "") == "<lambda>":
             continue
         inner = str(one.annotation) in INNER
         value = odd(rng) if rng.random() < share and not inner else plausible(rng, one.name, one.annotation)

@@ -38,7 +38,7 @@ class Liar:
 
 
 @cache
-def _foreign() -> tuple[Any, ...]:
+def foreign() -> tuple[Any, ...]:
     """Scalars and arrays of other libraries, where they are installed."""
     found: list[Any] = []
     try:
@@ -113,9 +113,14 @@ def stock() -> tuple[Any, ...]:
     return _stock()
 
 
+@cache
+def _of_kind(kind: type) -> tuple[Any, ...]:
+    return tuple(one for one in _stock() if isinstance(one, kind))
+
+
 def of_kind(rng: random.Random, kind: type) -> Any:
     """One object of the stock of this class, or None."""
-    found = [one for one in _stock() if isinstance(one, kind)]
+    found = _of_kind(kind)
     return rng.choice(found) if found else None
 
 
@@ -123,8 +128,8 @@ def odd(rng: random.Random) -> Any:
     """One odd value."""
     if rng.random() < 0.1:
         return rng.choice(_stock())
-    if rng.random() < 0.1 and _foreign():
-        return rng.choice(_foreign())
+    if rng.random() < 0.1 and foreign():
+        return rng.choice(foreign())
     if rng.random() < 0.1:
         return rng.choice([1, -1]) * 10.0 ** rng.uniform(-320, 308)
     return rng.choice(_ODD)

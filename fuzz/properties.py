@@ -6,7 +6,7 @@ Calls:
                  or NotImplementedError; AttributeError only of an attribute that the caller's own object lacks; never
                  KeyError, IndexError, ArithmeticError, AssertionError, RecursionError, MemoryError (the memory of a
                  case is limited)
- 2. in time      at most SECONDS of processor time
+ 2. in time      at most SECONDS of processor time, and no wait of WAIT by the clock for what never comes
  3. finite       a released value is finite; no float, bracket or law that comes back is NaN; lower <= upper
  4. dimensions   a release has the shape of what went in; sizes are whole and positive
  5. masks        what a mask hides is not released
@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -39,9 +40,11 @@ from shapedp.ledger import LedgerError
 from shapedp.numerics import SearchError, SelfCheckError
 
 SECONDS = 20.0  # of processor time, for one case
+WAIT = 10 * SECONDS  # by the clock: a case that waits for something that never comes
 MEMORY = 4 << 30  # bytes beyond what the process has when it starts
 
 
+@cache
 def documented() -> tuple[type[BaseException], ...]:
     """The exceptions of property 1."""
     found: list[type[BaseException]] = [TypeError, ValueError, sdp.NotCertifiedError, LedgerError, PlanningError]

@@ -2,7 +2,9 @@
 
     python fuzz/run.py                                  # an hour, shared out over the kinds; goes on where it stopped
     python fuzz/run.py --seconds 600 --kind api         # ten minutes of one kind
+    python fuzz/run.py --kind process --cases 2000      # until so many cases have been, or the time is over
     python fuzz/run.py --kind api --case 4711           # one case again, in this process, with everything shown
+    python fuzz/run.py --again                          # the broken cases of the state, after a mend
     python fuzz/run.py --state fuzz.json                # where the counts are kept (default: fuzz/state.json)
 
 Kinds: api, command, process, json, table, ledger. Cases run in child processes with limited memory, so that one that
@@ -20,6 +22,7 @@ import mmap
 import os
 import random
 import resource
+import select
 import shutil
 import signal
 import struct
@@ -28,7 +31,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -38,7 +41,8 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
 from fuzz import api, commands, documents, ledgers  # noqa: E402
-from fuzz.properties import MEMORY, SECONDS, Outcome  # noqa: E402
+from fuzz.pool import foreign  # noqa: E402
+from fuzz.properties import MEMORY, SECONDS, WAIT, Outcome  # noqa: E402
 
 KINDS: dict[str, Callable[[int, Path], Outcome]] = {
     "api": api.case,
@@ -49,9 +53,18 @@ KINDS: dict[str, Callable[[int, Path], Outcome]] = {
     "ledger": ledgers.case,
 }
 SHARES = {"api": 0.45, "command": 0.2, "process": 0.15, "json": 0.1, "table": 0.07, "ledger": 0.03}
-_CHUNK = 500  # cases of one child
+_LOADED = (
+    *("pandas", "pyarrow.parquet", "pyarrow.csv", "polars", "sqlalchemy", "flint", "shapedp_check.verdict", "opendp"),
+    *("sklearn.linear_model", "sklearn.svm", "dp_accounting.pld.privacy_loss_distribution", "opacus.validators"),
+    *("torch.distributed.tensor", "shapedp.torch", "shapedp.learn"),
+)
+_CHUNK = 2000  # cases of one child
+_SAVED = 20.0  # seconds between two writings of the state
 _SLOW = 2.0  # seconds: kept as one of the slowest
 _KEPT = 5  # examples of one broken property of one target
+
+
+_seen = 0.0  # processor time when a case was last seen to compute
 
 
 class TooLong(BaseException):
@@ -62,20 +75,35 @@ def _over(signum: int, frame: FrameType | None) -> None:
     raise TooLong
 
 
+def _idle(signum: int, frame: FrameType | None) -> None:
+    """Ends a case that waits; one that is computing goes on, as the processor may be shared by many."""
+    global _seen
+    before, _seen = _seen, time.process_time()
+    if _seen - before < WAIT / 100:
+        raise TooLong
+    signal.setitimer(signal.ITIMER_REAL, WAIT)
+
+
 def timed(kind: str, number: int, folder: Path) -> Outcome:
     """One case under the clock of property 2 and 9."""
     signal.signal(signal.SIGPROF, _over)
-    started = time.process_time()
+    signal.signal(signal.SIGALRM, _idle)
+    global _seen
+    _seen = started = time.process_time()
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, WAIT)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = KINDS[kind](number, folder)
     except TooLong:
-        target = api.chosen(random.Random(f"api {number}")).name if kind == "api" else kind
-        return Outcome(target, "too long", (f"in time: more than {SECONDS:g} s",), f"case {number}")
+        waited = time.process_time() - started < SECONDS / 2
+        target = api.chosen(random.Random(f"api {number}"), number).known if kind == "api" else kind
+        how = f"waits for {WAIT:g} s" if waited else f"more than {SECONDS:g} s"
+        return Outcome(target, "too long", (f"in time: {how}",), f"case {number}")
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
     if (took := time.process_time() - started) > SECONDS:
         return Outcome(found.target, "too long", (*found.broken, f"in time: {took:.0f} s"), found.detail)
     return found
@@ -92,13 +120,19 @@ class State:
 
     def of(self, kind: str) -> dict[str, Any]:
         """What is known of one kind."""
-        return self.data.setdefault(kind, {"next": 0, "seconds": 0.0, "ends": {}, "broken": {}, "slow": []})  # type: ignore[no-any-return]
+        fresh = {"next": 0, "seconds": 0.0, "ends": {}, "met": {}, "broken": {}, "slow": []}
+        entry = self.data.setdefault(kind, fresh)
+        for name, value in fresh.items():
+            entry.setdefault(name, value)
+        return entry  # type: ignore[no-any-return]
 
     def add(self, kind: str, number: int, found: dict[str, Any]) -> None:
         """Count one case."""
         entry = self.of(kind)
         entry["next"] = number + 1
         entry["ends"][found["end"]] = entry["ends"].get(found["end"], 0) + 1
+        met = entry["met"].setdefault(found["target"], [0, 0.0])
+        met[:] = met[0] + 1, met[1] + found["took"]
         if found["took"] > _SLOW:
             entry["slow"] = sorted([*entry["slow"], [found["took"], number, found["target"]]], reverse=True)[:20]
         for one in found["broken"]:
@@ -117,13 +151,17 @@ class State:
 
 def prepare() -> None:
     """Load and build before the first child is made whatever every child would build for itself."""
-    api.targets()
-    for name in ("pandas", "pyarrow.parquet", "pyarrow.csv", "sqlalchemy", "flint", "shapedp_check.verdict"):
+    for target in api.targets():
+        target.parameters  # noqa: B018
+    for name in _LOADED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    foreign()
 
 
-def chunk(kind: str, state: State, folder: Path, until: float = math.inf, budget: float = math.inf) -> None:
+def chunk(
+    kind: str, state: State, folder: Path, until: float = math.inf, budget: float = math.inf, cases: int = _CHUNK
+) -> None:
     """Run cases in a child until it has done its share, the time or its processor time is over or a case kills it."""
     first = state.of(kind)["next"]
     mark = mmap.mmap(-1, 8)
@@ -131,14 +169,16 @@ def chunk(kind: str, state: State, folder: Path, until: float = math.inf, budget
     pid = os.fork()
     if not pid:
         os.close(read)
-        _child(kind, first, folder, until, budget, mark, write)
+        _child(kind, range(first, first + cases), folder, until, budget, mark, write)
     os.close(write)
     done = first
-    with os.fdopen(read, encoding="utf-8") as stream:
-        for line in stream:
-            if line.endswith("\n"):
-                state.add(kind, done, json.loads(line))
-                done += 1
+    saved = time.monotonic()
+    for line in _lines(read, pid):
+        state.add(kind, done, json.loads(line))
+        done += 1
+        if time.monotonic() > saved + _SAVED:
+            state.save()
+            saved = time.monotonic()
     _, status = os.waitpid(pid, 0)
     if status:
         at = struct.unpack("q", mark[:8])[0]
@@ -155,7 +195,20 @@ def chunk(kind: str, state: State, folder: Path, until: float = math.inf, budget
     state.save()
 
 
-def _child(kind: str, first: int, folder: Path, until: float, budget: float, mark: mmap.mmap, write: int) -> None:
+def _lines(read: int, pid: int) -> Iterator[bytes]:
+    """The whole lines that a child wrote; one that is silent for too long, where no signal ends it, is killed."""
+    left = b""
+    while True:
+        if not select.select([read], [], [], 20 * WAIT)[0]:
+            os.kill(pid, signal.SIGKILL)
+        if not (found := os.read(read, 1 << 16)):
+            break
+        *lines, left = (left + found).split(b"\n")
+        yield from lines
+    os.close(read)
+
+
+def _child(kind: str, numbers: range, folder: Path, until: float, budget: float, mark: mmap.mmap, write: int) -> None:
     """Never returns. A case that hangs below Python is ended by the system."""
     code = 1
     try:
@@ -163,13 +216,13 @@ def _child(kind: str, first: int, folder: Path, until: float, budget: float, mar
         resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, size + MEMORY))
         os.chdir(folder)
         with os.fdopen(write, "w", encoding="utf-8") as out:
-            for number in range(first, first + _CHUNK):
+            for number in numbers:
                 mark[:8] = struct.pack("q", number)
                 limit = int(time.process_time() + 2 * SECONDS) + 1
                 resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
                 started = time.process_time()
                 found = timed(kind, number, folder)
-                text = {**vars(found), "took": round(time.process_time() - started, 2)}
+                text = {**vars(found), "took": round(time.process_time() - started, 5)}
                 out.write(json.dumps(text, ensure_ascii=True) + "\n")
                 out.flush()
                 if time.time() > until or _spent() > budget:
@@ -199,12 +252,14 @@ def table(state: State) -> str:
             lines.append(
                 f"        {one['count']:>5} x {what[:200]}  (cases {', '.join(str(c[0]) for c in one['cases'])})"
             )
+        if kind == "api" and (missed := {target.known for target in api.targets()} - entry["met"].keys()):
+            lines.append(f"        {len(missed)} public callables not met yet: {', '.join(sorted(missed)[:20])}")
         lines += [f"        {took:.1f} s of processor time: {what} (case {at})" for took, at, what in entry["slow"][:5]]
     return "\n".join(lines)
 
 
-def run(kinds: list[str], seconds: float, state: State, say: Callable[[str], None]) -> None:
-    """Each kind for its share of the time, in turns."""
+def run(kinds: list[str], seconds: float, state: State, say: Callable[[str], None], most: float = math.inf) -> None:
+    """Each kind for its share of the time, in turns, or until it has had so many cases."""
     memory = "/dev/shm"  # no disk: what is synced is not what is measured
     whole = sum(SHARES[kind] for kind in kinds)
     folder = Path(tempfile.mkdtemp(prefix="shapedp-fuzz-", dir=memory if os.access(memory, os.W_OK) else None))
@@ -217,7 +272,7 @@ def run(kinds: list[str], seconds: float, state: State, say: Callable[[str], Non
                 started = time.time()
                 until = started + seconds / turns * SHARES[kind] / whole
                 (folder / kind).mkdir(exist_ok=True)
-                while time.time() < until:
+                while time.time() < until and state.of(kind)["next"] < most:
                     chunk(kind, state, folder / kind, until)
                 entry = state.of(kind)
                 entry["seconds"] += time.time() - started
@@ -229,13 +284,38 @@ def run(kinds: list[str], seconds: float, state: State, say: Callable[[str], Non
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def costs(state: State) -> None:
+    """Write what a call of each target took on average, where it is more than a millisecond, for api.chosen."""
+    means = {name: round(1e3 * seconds / count, 1) for name, (count, seconds) in state.of("api")["met"].items()}
+    slow = {name: mean for name, mean in sorted(means.items()) if mean > 1}
+    api.COSTS.write_text(json.dumps(slow, indent=1) + "\n", encoding="utf-8")
+
+
+def again(kinds: list[str], state: State) -> None:
+    """Run the kept cases of every broken property anew, each in a child; one whose cases all hold now is forgotten."""
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in kinds:
+            broken = state.of(kind)["broken"]
+            for what, seen in list(broken.items()):
+                trial = State(None)
+                for number, _ in seen["cases"]:
+                    trial.of(kind)["next"] = number
+                    chunk(kind, trial, Path(folder), cases=1)
+                if not trial.of(kind)["broken"]:
+                    del broken[what]
+    state.save()
+
+
 def main() -> int:
     """Run, print the table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--seconds", type=float, default=3600.0)
     options.add_argument("--kind", action="append", choices=list(KINDS))
+    options.add_argument("--cases", type=int, default=math.inf, help="stop a kind once it has had about so many cases")
     options.add_argument("--case", type=int, action="append")
     options.add_argument("--state", type=Path, default=ROOT / "fuzz" / "state.json")
+    options.add_argument("--again", action="store_true", help="run the kept broken cases anew, forget those that hold")
+    options.add_argument("--costs", action="store_true", help="write costs.json anew from the state; runs nothing")
     chosen = options.parse_args()
     kinds = chosen.kind or list(KINDS)
     if chosen.case:
@@ -244,7 +324,14 @@ def main() -> int:
         print(*found, sep="\n")
         return int(any(one.broken for one in found))
     state = State(chosen.state)
-    run(kinds, chosen.seconds, state, lambda text: print(text, file=sys.stderr, flush=True))
+    if chosen.costs:
+        costs(state)
+        return 0
+    if chosen.again:
+        prepare()
+        again(kinds, state)
+        chosen.cases = 0
+    run(kinds, chosen.seconds, state, lambda text: print(text, file=sys.stderr, flush=True), chosen.cases)
     print(table(state))
     return int(any(entry["broken"] for entry in state.data.values()))
 

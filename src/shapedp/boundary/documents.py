@@ -13,7 +13,7 @@ import math
 import os
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -30,6 +30,7 @@ ENTRIES = 1 << 27  # of one array, and of all packed arrays of a document
 DIGITS = 400  # of one number
 _READABLE = 256
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_JSON = (Mapping, list, tuple, str, int, float, type, type(None))  # and the class that a classmethod is called on
 P = ParamSpec("P")
 T = TypeVar("T")
 _LONG = re.compile(rb"[0-9]{%d}" % (DIGITS + 1))
@@ -118,15 +119,24 @@ def _objects() -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
     return made
 
 
+class LacksFieldError(ValueError):
+    """A description lacks a field, which is named."""
+
+    def __str__(self) -> str:
+        return f"the description lacks the field {self.args[0]!r}"
+
+
 def described(reader: Callable[P, T]) -> Callable[P, T]:
     """A reader of descriptions that refuses by ValueError (or TypeError) whatever the description lacks or nests."""
 
     @functools.wraps(reader)
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        if odd := [one for one in (*args, *kwargs.values()) if not isinstance(one, _JSON)]:
+            raise TypeError(f"a description is a JSON object, got {type(odd[0]).__name__}")
         try:
             return reader(*args, **kwargs)
         except KeyError as missing:
-            raise ValueError(f"the description lacks the field {missing}") from None
+            raise LacksFieldError(*missing.args) from None
         except (AttributeError, IndexError, ArithmeticError, RecursionError) as cause:
             raise ValueError(f"the description has a field of a wrong kind or size ({type(cause).__name__})") from None
 

@@ -206,7 +206,9 @@ def _discards(path: Path) -> bool:
 
 def read_array(path: Where) -> NDArray[Any]:
     """The array in an npy file; anything else, pickled objects included, is refused."""
-    with Path(path).open("rb") as stream:
+    path = Path(path)
+    check_input(path)
+    with path.open("rb") as stream:
         try:
             return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
         except OSError:

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from shapedp.boundary.documents import described
+
 BITS = 192
 NEVER = 1 << (BITS + 1100)
 """A cost above every capacity: an order at which a mechanism has no finite divergence."""
@@ -54,6 +56,7 @@ class Charge:
         return {"amounts": [str(a) for a in self.amounts], "failure": str(self.failure)}
 
     @classmethod
+    @described
     def from_json(cls, data: dict[str, object]) -> Charge:
         """The charge that `to_json` wrote."""
         amounts = data["amounts"]

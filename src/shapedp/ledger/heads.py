@@ -7,6 +7,7 @@ import hmac
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from shapedp.boundary.documents import described
 from shapedp.ledger import schema
 from shapedp.ledger.errors import LedgerCorruptedError
 
@@ -28,6 +29,7 @@ class Head:
     signature: str | None = None
 
     @classmethod
+    @described
     def of(cls, row: dict[str, Any]) -> Head:
         """The head in a dataset's row."""
         return cls(row["name"], row["entries"], row["events"], row["chain"], row["seal"])
@@ -52,6 +54,7 @@ class Head:
         return {"kind": "ledger-head", **asdict(self)}
 
     @classmethod
+    @described
     def from_json(cls, data: Any) -> Head:
         """The head that `to_json` wrote."""
         if not isinstance(data, dict) or data.get("kind") != "ledger-head":

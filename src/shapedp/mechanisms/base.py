@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -11,10 +12,12 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, runtime_chec
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.boundary.documents import described
 from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.noise import Law, law_from_json
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.checks import numeric
 from shapedp.privacy import Certificate, Deferred, Loss, assumptions_of, certificate_of, one_relation
 from shapedp.sampling import Source, source
 
@@ -72,6 +75,15 @@ class Release(Generic[T]):
 
     def __post_init__(self) -> None:
         booleans(self)
+        released: Any = self.value
+        values = numeric("value", released)
+        if values.size and not (math.isfinite(values.min()) and math.isfinite(values.max())):
+            raise ValueError("a released value must be finite")
+        named: tuple[Any, Any] = (self.law, self.certificate)
+        if not isinstance(named[0], Law | None) or not isinstance(named[1], Certificate):
+            raise TypeError("a release names the law of its noise and the certificate it was released under")
+        if not self.unsafe and self.certificate.verdict != "certified":
+            raise ValueError("a release under a claim that is not certified must say unsafe=True")
 
     @property
     def _noise(self) -> Law:
@@ -177,6 +189,7 @@ class Claimed(ABC):
         return {name: value.to_json() if isinstance(value, Law) else value for name, value in values.items()}
 
     @classmethod
+    @described
     def from_json(cls, data: Any) -> Self:
         """What `to_json` wrote."""
         if not isinstance(data, dict) or data.get("kind") != cls.kind:

@@ -8,6 +8,8 @@ else in the library asks these methods: no other module knows a law by name.
 
 from __future__ import annotations
 
+import functools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,15 +18,38 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.boundary.documents import described
+from shapedp.boundary.documents import LacksFieldError, described
 from shapedp.boundary.values import boolean, booleans
 from shapedp.noise.errors import Measure, measure_of
 from shapedp.noise.request import DoesNotApplyError, Request
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import count, positive, real
+from shapedp.numerics.checks import count, finite, laid_out, positive, real
 from shapedp.privacy.losses import Loss
 from shapedp.sampling import Source
 from shapedp.sensitivity import Sensitivity
+
+Moments = TypeVar("Moments", bound=Callable[..., Any])
+_HIGHEST = 170.0  # order of a moment: Gamma(p + 1) is a float
+
+
+def of_order(moments: Moments) -> Moments:
+    """A method of an order p: p is checked, and what leaves the range of floats is refused."""
+
+    @functools.wraps(moments)
+    def checked(self: Any, p: float) -> Floats:
+        order = real("p", p)
+        if not 0 <= order <= _HIGHEST:
+            raise ValueError(f"p must lie in [0, {_HIGHEST:g}], got {order!r}")
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = np.asarray(moments(self, order))
+        except OverflowError:
+            found = np.array([math.inf])
+        if not np.isfinite(found).all():
+            raise ValueError("E |n|^p leaves the range of floats: measure the query in other units")
+        return found
+
+    return checked  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -94,7 +119,7 @@ class Law(ABC):
     @classmethod
     def fitted(cls, request: Request) -> Law:
         """The least-error law of the family that meets a request, on the private side; or DoesNotApplyError."""
-        raise DoesNotApplyError(f"{cls.kind} noise is not calibrated")
+        raise DoesNotApplyError(f"{cls.__name__} noise is not calibrated")
 
     @classmethod
     def why(cls, request: Request, law: Law) -> str:
@@ -115,8 +140,10 @@ class Law(ABC):
         variances = self.variances()
         if weights is None:
             return float(variances.sum()) * (self.dim if variances.size == 1 else 1)
+        weights = self._weights(weights)
         return float(weights.sum() * variances[0]) if variances.size == 1 else float(weights @ variances)
 
+    @of_order
     def absolute_moments(self, p: float) -> Floats:
         """E |n_i|^p of each coordinate, or one entry where all are equal."""
         if p != 2:
@@ -132,10 +159,17 @@ class Law(ABC):
         if chosen.power == 2:
             return self.weighted_second_moment(weights)
         moments = self.variances() if chosen.maximum else self.absolute_moments(chosen.power)
-        weighed = moments if weights is None else weights * moments
+        weighed = moments if weights is None else self._weights(weights) * moments
         if chosen.maximum:
             return float(weighed.max())
         return float(weighed.sum()) * (self.dim if weighed.size == 1 else 1)
+
+    def _weights(self, weights: Any) -> Floats:
+        """Finite weights, one for each coordinate."""
+        found = finite("weights", weights).reshape(-1)
+        if found.size != self.dim:
+            raise ValueError(f"weights must be one for each of {self.dim} coordinates, got {found.size}")
+        return found
 
     def marginal_scales(self) -> Floats:
         """The standard deviation of each coordinate."""
@@ -143,7 +177,7 @@ class Law(ABC):
 
     def sample(self, n: int, source: Source) -> Floats:
         """n draws, one per row."""
-        return np.asarray(self.add_to(np.zeros((count("n", n), self.dim)), source))
+        return np.asarray(self.add_to(np.zeros(laid_out(count("n", n) * self.dim)).reshape(-1, self.dim), source))
 
     def traits(self) -> Traits:
         """What an audit may count in its draws."""
@@ -168,6 +202,13 @@ class Law(ABC):
     def centre(self, x: Floats) -> Floats:
         """Where the noise is centred when x is released."""
         return x
+
+    def _kept(self, keep: Any) -> NDArray[np.bool_]:
+        """A mask of the coordinates, which keeps one at least."""
+        found: NDArray[Any] = keep if isinstance(keep, np.ndarray) else np.empty(0)
+        if found.dtype != np.bool_ or found.shape != (self.dim,) or not found.any():
+            raise TypeError(f"keep must be an array of {self.dim} booleans, one of them True")
+        return found
 
     def of_coordinates(self, keep: NDArray[np.bool_]) -> Law:
         """The law of some of its coordinates."""
@@ -218,8 +259,8 @@ def law_from_json(data: Any) -> Law:
         raise ValueError(f"law must be one of {', '.join(LAWS)}, got {kind!r}")
     try:
         return LAWS[kind].from_json(data)
-    except KeyError as missing:
-        raise ValueError(f"law {kind!r} lacks the field {missing}") from None
+    except (KeyError, LacksFieldError) as missing:
+        raise ValueError(f"law {kind!r} lacks the field {missing.args[0]!r}") from None
 
 
 def confidence_level(value: float) -> float:

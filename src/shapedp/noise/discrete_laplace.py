@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.boundary.documents import decode, encode
-from shapedp.noise.base import confidence_level, registered
+from shapedp.boundary.documents import decode, described, encode
+from shapedp.noise.base import confidence_level, of_order, registered
 from shapedp.noise.grid import GridLaw, powers_of_two, whole_numbers
 from shapedp.noise.request import DoesNotApplyError, Request
 from shapedp.numerics.arrays import Floats, frozen
-from shapedp.numerics.checks import size, vector
+from shapedp.numerics.checks import numeric, size, vector
 from shapedp.numerics.outward import ABOVE_8, ABOVE_8192, BELOW_8, ROUNDINGS_8192
 from shapedp.privacy.losses import LaplaceLoss
 from shapedp.privacy.losses.sums import ratios_of
@@ -48,8 +48,8 @@ class DiscreteLaplace(GridLaw):
 
     def __init__(self, steps: ArrayLike, grid: ArrayLike, dim: int) -> None:
         steps, grid = (
-            vector("steps", np.atleast_1d(steps), least=0.0),
-            vector("grid", np.atleast_1d(grid), least=0.0),
+            vector("steps", np.atleast_1d(numeric("steps", steps)), least=0.0),
+            vector("grid", np.atleast_1d(numeric("grid", grid)), least=0.0),
         )
         if not whole_numbers(steps):
             raise ValueError("steps must be whole numbers of at most 2^50")
@@ -78,6 +78,7 @@ class DiscreteLaplace(GridLaw):
             half = 0.5 / self.steps
         return np.where(self.steps > 0, np.square(self.grid) / (2 * np.square(np.sinh(np.minimum(half, 300.0)))), 0.0)
 
+    @of_order
     def absolute_moments(self, p: float) -> Floats:
         """grid^p tanh(1/(2 steps)) 2 sum_{k > 0} k^p e^(-k/steps), the sum as Gamma(p + 1) steps^(p + 1) when long."""
         steps, back = np.unique(self.steps, return_inverse=True)
@@ -110,6 +111,7 @@ class DiscreteLaplace(GridLaw):
         return discrete_laplace(np.maximum(self.steps, 1).astype(np.int64), shape, source)
 
     def of_coordinates(self, keep: NDArray[np.bool_]) -> DiscreteLaplace:
+        keep = self._kept(keep)
         steps, grid = (np.broadcast_to(part, self.dim)[keep] for part in (self.steps, self.grid))
         return DiscreteLaplace(steps, grid, int(keep.sum()))
 
@@ -117,6 +119,7 @@ class DiscreteLaplace(GridLaw):
         return {"law": self.kind, "steps": encode(self.steps), "grid": encode(self.grid), "dim": self.dim}
 
     @classmethod
+    @described
     def from_json(cls, data: dict[str, Any]) -> DiscreteLaplace:
         return cls(decode("steps", data["steps"]), decode("grid", data["grid"]), data["dim"])
 

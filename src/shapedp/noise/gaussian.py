@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
-from shapedp.noise.base import Law, confidence_level, registered
+from shapedp.noise.base import Law, confidence_level, of_order, registered
 from shapedp.noise.request import DoesNotApplyError, Request, by_slice
 from shapedp.noise.spread import SpreadLaw
 from shapedp.numerics.arrays import Floats
@@ -63,6 +63,7 @@ class Gaussian(SpreadLaw):
     def variances(self) -> Floats:
         return np.square(self.scales)
 
+    @of_order
     def absolute_moments(self, p: float) -> Floats:
         return self.scales**p * normal_moment(p)
 
@@ -70,7 +71,7 @@ class Gaussian(SpreadLaw):
         return self.scales * normal_half_width(confidence)
 
     def radius_level(self, level: float) -> float | None:
-        return float(np.sqrt(2 * special.gammaincinv(self.dim / 2, level)))
+        return float(np.sqrt(2 * special.gammaincinv(self.dim / 2, confidence_level(level))))
 
     def _loss(self, sensitivity: Sensitivity) -> GaussianLoss:
         """mu = sup |v/s|_2 over the set."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from shapedp.noise.base import Law, Traits
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.checks import numeric
 from shapedp.sampling import Source
 
 _REACH = 2.0**62
@@ -42,7 +43,7 @@ class GridLaw(Law):
         """The noise in grid steps, for an array whose last axis has length dim."""
 
     def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
-        x = np.asarray(x)
+        x = numeric("x", x)
         multiple = np.asarray(x, dtype=np.float64) / self.grid
         if not (np.abs(multiple) < _REACH).all():
             raise ValueError("x must be finite and below 2^62 grid steps of the mechanism")

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from shapedp.noise.base import Law, confidence_level, registered
+from shapedp.noise.base import Law, confidence_level, of_order, registered
 from shapedp.noise.discrete_laplace import DiscreteLaplace
 from shapedp.noise.request import DoesNotApplyError, Request, by_slice
 from shapedp.noise.spread import SpreadLaw
@@ -47,6 +47,7 @@ class Laplace(SpreadLaw):
     def variances(self) -> Floats:
         return 2 * np.square(self.scales)
 
+    @of_order
     def absolute_moments(self, p: float) -> Floats:
         """b^p Gamma(p + 1)."""
         return np.asarray(self.scales**p * math.gamma(p + 1))

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
-from shapedp.noise.base import Law, confidence_level, registered
+from shapedp.noise.base import Law, confidence_level, of_order, registered
 from shapedp.noise.laplace import pure_scales
 from shapedp.noise.request import Request
 from shapedp.noise.spread import SpreadLaw
@@ -76,6 +76,7 @@ class Logistic(SpreadLaw):
     def variances(self) -> Floats:
         return np.square(self.scales) * (math.pi**2 / 3)
 
+    @of_order
     def absolute_moments(self, p: float) -> Floats:
         """s^p 2 Gamma(p + 1) sum_k (-1)^(k-1) k^-p; the sum is log 2 at p = 1, (1 - 2^(1-p)) zeta(p) above."""
         series = math.log(2) if p == 1 else -math.expm1((1 - p) * math.log(2)) * float(special.zeta(p))

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.boundary.documents import decode, encode
-from shapedp.noise.base import Law, Traits, confidence_level, registered
+from shapedp.boundary.documents import decode, described, encode
+from shapedp.noise.base import Law, Traits, confidence_level, of_order, registered
 from shapedp.noise.gaussian import normal_half_width, normal_moment
 from shapedp.noise.laplace import Laplace
 from shapedp.noise.request import DoesNotApplyError, Request
 from shapedp.noise.tilted import least_error
 from shapedp.numerics.arrays import Floats, frozen
-from shapedp.numerics.checks import vector
+from shapedp.numerics.checks import numeric, vector
 from shapedp.privacy.losses import GaussianLoss, MixedLoss
 from shapedp.sampling import Source, grid_for, rounded_sum
 from shapedp.sensitivity import Box, Sensitivity
@@ -65,6 +65,7 @@ class Mixed(Law):
     def variances(self) -> Floats:
         return np.where(self.gaussian, 1.0, 2.0) * np.square(self.values)
 
+    @of_order
     def absolute_moments(self, p: float) -> Floats:
         return np.asarray(np.where(self.gaussian, normal_moment(p), math.gamma(p + 1)) * self.values**p)
 
@@ -73,7 +74,7 @@ class Mixed(Law):
         return np.asarray(np.where(self.gaussian, normal_half_width(level), -math.log1p(-level)) * self.values)
 
     def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
-        x = np.asarray(x)
+        x = numeric("x", x)
         out = np.empty(x.shape, dtype=np.float32 if x.dtype == np.float32 else np.float64)
         for kind, chosen in (("gaussian", self.gaussian), ("laplace", ~self.gaussian)):
             if chosen.any():
@@ -88,6 +89,7 @@ class Mixed(Law):
         }
 
     @classmethod
+    @described
     def from_json(cls, data: dict[str, Any]) -> Mixed:
         return cls(decode("scale", data["scale"]), decode("gaussian", data["gaussian"]) != 0)
 
@@ -95,6 +97,7 @@ class Mixed(Law):
         return Traits(independent=True, fair=True, grid=grid_for(self.scales))
 
     def of_coordinates(self, keep: NDArray[np.bool_]) -> Mixed:
+        keep = self._kept(keep)
         return Mixed(self.values[keep], self.gaussian[keep])
 
     def _loss(self, sensitivity: Sensitivity) -> MixedLoss | GaussianLoss:

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from shapedp.boundary.documents import described
 from shapedp.noise.base import Law, Traits, confidence_level, registered
 from shapedp.noise.request import DoesNotApplyError, Request
 from shapedp.numerics import SearchError
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import count, positive, size
+from shapedp.numerics.checks import count, numeric, positive, size
 from shapedp.numerics.outward import (
     ABOVE_512,
     ABOVE_8192,
@@ -172,7 +173,7 @@ class Radial(Law):
         Guarantee: an exact post-processing of x + n' + N(0, smoothing^2), n' a float vector drawn without a look
         at x and within the error of `slip` of a radial draw. Memory: one vector beside x.
         """
-        x = np.asarray(x)
+        x = numeric("x", x)
         rows = x.reshape(-1, self.dim)
         out = np.empty(rows.shape, dtype=np.float32 if x.dtype == np.float32 else np.float64)
         group = max(1, _BLOCK // self.dim)
@@ -213,6 +214,7 @@ class Radial(Law):
         return {"law": self.kind, "dim": self.dim, "a": self.a, "b": self.b, "scale": self.scale}
 
     @classmethod
+    @described
     def from_json(cls, data: dict[str, Any]) -> Radial:
         return cls(data["dim"], data["a"], data["b"], data["scale"])
 
@@ -226,7 +228,7 @@ class Radial(Law):
         return Traits(fair=True, isotropic=True, grid=np.array([self.grid]))
 
     def radius_level(self, level: float) -> float | None:
-        return float(self.radius_quantile(np.array([level]))[0] / self.marginal_scales()[0])
+        return float(self.radius_quantile(np.array([confidence_level(level)]))[0] / self.marginal_scales()[0])
 
     def _loss(self, sensitivity: Sensitivity) -> Loss:
         """Only the L2 reach counts: the noise is spherical."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from shapedp.boundary.documents import decode, encode
+from shapedp.boundary.documents import decode, described, encode
 from shapedp.boundary.values import count, finite, laid_out, vector
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.modes import multiply
@@ -99,6 +99,7 @@ class Rotation:
         return encode(self.whole.reshape(-1))
 
     @classmethod
+    @described
     def from_json(cls, data: Any, size: int) -> Rotation:
         """What `to_json` wrote."""
         whole = decode("rotation", data)
@@ -180,6 +181,7 @@ class Mode:
         return {"scales": encode(self.scales), "rotation": None if self.rotation is None else self.rotation.to_json()}
 
     @classmethod
+    @described
     def from_json(cls, data: dict[str, Any]) -> Mode:
         """What `to_json` wrote."""
         scales = vector("scales", decode("scales", data["scales"]), least=0.0)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.boundary.documents import decode, encode
+from shapedp.boundary.documents import decode, described, encode
 from shapedp.noise.base import Law, Traits
 from shapedp.numerics.arrays import Floats, block_sizes, frozen
 from shapedp.numerics.checks import laid_out, nonnegative, size, total, vector
@@ -60,6 +60,7 @@ class Spread:
         }
 
     @classmethod
+    @described
     def from_json(cls, data: dict[str, Any]) -> Spread:
         """What `to_json` wrote."""
         scale = data["scale"]
@@ -97,6 +98,7 @@ class SpreadLaw(Law):
         return {"law": self.kind, **self.spread.to_json()}
 
     @classmethod
+    @described
     def from_json(cls, data: dict[str, Any]) -> Self:
         spread = Spread.from_json(data)
         one = spread.sizes is None and isinstance(data["scale"], int | float)
@@ -106,4 +108,4 @@ class SpreadLaw(Law):
         return Traits(independent=True, fair=True, isotropic=self.isotropic, grid=grid_for(self.scales))
 
     def of_coordinates(self, keep: NDArray[np.bool_]) -> Self:
-        return type(self)(self.spread.per_coordinate()[keep])
+        return type(self)(self.spread.per_coordinate()[self._kept(keep)])

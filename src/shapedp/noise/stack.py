@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.boundary.documents import described
 from shapedp.noise.base import Law, registered
 from shapedp.noise.tensor import TensorGaussian
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.checks import numeric
 from shapedp.numerics.outward import ROUNDINGS_256
 from shapedp.privacy import GaussianLoss
 from shapedp.sampling import Source
@@ -26,6 +28,11 @@ class Stack(Law):
 
     kind: ClassVar[str] = "stack"
     laws: tuple[TensorGaussian, ...]
+
+    def __post_init__(self) -> None:
+        given: Any = self.laws
+        if not isinstance(given, tuple) or not given or not all(isinstance(law, TensorGaussian) for law in given):
+            raise TypeError("laws must be a tuple of at least one tensor law")
 
     @property
     def dim(self) -> int:  # type: ignore[override]
@@ -45,7 +52,7 @@ class Stack(Law):
         return np.asarray(sum(law.log_density(part) for law, part in zip(self.laws, self._split(x), strict=True)))
 
     def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
-        parts = zip(self.laws, self._split(np.asarray(x)), strict=True)
+        parts = zip(self.laws, self._split(numeric("x", x)), strict=True)
         return np.concatenate([law.add_to(part, source) for law, part in parts], axis=-1)
 
     def times(self, factor: float) -> Stack:
@@ -59,6 +66,7 @@ class Stack(Law):
         return {"law": self.kind, "laws": [law.to_json() for law in self.laws]}
 
     @classmethod
+    @described
     def from_json(cls, data: dict[str, Any]) -> Stack:
         return cls(tuple(TensorGaussian.from_json(law) for law in data["laws"]))
 

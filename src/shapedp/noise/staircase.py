@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.boundary.documents import decode, encode
-from shapedp.noise.base import Law, confidence_level, registered
+from shapedp.boundary.documents import decode, described, encode
+from shapedp.noise.base import Law, confidence_level, of_order, registered
 from shapedp.noise.grid import GridLaw, powers_of_two, whole_numbers
 from shapedp.noise.request import DoesNotApplyError, Request, optimal_scales
 from shapedp.numerics import sum_bounds
 from shapedp.numerics.arrays import Floats, frozen
-from shapedp.numerics.checks import vector
+from shapedp.numerics.checks import numeric, vector
 from shapedp.numerics.outward import ABOVE_8, BELOW_16, BELOW_8192, ROUNDINGS_8
 from shapedp.privacy.losses import LaplaceLoss
 from shapedp.sampling import Source, exponential_coins, geometric
@@ -80,7 +80,7 @@ class Staircase(GridLaw):
 
     def __init__(self, width: ArrayLike, inner: ArrayLike, units: ArrayLike, grid: ArrayLike) -> None:
         given = zip(_FIELDS, (width, inner, units, grid), strict=True)
-        arrays = {name: vector(name, np.atleast_1d(value), least=0.0) for name, value in given}
+        arrays = {name: vector(name, np.atleast_1d(numeric(name, value)), least=0.0) for name, value in given}
         if len({array.size for array in arrays.values()}) != 1:
             raise ValueError("width, inner, units and grid must have one entry per coordinate")
         for name in ("width", "inner", "units"):
@@ -123,6 +123,7 @@ class Staircase(GridLaw):
         total = 2 * block / -np.expm1(-self.epsilons) - 1
         return np.asarray((-self.epsilons * self._level(k) - np.log(total)).sum(-1))
 
+    @of_order
     def absolute_moments(self, p: float) -> Floats:
         """E |n|^p of the continuous staircase of the same width; the grid changes it by about 1/width."""
         table = {}
@@ -180,6 +181,7 @@ class Staircase(GridLaw):
         return {"law": self.kind, **{name: encode(getattr(self, name)) for name in _FIELDS}}
 
     @classmethod
+    @described
     def from_json(cls, data: dict[str, Any]) -> Staircase:
         return cls(*(decode(name, data[name]) for name in _FIELDS))
 

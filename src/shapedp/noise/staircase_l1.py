@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.noise.base import Law, Traits, confidence_level, registered
+from shapedp.boundary.documents import described
+from shapedp.noise.base import Law, Traits, confidence_level, of_order, registered
 from shapedp.noise.staircase import best_gamma, radial_moments
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import positive, size
+from shapedp.numerics.checks import numeric, positive, size
 from shapedp.numerics.outward import ABOVE_8
 from shapedp.privacy.losses import LaplaceLoss
 from shapedp.sampling import Source
@@ -60,6 +61,7 @@ class L1Staircase(Law):
         volume = self.dim * math.log(2 * self.width) - math.lgamma(self.dim) + math.log(mass)
         return np.asarray(-self.epsilon * level - volume)
 
+    @of_order
     def absolute_moments(self, p: float) -> Floats:
         """E |n_i|^p: a coordinate is |n|_1 times a Beta(1, dim - 1) variable."""
         share = math.exp(math.lgamma(p + 1) + math.lgamma(self.dim) - math.lgamma(p + self.dim))
@@ -77,7 +79,7 @@ class L1Staircase(Law):
             raise ValueError(
                 "l1 staircase noise has no float-safe sampler: use laplace noise, or pass rng= to simulate"
             )
-        values = np.asarray(x, dtype=np.float64)
+        values = np.asarray(numeric("x", x), dtype=np.float64)
         n = values.size // self.dim
         edges = np.arange(max(math.ceil(60 / self.epsilon), 64), dtype=np.float64)
         cuts = np.concatenate([edges, edges + self.gamma])
@@ -97,6 +99,7 @@ class L1Staircase(Law):
         return {"law": self.kind, "width": self.width, "epsilon": self.epsilon, "dim": self.dim, "gamma": self.gamma}
 
     @classmethod
+    @described
     def from_json(cls, data: dict[str, Any]) -> L1Staircase:
         return cls(data["width"], data["epsilon"], data["dim"], gamma=data["gamma"])
 

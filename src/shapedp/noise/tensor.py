@@ -12,13 +12,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shapedp.boundary.documents import described
 from shapedp.boundary.values import count, finite, nonnegative, sizes
-from shapedp.noise.base import Law, registered
+from shapedp.noise.base import Law, of_order, registered
 from shapedp.noise.gaussian import Gaussian, largest_mu, normal_half_width, normal_moment
 from shapedp.noise.request import DoesNotApplyError, Request
 from shapedp.noise.rotation import Mode
 from shapedp.noise.tensor_reach import tensor_loss
 from shapedp.numerics.arrays import Floats, frozen
+from shapedp.numerics.checks import numeric
 from shapedp.numerics.modes import multiply, outer, replace_mode
 from shapedp.numerics.outward import ABOVE_WIDE, ROUNDINGS_8192, WIDER
 from shapedp.privacy.losses import GaussianLoss
@@ -55,6 +57,8 @@ class TensorGaussian(Law):
     def _fill(self, modes: tuple[Mode, ...], scale: float) -> None:
         if not modes:
             raise ValueError("factors must name at least one mode")
+        if not all(isinstance(mode, Mode) for mode in modes):
+            raise TypeError("modes must be those of a law, as it keeps them")
         sizes("factors", [mode.size for mode in modes])
         first = Mode(frozen(modes[0].scales * scale), modes[0].rotation)
         object.__setattr__(self, "modes", (first, *modes[1:]))
@@ -66,8 +70,10 @@ class TensorGaussian(Law):
     @classmethod
     def of_modes(cls, modes: Sequence[Mode], scale: float = 1.0) -> TensorGaussian:
         """From modes as they are kept."""
+        if not isinstance(modes, list | tuple):
+            raise TypeError("modes must be a list of those that a law keeps")
         law = object.__new__(cls)
-        law._fill(tuple(modes), scale)
+        law._fill(tuple(modes), nonnegative("scale", scale))
         return law
 
     def times(self, factor: float) -> TensorGaussian:
@@ -104,11 +110,12 @@ class TensorGaussian(Law):
         sums = [mode.variances() for mode in self.modes]
         if weights is None:
             return math.prod(float(one.sum()) for one in sums)
-        total = np.asarray(weights).reshape(self.shape)
+        total = self._weights(weights).reshape(self.shape)
         for one in reversed(sums):
             total = total @ one
         return float(total)
 
+    @of_order
     def absolute_moments(self, p: float) -> Floats:
         return self.scales**p * normal_moment(p)
 
@@ -173,7 +180,7 @@ class TensorGaussian(Law):
         return (total + amplified) * math.sqrt(self.dim) / least * ABOVE_WIDE
 
     def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
-        x = np.asarray(x)
+        x = numeric("x", x)
         work = np.array(x, dtype=np.float64, order="C")
         if self.turned:
             self._rotate(work)
@@ -238,6 +245,7 @@ class TensorGaussian(Law):
         return {"law": self.kind, "modes": [mode.to_json() for mode in self.modes]}
 
     @classmethod
+    @described
     def from_json(cls, data: dict[str, Any]) -> TensorGaussian:
         return cls.of_modes([Mode.from_json(mode) for mode in data["modes"]])
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.numerics.checks import total
+from shapedp.numerics.checks import numeric, total
 
 Floats = NDArray[np.float64]
 
@@ -28,9 +28,12 @@ def block_index(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def block_sizes(name: str, values: Any) -> NDArray[np.int64]:
     """Positive whole block sizes as a read-only int64 array."""
-    array = np.asarray(values)
+    try:
+        array = numeric(name, values)
+    except TypeError:
+        array = np.empty(0)
     if array.ndim != 1 or not array.size or array.dtype.kind not in "iu" or array.min() < 1:
-        raise ValueError(f"{name} must be a non-empty 1-d array of integers >= 1, got {values!r}")
+        raise ValueError(f"{name} must be a non-empty 1-d array of integers >= 1")
     total(name, array)
     copy = array.astype(np.int64)
     copy.setflags(write=False)

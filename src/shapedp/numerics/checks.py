@@ -119,7 +119,7 @@ def numeric(name: str, values: ArrayLike) -> NDArray[Any]:
     try:
         masked = any(isinstance(one, np.ma.MaskedArray) and np.ma.is_masked(one) for one in _entries(values))
         array = np.asarray(values)
-    except (ValueError, RuntimeError, OverflowError, RecursionError):
+    except (ValueError, RuntimeError, OverflowError, RecursionError, MemoryError):
         raise TypeError(f"{name} must be a rectangular array of real numbers that numpy can read") from None
     if masked:
         raise ValueError(f"{name} must have no masked entries: what is missing cannot be released")

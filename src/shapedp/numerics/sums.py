@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.numerics.checks import nonnegative, numeric
 from shapedp.numerics.outward import ABOVE_WIDER, ROUNDINGS_8192, UNIT
 
 _FSUM_LIMIT = 4096
@@ -19,7 +20,8 @@ def sum_bounds(terms: NDArray[np.float64], relative_error: float = 0.0) -> tuple
     summation, whose error is at most (2 + log2 n) UNIT/(1 - ...) times the sum of magnitudes within blocks of
     128 added naively (Higham 2002, section 4.2): 160 UNIT covers every n below 2^30.
     """
-    terms = np.ascontiguousarray(terms, dtype=np.float64)
+    terms = np.ascontiguousarray(numeric("terms", terms), dtype=np.float64)
+    relative_error = nonnegative("relative_error", relative_error)
     short = terms.size <= _FSUM_LIMIT
     with np.errstate(over="ignore", invalid="ignore"):
         total = float(terms.sum())

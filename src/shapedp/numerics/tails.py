@@ -8,29 +8,43 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from shapedp.numerics.arrays import Floats
+from shapedp.numerics.checks import numeric
+
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 _SQRT1_2 = math.sqrt(0.5)
 _SQRT_PI_2 = math.sqrt(math.pi / 2)
 
 
+def _known(*values: Any) -> list[Floats]:
+    """Arrays of floats; a NaN among them is refused: it would come back as if it were a probability."""
+    found = [np.asarray(numeric("x", one), dtype=np.float64) for one in values]
+    if any(np.isnan(one).any() for one in found):
+        raise ValueError("x must hold numbers: one of them is NaN")
+    return found
+
+
 def normal_log_density(x: Any) -> Any:
     """log phi(x)."""
+    (x,) = _known(x)
     return -0.5 * np.square(x) - LOG_SQRT_2PI
 
 
 def normal_log_tail(x: Any) -> Any:
     """log P(N >= x), accurate for x up to 1e150."""
-    return special.log_ndtr(-np.asarray(x, dtype=np.float64))
+    (x,) = _known(x)
+    return special.log_ndtr(-x)
 
 
 def mills(x: Any) -> Any:
     """P(N >= x)/phi(x); overflows below x = -37."""
+    (x,) = _known(x)
     return _SQRT_PI_2 * special.erfcx(x * _SQRT1_2)
 
 
 def laplace_log_tail(x: Any) -> Any:
     """log P(X >= x) of the standard Laplace law."""
-    x = np.asarray(x, dtype=np.float64)
+    (x,) = _known(x)
     above = np.maximum(x, 0.0)
     below = np.minimum(x, 0.0)
     return np.where(x >= 0, -math.log(2) - above, np.log1p(-0.5 * np.exp(below)))
@@ -41,14 +55,18 @@ def log1mexp(x: Any) -> Any:
 
     Reference: Maechler 2012, Accurately computing log(1 - exp(-|a|)).
     """
-    x = np.asarray(x, dtype=np.float64)
+    (x,) = _known(x)
+    if (x > 0).any():
+        raise ValueError("log1mexp takes numbers of at most 0: 1 - e^x is negative above")
     with np.errstate(divide="ignore"):
         return np.where(x > -math.log(2), np.log(-np.expm1(x)), np.log1p(-np.exp(x)))
 
 
 def log_difference(larger: Any, smaller: Any) -> Any:
     """log(e^larger - e^smaller) for larger >= smaller."""
-    larger = np.asarray(larger, dtype=np.float64)
+    larger, smaller = _known(larger, smaller)
+    if (larger < smaller).any() or np.isposinf(smaller).any():
+        raise ValueError("log_difference takes larger >= smaller, and smaller finite or -inf")
     with np.errstate(invalid="ignore"):
-        gap = np.where(np.isneginf(larger), 0.0, np.asarray(smaller, dtype=np.float64) - larger)
+        gap = np.where(np.isneginf(larger), 0.0, smaller - larger)
     return larger + log1mexp(gap)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from shapedp.boundary.documents import described
 from shapedp.privacy import Certificate
 from shapedp.report.figures import counted, number, whole
 from shapedp.report.markup import Child, Markup, el
@@ -83,6 +84,7 @@ class Fitted:
         return cls(type(estimator).__name__, certificate, weights, _settings(estimator))
 
     @classmethod
+    @described
     def from_json(cls, model: Mapping[str, Any], certificate: Mapping[str, Any]) -> Fitted:
         """From the two files that `shapedp fit` writes. A certificate of another claim than the model's is refused."""
         if model.get("kind") not in MODELS:

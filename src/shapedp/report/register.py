@@ -48,6 +48,11 @@ def claims_page(claims: Iterable[Claim] | None = None, findings: Sequence[Findin
     >>> claims_page().title
     'Claims register'
     """
+    claims = claims if claims is None else list(claims)
+    if not all(isinstance(one, Claim) for one in claims or ()):
+        raise TypeError("claims must be claims of the register")
+    if not all(isinstance(one, Finding) for one in findings or ()):
+        raise TypeError("findings must be what checks of claims returned")
     if findings is None:
         shown = [_Shown(claim, None) for claim in (CLAIMS.values() if claims is None else claims)]
     else:

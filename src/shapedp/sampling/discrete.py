@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.numerics.checks import numeric
+
 from .sources import Source, Words
 
 Integers = NDArray[np.int64]
@@ -47,9 +49,9 @@ def geometric(steps: int, n: int, source: Source) -> Integers:
 
     Guarantee: as `discrete_laplace`, whose magnitude this is before the sign.
     """
-    t = _steps(np.array([steps]))
-    out = np.empty(n, dtype=np.int64)
-    todo = np.arange(n)
+    t = _steps(np.array([index(steps)]))
+    out = np.empty(index(n), dtype=np.int64)
+    todo = np.arange(out.size)
     while todo.size:
         lanes = np.broadcast_to(t, todo.shape)
         remainder = _below(lanes, source)
@@ -65,6 +67,11 @@ def exponential_coins(numerator: NDArray[Any], denominator: int, source: Source)
     Guarantee: exact given uniform bits: a coin of the fraction, and as many of exp(-1) as there are wholes.
     Reference: Canonne, Kamath, Steinke (2020), Algorithm 1.
     """
+    numerator = numeric("numerator", numerator)
+    if numerator.ndim != 1 or numerator.dtype.kind not in "iu" or (numerator < 0).any():
+        raise ValueError("numerator must be a 1-d array of integers >= 0")
+    if not 1 <= index(denominator) <= _MAX_STEPS:
+        raise ValueError("denominator must lie in [1, 2^50]")
     whole, rest = np.divmod(numerator.astype(np.uint64), np.uint64(denominator))
     heads = _accept_exponential(rest, np.broadcast_to(np.uint64(denominator), rest.shape), source)
     more = np.flatnonzero(heads & (whole > 0))
@@ -144,7 +151,7 @@ def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def _steps(steps: int | NDArray[Any]) -> Words:
-    array = np.asarray(steps)
+    array = numeric("steps", steps)
     if array.dtype.kind not in "iu":
         raise TypeError(f"steps must be an integer or an array of integers, got {array.dtype}")
     if array.size and not (array.min() >= 1 and array.max() <= _MAX_STEPS):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.checks import numeric
 from shapedp.numerics.outward import ROUNDINGS_8, ROUNDINGS_8192, WIDER
 from shapedp.numerics.threads import cores, each
 
@@ -204,21 +205,13 @@ def _prepare(
     )
 
 
-def _values(x: object) -> NDArray[Any]:
-    values = np.asarray(x)
-    if values.dtype.kind == "f" and values.dtype.itemsize <= 8:
-        return values.astype(np.float32 if values.dtype.itemsize == 4 else np.float64, copy=False)
-    if values.dtype.kind not in "iu":
-        raise TypeError(f"x must be an array of float32, float64 or integers, got {values.dtype}")
-    if values.size and max(-int(values.min()), int(values.max())) > 2**53:
-        raise ValueError("x must be at most 2^53 in magnitude when of integer type; scale it down first")
-    return values.astype(np.float64)
+def _values(x: Any) -> NDArray[Any]:
+    values = numeric("x", x)
+    return values.astype(np.float32 if values.dtype == np.float32 else np.float64, copy=values.dtype.kind != "f")
 
 
 def _real(name: str, value: ArrayLike) -> Floats:
-    array = np.asarray(value)
-    if array.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must be a real number or an array of them, got {array.dtype}")
+    array = numeric(name, value)
     return np.ascontiguousarray(array, dtype=np.float64).reshape(array.shape)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from shapedp.boundary.documents import encode
 from shapedp.numerics import sum_bounds
 from shapedp.numerics.arrays import Floats, frozen
-from shapedp.numerics.checks import laid_out, positive, vector
+from shapedp.numerics.checks import laid_out, nonnegative, positive, vector
 from shapedp.numerics.outward import ABOVE_8, BELOW_8, ROUNDINGS_8, UNIT
 from shapedp.sensitivity.base import Adjacency, Sensitivity, flattened, layout
 from shapedp.sensitivity.rows import Rows
@@ -129,7 +129,9 @@ class L2(Ball):
         return self.radius * np.broadcast_to(self._axes(), laid_out(self.dim)) / math.sqrt(self.dim)
 
     def scaled(self, factor: float, adjacency: Adjacency | None) -> L2:
-        return L2(self.radius * factor, shape=self.shape, scales=self.scales, adjacency=adjacency)
+        return L2(
+            self.radius * nonnegative("factor", factor), shape=self.shape, scales=self.scales, adjacency=adjacency
+        )
 
     def _json(self) -> dict[str, Any]:
         scales = None if self.scales is None else encode(self.scales)
@@ -182,7 +184,7 @@ class L1(Ball):
         return corner
 
     def scaled(self, factor: float, adjacency: Adjacency | None) -> L1:
-        return L1(self.radius * factor, shape=self.shape, adjacency=adjacency)
+        return L1(self.radius * nonnegative("factor", factor), shape=self.shape, adjacency=adjacency)
 
     def _json(self) -> dict[str, Any]:
         return {"set": self.kind, "radius": self.radius, **self._extent(), "adjacency": self.adjacency}

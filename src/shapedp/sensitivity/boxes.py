@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shapedp.boundary.documents import encode
 from shapedp.numerics import sum_bounds
 from shapedp.numerics.arrays import Floats, block_index, block_sizes
-from shapedp.numerics.checks import laid_out, vector
+from shapedp.numerics.checks import laid_out, nonnegative, vector
 from shapedp.numerics.outward import ROUNDINGS_2, ROUNDINGS_4
 from shapedp.sensitivity.balls import norm_of_quotient, outward, quotient
 from shapedp.sensitivity.base import Adjacency, Sensitivity, flattened, moving
@@ -57,7 +57,7 @@ class Box(Sensitivity):
         return self.profile
 
     def scaled(self, factor: float, adjacency: Adjacency | None) -> Box:
-        return Box((self.profile * factor).reshape(self.shape), adjacency=adjacency)
+        return Box((self.profile * nonnegative("factor", factor)).reshape(self.shape), adjacency=adjacency)
 
     def fixed(self) -> NDArray[np.bool_]:
         return np.asarray(self.profile == 0)
@@ -118,7 +118,7 @@ class Blocks(Sensitivity):
         return np.repeat(self.radii / np.sqrt(self.sizes), self.sizes)
 
     def scaled(self, factor: float, adjacency: Adjacency | None) -> Blocks:
-        return Blocks(self.radii * factor, self.sizes, adjacency=adjacency)
+        return Blocks(self.radii * nonnegative("factor", factor), self.sizes, adjacency=adjacency)
 
     def fixed(self) -> NDArray[np.bool_]:
         laid_out(self.dim)

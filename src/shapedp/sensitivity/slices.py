@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.documents import encode
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import count, laid_out, vector
+from shapedp.numerics.checks import count, laid_out, nonnegative, vector
 from shapedp.sensitivity.balls import norm_of_quotient
 from shapedp.sensitivity.base import Adjacency, Sensitivity, layout, moving
 from shapedp.sensitivity.boxes import Blocks
@@ -68,7 +68,7 @@ class Slices(Sensitivity):
         return np.broadcast_to(each, self.panels).reshape(-1)
 
     def scaled(self, factor: float, adjacency: Adjacency | None) -> Slices:
-        return Slices(self.radii * factor, self.shape, self.mode, adjacency=adjacency)
+        return Slices(self.radii * nonnegative("factor", factor), self.shape, self.mode, adjacency=adjacency)
 
     def fixed(self) -> NDArray[np.bool_]:
         laid_out(self.dim)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from shapedp.boundary.cells import text_label, text_number
 from shapedp.boundary.columns import objects
+from shapedp.boundary.files import check_input
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import column_names
 from shapedp.tables.sources import Part, Source
@@ -114,6 +115,7 @@ def _opened(path: Path) -> Iterator[Any]:
     """The rows of a file. Bytes that are no text stay in their cell, and no cell is too long."""
     before = csv.field_size_limit(2**31 - 1)
     try:
+        check_input(path)
         with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as stream:
             yield csv.reader(stream)
     except csv.Error:

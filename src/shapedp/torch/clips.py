@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from shapedp.numerics.checks import positive, probability
+from shapedp.numerics.checks import numeric, positive, probability
 from shapedp.sensitivity import L2, Blocks, Box, Sensitivity
 from shapedp.torch.layout import Layout
 from shapedp.torch.refusals import refusal
@@ -30,7 +30,7 @@ def moderate(name: str, value: Any) -> float:
 
 
 def _bounds(name: str, radii: Any) -> float | tuple[float, ...]:
-    if np.ndim(radii) == 0:
+    if np.ndim(numeric(name, radii)) == 0:
         return moderate(name, radii)
     return tuple(moderate(name, one) for one in radii)
 

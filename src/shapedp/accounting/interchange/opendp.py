@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,8 @@ def from_opendp(measurement: Any, distance: Any) -> Loss:
     neighbour relation; otherwise the user vouches for it.
     """
     _library()
-    near = _RELATIONS.get(str(measurement.input_metric)) if distance == 1 else None
+    one = isinstance(distance, numbers.Real) and distance == 1
+    near = _RELATIONS.get(str(measurement.input_metric)) if one else None
     stated, measure = measurement.map(distance), str(measurement.output_measure)
     if measure == "MaxDivergence":
         return BareLoss(stated, 0.0, attained=False, adjacency=near)

@@ -14,7 +14,7 @@ from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.mechanisms import Additive, calibrate
 from shapedp.noise import Gaussian
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import one_of
+from shapedp.numerics.checks import finite, one_of
 from shapedp.numerics.outward import ABOVE_32, BELOW_8192
 from shapedp.sensitivity import L1, L2, Adjacency, Box, Sensitivity
 from shapedp.sensitivity.symmetric import symmetric, symmetric_matrix, upper_triangle
@@ -194,7 +194,7 @@ def subspace_error(estimated: Any, true: Any) -> float:
     >>> subspace_error([[1.0, 0.0]], [[0.0, 1.0]])
     1.0
     """
-    found, basis = (np.atleast_2d(np.asarray(rows, dtype=np.float64)) for rows in (estimated, true))
+    found, basis = (np.atleast_2d(finite(name, rows)) for name, rows in (("estimated", estimated), ("true", true)))
     if found.shape[1] != basis.shape[1]:
         raise ValueError(f"both bases must have as many columns, got {found.shape[1]} and {basis.shape[1]}")
     for name, rows in (("estimated", found), ("true", basis)):

@@ -49,7 +49,10 @@ def load_kddcup99(
     values, codes, labels = parse(read(card, "kddcup99/kddcup.data_10_percent.gz", folder), dtype)
     if rows is not None:
         keep = np.asarray(rows)
-        values, codes, labels = values[keep], codes[keep], labels[keep]
+        try:
+            values, codes, labels = values[keep], codes[keep], labels[keep]
+        except IndexError:
+            raise ValueError(f"rows must be positions, integers from 0 to {len(labels) - 1}") from None
     widths = [len(names) for names in CATEGORIES.values()]
     x = np.zeros((len(labels), len(NUMERIC) + sum(widths)), dtype=dtype)
     x[:, : len(NUMERIC)] = values

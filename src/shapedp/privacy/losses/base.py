@@ -220,6 +220,7 @@ class Loss(ABC):
         """This loss, or a table of it where it is slow, for a composition of that relative accuracy of delta."""
         from shapedp.privacy.losses.table import Table
 
+        accuracy = positive("accuracy", accuracy)
         return Table.of(self, accuracy).under(self.adjacency) if self.slow else self
 
     def discretize(self, **options: Any) -> DiscreteLoss:

@@ -106,6 +106,7 @@ class SumLoss(Loss):
 
     def sum_renyi(self, order: float) -> Bracket:
         """log M(order - 1)/(order - 1) of the sum."""
+        order = renyi_order(order)
         value = self.total.cumulants(order - 1)[0] / (order - 1)
         slip = self.total.log_mgf_error(order - 1) / (order - 1) + order * self._slack + ROUNDINGS_8 * value
         return Bracket(max(value - slip, 0.0), max(value + slip, 0.0))
