@@ -63,15 +63,17 @@ def _explained(error: Exception) -> tuple[int, str]:
     import csv
 
     from shapedp.boundary.values import printable
-    from shapedp.ledger import BudgetExceededError, LedgerError, SpendRefusedError
     from shapedp.privacy import NotCertifiedError
 
     text = printable(str(error)[:LONGEST])
+    ledger = sys.modules.get("shapedp.ledger.errors")  # loaded where one of its errors was raised; it needs an extra
+    if ledger is not None and isinstance(error, ledger.BudgetExceededError | ledger.SpendRefusedError):
+        return REFUSED, f"refused: {text}"
+    if ledger is not None and isinstance(error, ledger.LedgerError):
+        return WRONG_INPUT, "\n".join((f"error: {text}", *map(printable, getattr(error, "__notes__", ()))))
     match error:
-        case NotCertifiedError() | BudgetExceededError() | SpendRefusedError():
+        case NotCertifiedError():
             return REFUSED, f"refused: {text}"
-        case LedgerError():
-            return WRONG_INPUT, "\n".join((f"error: {text}", *map(printable, getattr(error, "__notes__", ()))))
         case MemoryError():
             return WRONG_INPUT, "error: not enough memory for an answer of this size"
         case RecursionError():

@@ -11,7 +11,6 @@ from shapedp.cli.files import read_json
 from shapedp.cli.options import claim
 from shapedp.cli.output import DONE, REFUSED, show
 from shapedp.cli.streams import progress
-from shapedp.ledger import Ledger
 from shapedp.papers.register import CLAIMS, check
 from shapedp.report import Page
 
@@ -82,6 +81,8 @@ def _of_file(options: argparse.Namespace) -> Page:
 def _of_ledger(options: argparse.Namespace) -> Page:
     if options.audit or options.certificate or options.epsilon is not None or options.delta is not None:
         raise ValueError("--audit, --certificate, --epsilon and --delta do not apply to a ledger")
+    from shapedp.ledger import Ledger  # needs an extra
+
     return report.of(Ledger.open(options.file), dataset=options.dataset)
 
 
