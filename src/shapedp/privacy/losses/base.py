@@ -267,7 +267,7 @@ def loss_of(law: HasLoss, sensitivity: Sensitivity) -> Loss:
 
     Example:
         >>> import shapedp as sdp
-        >>> loss_of(sdp.Gaussian(2.0, dim=3), sdp.L2(1.0, dim=3)).mu
+        >>> round(loss_of(sdp.Gaussian(2.0, dim=3), sdp.L2(1.0, dim=3)).mu, 12)
         0.5
     """
     return law.loss(sensitivity)
