@@ -139,7 +139,7 @@ def seconds(workers, records):
         for _ in range(5):
             with get_task_stream(client) as stream:
                 moments(read_table(BaseEstimator(), Partitioned(frame), "y"), Bounds(50.0, 5.0, 1.0))
-            steps = [s for task in stream.data if str(task["key"]).startswith("_sums") for s in task["startstops"]]
+            steps = [s for task in stream.data if str(task["key"]).startswith("_worked") for s in task["startstops"]]
             work = [s for s in steps if s["action"] == "compute"]
             best.append(max(s["stop"] for s in work) - min(s["start"] for s in work))  # from the first sum to the last
         return min(best)
