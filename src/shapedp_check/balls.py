@@ -72,16 +72,19 @@ def up(value: Ball) -> float:
 
 
 def sharp(compute: Callable[[], Ball], bits: int = 40) -> Ball:
-    """A ball good to `bits` bits where more precision can give that (cancellation is met with more digits)."""
-    used = ctx.prec
+    """A ball good to `bits` bits where more precision can give that (cancellation is met with more digits).
+
+    Where the radius stays as it was, it comes from what went in, and more digits would only cost time.
+    """
+    used, radius = ctx.prec, arb.pos_inf()
     while True:
         with precision(used):
             value = compute()
         if value.is_finite() and (value.rel_accuracy_bits() >= bits or value.is_zero()):
             return value
-        if used >= _MOST_BITS:
+        if used >= _MOST_BITS or (value.is_finite() and value.rad() * 256 > radius):
             return value
-        used *= 4
+        used, radius = 4 * used, value.rad()
 
 
 def normal_cdf(x: Ball) -> Ball:

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
 
-from shapedp_check.balls import Ball, ball, normal_cdf
+from flint import ctx
+
+from shapedp_check.balls import Ball, ball, normal_cdf, precision
 
 
 class Pair:
@@ -201,7 +203,9 @@ class Mixing(Pair):
         return no_less(x, self._tail(c) - x.exp() * self._tail(c / (1 - t)))
 
     def _tail(self, c: Ball) -> Ball:
-        return (c / 2).gamma_upper(ball(self.rows) / 2, 1)
+        """P(Z > c), with digits beyond those of c only as far as a float can tell numbers from 0 (flint may hang)."""
+        with precision(min(ctx.prec, max(int(c.rel_accuracy_bits()), 64) + 1100)):
+            return (c / 2).gamma_upper(ball(self.rows) / 2, 1)
 
 
 @dataclass(frozen=True)
