@@ -118,7 +118,7 @@ class Drawn:
     unsafe: bool
 
 
-KINDS: dict[str, Any] = {}  # what `mechanism_from_json` reads; filled by every class that names its kind
+KINDS: dict[str, Any] = {}  # what `mechanism_from_json` reads; filled by every class of the library that names its kind
 
 
 class Claimed(ABC):
@@ -133,7 +133,7 @@ class Claimed(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "kind" in cls.__dict__:
+        if "kind" in cls.__dict__ and cls.__module__.startswith("shapedp."):  # not a user's class
             KINDS[cls.kind] = cls
 
     @property
