@@ -21,6 +21,7 @@ from laws import DEEP, Atoms, Floats, Law, Normal
 Parts = Sequence[tuple[Law, int]]
 MARGIN = 1e-6  # relative: what rounding in this file may cost
 _SLIP = 1e-9  # of a step: atoms that sit on the lattice stay there
+_LOG_SLACK = 4e-15
 _GONE = 28.0  # minus log of the tilted mass that may lie outside the window
 _COARSE = 400
 
@@ -241,7 +242,8 @@ class Composition:
                 if not (p > q > 0 and whole - p > 1e-8 and q < 1):  # what is left of 1 must keep its digits
                     continue
                 up, down = math.log(p / q), math.log((whole - p) / (1 - q))
-                gap = -np.expm1(np.minimum(epsilon - count * up - (n - count) * down, 0.0))
+                slack = n * _LOG_SLACK  # p and q are rounded: their logarithms too, by as much in absolute terms
+                gap = -np.expm1(np.minimum(epsilon + slack - count * up - (n - count) * down, 0.0))
                 log = log_choose + count * math.log(p) + (n - count) * math.log(whole - p)
                 best = max(best, float(np.exp(log) @ gap))
         return (best + -math.expm1(n * math.log1p(-law.infinity))) * (1 - 1e-8)

@@ -46,6 +46,7 @@ _HOPELESS = 0.5  # as long as the gap is larger, a finer grid is tried even if t
 _FADED = 1e-300
 _MOST_RUNGS = 120
 _FINER_LATTICE = 16  # a lattice so many times finer than the step asked for is still used
+_SECTIONS = 32  # of an interval in which an atom is sought
 _STEEP = 20.0  # e^20 roundings are still few
 
 
@@ -97,13 +98,12 @@ def _last_atom(loss: Loss, relative: float) -> float | None:
     if loss.profile(np.array([high]))[1][0] > 1e-290:
         return None
     while high - low > relative * high:
-        middle = low + (high - low) / 2
-        if not low < middle < high:
+        between = np.unique(np.linspace(low, high, _SECTIONS + 1)[1:-1])
+        between = between[(low < between) & (between < high)]
+        if not between.size:
             break
-        if loss.profile(np.array([middle]))[0][0] > 0:
-            low = middle
-        else:
-            high = middle
+        held = int(np.count_nonzero(loss.profile(between)[0] > 0))
+        low, high = float(between[held - 1]) if held else low, float(between[held]) if held < between.size else high
     beside = loss.profile(np.array([high * (1 - 1e-7), high * (1 + max(1e-12, relative))]))
     return high if beside[0][0] > 1e-12 and beside[1][1] <= 1e-290 else None
 

@@ -22,6 +22,8 @@ from shapedp.privacy.losses.base import Loss
 
 _SUB = 4  # sub-nodes per cell: they bound how far u sags below a chord, by convexity alone
 _TINY = 5e-324
+_FEW = 4  # concave knots: then their tangents are looked for
+_LOWERINGS = 40  # of the knot at k = 1
 _SHIFT = ROUNDINGS_8192
 NODE_LIMIT = 2**22
 _WIDEST = 600.0  # e^step is a float
@@ -119,15 +121,18 @@ def excess(
     return np.minimum(lower, upper), upper
 
 
-def _slope_changes(index: np.ndarray, w: Floats, step: float) -> tuple[Floats, Floats]:
-    """P-mass at every knot of the polygon through (k, w), flat beyond the last and from (0, 0), and its error."""
-    gap = np.diff(index) * step
-    rise = np.diff(w)
-    right = np.append(rise / np.expm1(gap), 0.0)
-    left = np.append(w[:1], rise / -np.expm1(-gap))
+def _slope_changes(index: np.ndarray, w: Floats, step: float, at: np.ndarray) -> tuple[Floats, Floats]:
+    """P-mass at some knots of the polygon through (k, w), flat beyond the last and from (0, 0), and its error."""
+    before, after = np.maximum(at - 1, 0), np.minimum(at + 1, index.size - 1)
+    here, value = index[at], w[at]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = (value - w[before]) / -np.expm1((index[before] - here) * step)
+        right = (w[after] - value) / np.expm1((index[after] - here) * step)
+    left[at == 0] = w[0]
+    right[at == index.size - 1] = 0.0
     mass = right - left
     error = ROUNDINGS_8 * (np.abs(right) + np.abs(left)) + _TINY
-    kink = index == 0
+    kink = here == 0
     mass[kink] += 1.0
     error[kink] += ROUNDINGS_8
     return mass, error
@@ -137,33 +142,70 @@ def _convex(index: np.ndarray, w: Floats, step: float, *, keep_last: bool) -> tu
     """Knots of the greatest convex minorant, up to rounding: index, w, mass, error of the mass.
 
     A run of concave knots lies above its chord, so all of it goes at once; of knots whose sign rounding hides every
-    other one goes. The knot at k = 1 stays and is lowered instead.
+    other one goes; where few are left, all goes that lies above a tangent. The knot at k = 1 stays and is lowered
+    instead: above a loss (`keep_last`) never below its chord, below a loss until rounding cannot hide that it is
+    convex. Only neighbours of what changed are computed anew.
     """
+    w, lowerings = w.copy(), 0
+    mass, error = _slope_changes(index, w, step, np.arange(index.size))
+    zero = int(np.searchsorted(index, 0))
+    kink = zero < index.size and index[zero] == 0
     for turn in range(80):
-        mass, error = _slope_changes(index, w, step)
         suspect = np.flatnonzero(mass <= error)
         if keep_last and suspect.size and suspect[-1] == index.size - 1:
             suspect = suspect[:-1]
-        zero = int(np.searchsorted(index, 0))
         concave = mass[suspect] < -error[suspect]
-        if zero < index.size and index[zero] == 0:
+        changed = np.zeros(index.size, dtype=bool)
+        if kink:
             here = suspect == zero
-            lowered = bool((concave & here).any())
-            if lowered:
-                w = w.copy()
-                gain = 1 / math.expm1((index[zero + 1] - index[zero]) * step) if zero + 1 < index.size else 0.0
+            if (here & (concave | (not keep_last))).any() and lowerings < _LOWERINGS:
+                lowerings += 1
+                gain = 1 / float(np.expm1((index[zero + 1] - index[zero]) * step)) if zero + 1 < index.size else 0.0
                 loss = 1 / -math.expm1(-(index[zero] - index[zero - 1]) * step) if zero else 1.0
-                w[zero] += (mass[zero] - 2 * error[zero]) / (gain + loss)
+                aim = -0.5 * error[zero] if keep_last else 2.0**lowerings * error[zero]
+                lowered = w[zero] + (mass[zero] - aim) / (gain + loss)
+                if keep_last and lowered == w[zero]:
+                    lowerings = _LOWERINGS
+                w[zero] = lowered if keep_last else min(lowered, math.nextafter(w[zero], -math.inf))
+                changed[max(zero - 1, 0) : zero + 2] = True
             suspect, concave = suspect[~here], concave[~here]
-        else:
-            lowered = False
-        if not suspect.size and not lowered:
-            break
         drop = suspect[concave | (suspect % 2 == turn % 2)]
         if drop.size:
-            index, w = np.delete(index, drop), np.delete(w, drop)
-    mass, error = _slope_changes(index, w, step)
+            kept = np.ones(index.size, dtype=bool)
+            kept[drop] = False
+            if np.count_nonzero(concave) <= _FEW:
+                reach = 64 << min(turn, 12)
+                for knot in suspect[concave]:
+                    kept[_above_tangents(index, w, step, int(knot), zero if kink else None, reach)] = False
+                drop = np.flatnonzero(~kept)
+            changed[:-1] |= ~kept[1:]
+            changed[1:] |= ~kept[:-1]
+            zero -= int(np.searchsorted(drop, zero))
+            index, w, mass, error, changed = index[kept], w[kept], mass[kept], error[kept], changed[kept]
+        elif not suspect.size and not changed.any():
+            break
+        at = np.flatnonzero(changed)
+        mass[at], error[at] = _slope_changes(index, w, step, at)
     return index, w, mass, error
+
+
+def _above_tangents(index: np.ndarray, w: Floats, step: float, knot: int, kink: int | None, reach: int) -> slice:
+    """The run of knots around a concave one that lie above the tangents from the two knots beside it.
+
+    It ends before the kink, and `reach` knots away at most.
+    """
+    begin, end = knot, knot + 1
+    if knot > 0:
+        stop = index.size - 1 if kink is None or knot > kink else kink
+        ahead = np.arange(knot, min(knot + reach, stop) + 1)
+        slope = (w[ahead] - w[knot - 1]) / np.expm1((index[ahead] - index[knot - 1]) * step)
+        end = max(knot + int(np.argmin(slope)), end)
+    if knot + 1 < index.size:
+        start = 0 if kink is None or knot < kink else kink
+        behind = np.arange(max(knot - reach, start), knot + 1)
+        slope = (w[knot + 1] - w[behind]) / -np.expm1((index[behind] - index[knot + 1]) * step)
+        begin = min(int(behind[np.argmax(slope)]) + 1, begin)
+    return slice(begin, end)
 
 
 def _upper(step: float, first: int, last: int, nodes: Floats) -> Masses:
@@ -265,7 +307,7 @@ def _below(step: float, first: int, nodes: Floats, lowered: Floats, shift: float
         start[-1] = 0.0
         kept = _between_tangents(start, zero, step)
         index, w, mass, error = _convex(original[kept], start[kept], step, keep_last=False)
-        if w[-1] == 0 and ((mass > error) | (index == 0)).all() and _lies_below(index, w, original, lowered, step):
+        if w[-1] == 0 and (mass > error).all() and _lies_below(index, w, original, lowered, step):
             dense = np.zeros(last + 1)
             dense[index - first] = np.maximum((mass - error) * (1 - ROUNDINGS_8), 0.0)
             return Masses(step, first, dense, shift=shift)
