@@ -276,6 +276,11 @@ def _clusters(rng: np.random.Generator, dim: int, separation: float) -> tuple[Ar
     return centres, rng.uniform(-1, 1, (4, dim, dim))
 
 
+def _rows(rows: int, test_rows: int) -> int:
+    """How many rows both parts have together."""
+    return count("rows", rows) + count("test_rows", test_rows, least=0)
+
+
 def make_gaussian(rng: np.random.Generator, *, rows: int = 8192, test_rows: int = 2048, **options: Any) -> Dataset:
     """The Gaussian set in memory, parts 'train' and 'test'; options: stream_gaussian. extra["theta"]: the truth.
 
@@ -285,7 +290,7 @@ def make_gaussian(rng: np.random.Generator, *, rows: int = 8192, test_rows: int 
     >>> make_gaussian(np.random.default_rng(0), rows=100, dim=20, test_rows=20).x.shape
     (120, 20)
     """
-    return stream_gaussian(rng, rows=rows + test_rows, **options).dataset(train=rows)
+    return stream_gaussian(rng, rows=_rows(rows, test_rows), **options).dataset(train=rows)
 
 
 def make_mlp(rng: np.random.Generator, *, rows: int = 8192, test_rows: int = 2048, **options: Any) -> Dataset:
@@ -297,7 +302,7 @@ def make_mlp(rng: np.random.Generator, *, rows: int = 8192, test_rows: int = 204
     >>> make_mlp(np.random.default_rng(0), rows=100, dim=20, test_rows=20).x.shape
     (120, 20)
     """
-    return stream_mlp(rng, rows=rows + test_rows, **options).dataset(train=rows)
+    return stream_mlp(rng, rows=_rows(rows, test_rows), **options).dataset(train=rows)
 
 
 def make_uniform(rng: np.random.Generator, *, rows: int = 8192, test_rows: int = 2048, **options: Any) -> Dataset:
@@ -309,7 +314,7 @@ def make_uniform(rng: np.random.Generator, *, rows: int = 8192, test_rows: int =
     >>> make_uniform(np.random.default_rng(0), rows=100, dim=20, test_rows=20).x.shape
     (120, 20)
     """
-    return stream_uniform(rng, rows=rows + test_rows, **options).dataset(train=rows)
+    return stream_uniform(rng, rows=_rows(rows, test_rows), **options).dataset(train=rows)
 
 
 def make_synthetic_h(rng: np.random.Generator, **options: Any) -> Dataset:
