@@ -67,7 +67,8 @@ class ObjectivePerturbation(Claimed):
         object.__setattr__(self, "delta", probability("delta", self.delta))
         object.__setattr__(self, "problems", count("problems", self.problems))
         one_of("adjacency", self.adjacency, NEIGHBOURS)
-        if not (isinstance(self.law, Law) and isinstance(self.output_law, Law)):
+        laws: tuple[Any, ...] = (self.law, self.output_law)
+        if not all(isinstance(law, Law) for law in laws):
             raise TypeError("law and output_law must be laws of noise")
         if self.law.dim != self.output_law.dim or self.law.dim % self.problems:
             raise ValueError("both laws must have one dimension, a multiple of problems")
