@@ -9,10 +9,11 @@ from typing import Any
 
 from shapedp._papers import PROVIDED, published
 from shapedp.boundary.documents import described
-from shapedp.mechanisms.base import KINDS, adjacency_of
+from shapedp.mechanisms.base import KINDS
 from shapedp.numerics.checks import positive, probability
 from shapedp.privacy import Bracket, Certificate, Deferred, Loss, assumptions_of, certificate_of
 from shapedp.privacy.assumptions import UNSTATED
+from shapedp.privacy.losses.base import adjacency_of
 
 __all__ = ["KINDS", "certify", "mechanism_from_json", "verify"]
 

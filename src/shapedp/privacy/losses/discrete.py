@@ -257,14 +257,12 @@ def _lower(step: float, first: int, nodes: Floats, sag: Floats, shift: float) ->
     zero = -first
     at = np.minimum(zero + np.array([0, 1, nodes.size // 64, nodes.size // 8]), nodes.size - 1)
 
-    def reached(masses: Masses) -> Floats:
-        return masses.hockey_stick((at - zero) * step, upper=False)
-
     bent = _below(step, first, nodes, _bent(nodes, sag, zero), shift)
-    if (reached(bent) >= 0.5 * nodes[at]).all():
+    reached = bent.hockey_stick((at - zero) * step, upper=False)
+    if (reached >= 0.5 * nodes[at]).all():
         return bent
     moved = _below(step, first, nodes, _moved(nodes, zero), shift)
-    return max(bent, moved, key=lambda masses: float(reached(masses).sum()))
+    return bent if reached.sum() >= moved.hockey_stick((at - zero) * step, upper=False).sum() else moved
 
 
 def _bent(nodes: Floats, sag: Floats, zero: int) -> Floats:
