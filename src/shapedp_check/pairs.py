@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor
+from typing import Any
 
-from flint import ctx
+from flint import arb, ctx
 
 from shapedp_check.balls import Ball, ball, normal_cdf, precision
 
@@ -39,6 +39,19 @@ class Pair:
     def backward(self) -> Pair:
         """The pair (Q, P)."""
         return self if self.symmetric else Backward(self)
+
+
+class ByEnclosure(Pair):
+    """A pair that a ball describes; two with the same enclosure are equal: what is proved of one holds for both."""
+
+    def _key(self) -> tuple[Any, ...]:
+        return (type(self), *(value.repr() if isinstance(value, arb) else value for value in vars(self).values()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ByEnclosure) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
 
 
 @dataclass(frozen=True)
@@ -78,7 +91,7 @@ def no_less(x: Ball, value: Ball) -> Ball:
 
 
 @dataclass(frozen=True, eq=False)
-class Gaussian(Pair):
+class Gaussian(ByEnclosure):
     """N(mu, 1) against N(0, 1): H(x) = Phi(mu/2 - x/mu) - e^x Phi(-mu/2 - x/mu).
 
     All Gaussian noise is this pair: whiten by the covariance, turn v onto the first axis, and only
@@ -167,12 +180,19 @@ class DiscreteLaplace(Pair):
         return Fraction(self.shift, self.steps)
 
     def hockey(self, x: Ball) -> Ball:
-        best = ball(0)
         if self.shift == 0:
-            return no_less(x, best)
-        middle = (self.shift - float(x.mid()) * self.steps) / 2
-        near = floor(min(max(middle, -1.0), self.shift + 1.0))
-        for last in range(max(near - 2, 0), min(near + 3, self.shift)):
+            return no_less(x, ball(0))
+        with precision(ctx.prec + self.shift.bit_length() + self.steps.bit_length()):
+            middle = (self.shift - x * self.steps) / 2
+        if not middle.rad() < 1:  # H falls with x, so its ends suffice
+            if x.is_exact():
+                return no_less(x, ball(0).union(ball(1)))
+            return self.hockey(x.lower()).union(self.hockey(x.upper()))
+        near = middle.mid().max(ball(-1)).min(ball(self.shift + 1)).floor().unique_fmpz()
+        if near is None:
+            return no_less(x, ball(0).union(ball(1)))
+        best = ball(0)
+        for last in range(max(int(near) - 3, 0), min(int(near) + 4, self.shift)):
             best = best.max(self._cdf(last) - x.exp() * self._cdf(last - self.shift))
         return no_less(x, best)
 
@@ -182,7 +202,7 @@ class DiscreteLaplace(Pair):
 
 
 @dataclass(frozen=True, eq=False)
-class Mixing(Pair):
+class Mixing(ByEnclosure):
     """k independent N(0, 1) against k independent N(0, 1 - t): one record of share t in a Gaussian sketch.
 
     L = (k log(1 - t) + Z t/(1 - t))/2 with Z chi-square of k degrees under P, so with the threshold
@@ -299,7 +319,7 @@ class Worst(Pair):
 
 
 @dataclass(frozen=True, eq=False)
-class Share(Pair):
+class Share(ByEnclosure):
     """A curve that lies above `probability` times that of `base`: only an event of that probability is looked at."""
 
     base: Pair

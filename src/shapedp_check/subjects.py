@@ -14,7 +14,7 @@ from typing import Any
 
 from shapedp_check.additive import Bounds, Counted, additive
 from shapedp_check.balls import Ball, ball, exact, normal_cdf
-from shapedp_check.files import NotDescribed, adjacency, entry, number, only, premises, schema, whole
+from shapedp_check.files import NotDescribed, adjacency, entry, known, number, only, premises, schema, whole
 from shapedp_check.pairs import Gaussian, Hopeless, Laplace, Mixing, Pair, Response, Sampled, Share
 from shapedp_check.repeated import Repeated
 from shapedp_check.sets import read_set
@@ -43,11 +43,10 @@ class Case:
 
 def read_subject(data: Any) -> Case:
     """The case that a subject describes."""
-    kind = entry(data, "kind")
-    if kind not in READERS:
-        raise NotDescribed(f"subjects of the kind {kind!r} are not covered by this checker")
+    reader, fields = READERS[known(entry(data, "kind"), READERS, "the kind of subject")]
+    only(data, ("schema", "kind", *fields), "the subject")
     schema(data, "the subject")
-    return READERS[kind](data)
+    return reader(data)
 
 
 def _additive(data: Any) -> Case:
@@ -107,6 +106,9 @@ def _adaptive_mixing(data: Any) -> Case:
     gamma = ball(number(entry(data, "gamma"), "gamma", above=1.0))
     leading: Counted = (Gaussian(1 / ball(eta)), 1)
     case = _sketch(data, 1 / gamma, (leading,))
+    records, dim = _sizes(data)
+    if records is not None and dim is not None and records < dim:  # lambda_min is 0 whatever the data
+        return _reached(case, (), normal_cdf(-ball(tau)), "adaptive mixing: bounded above only")
     note = "adaptive mixing: reached by its first step"
     return _reached(case, ((leading,),), normal_cdf(-ball(tau)), note)
 
@@ -204,7 +206,6 @@ def _repetition(data: Any) -> Case:
 
 def _plan(data: Any) -> Case:
     """All steps independently, each as often as counted; the relations of the steps must agree."""
-    only(data, ("schema", "kind", "steps"), "a plan")
     steps = entry(data, "steps")
     if not isinstance(steps, list) or not steps:
         raise NotDescribed("a plan needs steps")
@@ -291,12 +292,14 @@ def _step_subject(data: Any) -> Case:
     return Case(adjacency(data) or ANY, bounds)
 
 
-READERS = {
-    "additive": _additive,
-    "mixing": _mixing,
-    "adaptive-mixing": _adaptive_mixing,
-    "threshold-mixing": _threshold_mixing,
-    "modified-gauss-mix": _modified_gauss_mix,
-    "repetition": _repetition,
-    "plan": _plan,
+_STATED = ("epsilon", "delta", "recipe")  # of the subject itself: not part of the claim
+_SKETCH = ("rows", "row_bound", "adjacency", "records", "dim", *_STATED)
+READERS: dict[str, tuple[Callable[[Any], Case], tuple[str, ...]]] = {
+    "additive": (_additive, ("law", "sensitivity", "premises", *_STATED)),
+    "mixing": (_mixing, ("gamma", *_SKETCH)),
+    "adaptive-mixing": (_adaptive_mixing, ("gamma", "eta", "tau", *_SKETCH)),
+    "threshold-mixing": (_threshold_mixing, ("threshold", "slack", "scale", "variance", *_SKETCH)),
+    "modified-gauss-mix": (_modified_gauss_mix, ("gamma", "eta", "tau", *_SKETCH)),
+    "repetition": (_repetition, ("run", "gamma", "adjacency")),
+    "plan": (_plan, ("steps",)),
 }
