@@ -53,14 +53,18 @@ def _one(path: Path, options: argparse.Namespace) -> int:
     try:
         data = read(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as problem:
-        print(f"{path}: cannot be read: {problem}", file=sys.stderr)
+        print(plain(f"{path}: cannot be read: {problem}"), file=sys.stderr)
         return INVALID
     try:
         answer = check(data, seconds=options.seconds)
     except RuntimeError as fault:  # the other files are still checked
-        print(f"{path}: not checked: {fault}", file=sys.stderr)
+        print(plain(f"{path}: not checked: {fault}"), file=sys.stderr)
         return REFUSED
-    print(json.dumps({"file": str(path), **answer.to_json()}) if options.json else f"{path}: {describe(answer)}")
+    print(
+        json.dumps({"file": str(path), **answer.to_json()})
+        if options.json
+        else f"{plain(str(path))}: {describe(answer)}"
+    )
     return DONE if answer.verdict == "certified" else REFUSED
 
 
@@ -69,4 +73,9 @@ def describe(answer: Answer) -> str:
     lines = [f"{answer.verdict}: {answer.reason} ({answer.seconds:.2f} s)"]
     lines += [f"  formula  {formula}" for formula in answer.formulas]
     lines += [f"  note     {note}" for note in answer.notes]
-    return "\n".join([*lines, f"  digest   {answer.digest}"])
+    return "\n".join(plain(line) for line in [*lines, f"  digest   {answer.digest}"])
+
+
+def plain(text: str) -> str:
+    """Text of a file on one line: a file must not write lines of its own, or move the cursor."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)

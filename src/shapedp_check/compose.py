@@ -51,7 +51,7 @@ class Masses:
     def times(self, other: Masses, cut: int) -> Masses:
         """Both, independently."""
         tick()
-        if len(self.mass) + len(other.mass) > 2 * _MOST_POINTS:
+        if len(self.mass) + len(other.mass) > _MOST_POINTS:
             raise TooLarge("the composed losses need too many points")
         one, two, bits = self.finite, other.finite, self.bits
         coefficients = [-((-c) >> bits) for c in (self.mass * other.mass).coeffs()]

@@ -109,6 +109,25 @@ class Gaussian(ByEnclosure):
         return no_less(x, normal_cdf(self.mu / 2 - x / self.mu) - x.exp() * normal_cdf(-self.mu / 2 - x / self.mu))
 
 
+@dataclass(frozen=True, eq=False)
+class Clipped(ByEnclosure):
+    """N(mu, 1) against N(0, 1), of which only min(max(z, low), high) is seen.
+
+    The loss grows with z, so the best events are {z >= c}. Without the clip c = mu/2 + x/mu; those with c between the
+    two ends are still seen, and Phi(mu - c) - e^x Phi(-c) rises up to that c and falls beyond it.
+    """
+
+    mu: Ball
+    low: Ball
+    high: Ball
+    symmetric = False
+    formula = "gaussian, seen between two ends: Phi(mu - c) - e^x Phi(-c), c = mu/2 + x/mu or the nearer end"
+
+    def hockey(self, x: Ball) -> Ball:
+        c = (self.mu / 2 + x / self.mu).max(self.low).min(self.high)
+        return no_less(x, normal_cdf(self.mu - c) - x.exp() * normal_cdf(-c))
+
+
 @dataclass(frozen=True)
 class Laplace(Pair):
     """exp(-|z|) shifted by `ratio` = l/b: H(x) = 1 - e^((x - ratio)/2) for |x| <= ratio, max(0, 1 - e^x) outside."""

@@ -19,7 +19,7 @@ from shapedp_check.subjects import Case, read_subject
 _GRIDS = (11, 13, 15, 17)  # log2 of the points of a grid, one after the other until the answer is clear
 _MOST_CUT = 700
 _NOTHING = 2.0**-20
-SECONDS = 60.0
+SECONDS = 45.0
 
 
 @dataclass(frozen=True)
