@@ -203,6 +203,8 @@ class DiscreteLaplace(Pair):
             return no_less(x, ball(0))
         with precision(ctx.prec + self.shift.bit_length() + self.steps.bit_length()):
             middle = (self.shift - x * self.steps) / 2
+        if middle <= 0:
+            return no_less(x, ball(0))
         if not middle.rad() < 1:  # H falls with x, so its ends suffice
             if x.is_exact():
                 return no_less(x, ball(0).union(ball(1)))
