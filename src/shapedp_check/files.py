@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 ADJACENCIES = ("add-remove", "replace", "zero-out", None)
-MOST = 1 << 23  # numbers that are read one by one
+MOST = 1 << 22  # numbers that are read one by one
 
 
 class NotDescribed(ValueError):
