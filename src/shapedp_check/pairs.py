@@ -276,8 +276,10 @@ class Sampled(Pair):
     def top(self) -> Ball | Fraction | None:  # type: ignore[override]
         if self.base.top is None:
             return None
-        rate = ball(self.rate)
-        above = (rate * ball(self.base.top).expm1()).log1p()
+        rate, top = ball(self.rate), ball(self.base.top)
+        above = (rate * top.expm1()).log1p()
+        if self.base.backward().failure().is_zero():  # then P >= e^-top Q, and the mixture is at least so much of Q
+            return above.max(-(rate * (-top).expm1()).log1p())
         return above.max(-(-rate).log1p()) if self.rate < 1 else above
 
     def failure(self) -> Ball:

@@ -148,6 +148,8 @@ def _ends(items: tuple[Counted, ...], x: Fraction, delta: float) -> Ends:
         return ball(0), ball(0)
     if len(items) == 1 and items[0][1] == 1:
         pair = items[0][0]
+        if _pure(items) <= ball(x):
+            return pair.failure(), pair.failure()
         value = pair.hockey(ball(x)) if pair.wide else sharp(lambda: pair.hockey(ball(x)))
         return value, value
     if _pure(items) <= ball(x):

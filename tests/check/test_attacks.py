@@ -149,6 +149,15 @@ def test_what_is_not_understood_is_said(subject):
     assert check(claim(subject, 1.0, 0.5)).verdict == "not described"
 
 
+@pytest.mark.parametrize("rate", [1e-6, 0.5, 1 - 2.0**-53])
+def test_a_sample_of_a_pure_release_is_pure(rate):
+    """Cancellation left 5e-324, and a true claim was undecided."""
+    region = {**BOX, "adjacency": "zero-out"}
+    subject = plan(({"mechanism": additive(noise("laplace", 1.0, 1), region)}, rate, 1))
+    assert check(claim(subject, 1.0, 0.0, "zero-out")).verdict == "certified"
+    assert check(claim(subject, math.log1p(rate * math.expm1(1.0)) * 0.999, 0.0, "zero-out")).verdict == "refuted"
+
+
 def test_premises_are_never_silent():
     subject = {**LAPLACE, "premises": ["bounded"]}
     assert check(claim(subject, 1.0, 0.5)).verdict == "not described"
