@@ -13,24 +13,28 @@ points are not finitely many (Laplace noise, L2 ball) only the pure bound |v/b|_
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import frexp, prod
+from math import frexp, isqrt, ldexp, prod
+from sys import float_info
 from typing import Any
 
 from flint import arb_mat
 
-from shapedp_check.balls import Ball, ball, exact, total
-from shapedp_check.files import NotDescribed, entry, number, numbers, whole, wholes
+from shapedp_check.balls import Ball, TooLarge, ball, exact, tick, total
+from shapedp_check.files import NotDescribed, entry, few, known, number, numbers, only, whole, wholes
 from shapedp_check.logistic import Logistic
 from shapedp_check.pairs import DiscreteLaplace, Gaussian, Hopeless, Laplace, Pair, Response, Worst
 from shapedp_check.radial import Radial
-from shapedp_check.sets import Scales, Set
+from shapedp_check.sets import Scales, Set, Widths, alike
 from shapedp_check.staircase import staircase
 
 Counted = tuple[Pair, int]
 _UNITS = 2**30  # epsilons of a staircase are multiples of 1/_UNITS
 _TURN = 2**24  # rotations are integers over this
+_TINY = Fraction(1, 1 << 1200)  # below every grid
+_FAR = 2.0**-400  # the product of two such scales does not underflow
 
 
 @dataclass(frozen=True)
@@ -49,10 +53,9 @@ class Bounds:
 
 def additive(law: Any, region: Set) -> Bounds:
     """The pairs of a law on a set."""
-    kind = entry(law, "law")
-    if kind not in READERS:
-        raise NotDescribed(f"the law {kind!r} is not known")
-    return READERS[kind](law, region)
+    reader, fields = READERS[known(entry(law, "law"), READERS, "the law")]
+    only(law, ("law", *fields), "a law")
+    return reader(law, region)
 
 
 def _scales(law: Any, region: Set) -> Scales:
@@ -67,6 +70,7 @@ def _scales(law: Any, region: Set) -> Scales:
         values = numbers(scale, "scale", least=0.0)
         if sizes is not None:
             counts = wholes(sizes, "sizes")
+            few(sum(counts))
             if len(counts) != len(values):
                 raise NotDescribed("scale and sizes differ in length")
             values = [value for value, size in zip(values, counts, strict=True) for _ in range(size)]
@@ -91,13 +95,16 @@ def _laplace(law: Any, region: Set) -> Bounds:
 
 
 def _logistic(law: Any, region: Set) -> Bounds:
-    """The corner of a box, the vertex of least noise of an L1 ball; above, on other sets, the pure guarantee."""
+    """The corner of a box, the vertex of least noise of an L1 ball. Any other set lies in such a ball (of v/s)."""
     scales = _scales(law, region)
-    scales = scales * region.dim if len(scales) == 1 else scales
-    moved = list(zip(region.widths() if region.box is None else region.box, scales, strict=True))
+    moved = alike(region.dim, region.box or region.widths(), scales)
     if any(width > 0 and scale == 0 for width, scale in moved):
         return Bounds.tight((Hopeless(), 1))
-    ratios = Counter(exact(width) / exact(scale) for width, scale in moved if width) or Counter([Fraction(0)])
+    ratios: Counter[Fraction] = Counter()
+    for (width, scale), count in moved.items():
+        if width:
+            ratios[exact(width) / exact(scale)] += count
+    ratios = ratios or Counter([Fraction(0)])
     if region.box is not None:
         return Bounds.tight(*((Logistic(ratio), count) for ratio, count in ratios.items()))
     alone = (Logistic(max(ratios)), 1)
@@ -118,17 +125,12 @@ def _mixed(law: Any, region: Set) -> Bounds:
 
 def _product(scales: Scales, gaussian: list[bool], region: Set) -> Bounds:
     """Independent Gaussian (`gaussian_i`) and Laplace coordinates."""
-    dim = region.dim
-    scales = scales * dim if len(scales) == 1 else scales
-    gaussian = gaussian * dim if len(gaussian) == 1 else gaussian
-    widths = region.widths()
-    if any(width > 0 and scale == 0 for width, scale in zip(widths, scales, strict=True)):
+    places = alike(region.dim, region.box or region.widths(), scales, gaussian)
+    if any(width > 0 and scale == 0 for width, scale, _ in places):
         return Bounds.tight((Hopeless(), 1))
     if region.box is not None:
-        return Bounds.tight(*_corner(region.box, scales, gaussian))
-    single = [
-        _corner([width], [scale], [kind]) for width, scale, kind in set(zip(widths, scales, gaussian, strict=True))
-    ]
+        return Bounds.tight(*_corner(places))
+    single = [_corner(Counter([place])) for place in places]
     if region.l1 is not None:
         alone = tuple({pair: None for part in single for pair, _ in part})
         if not any(gaussian):
@@ -143,36 +145,49 @@ def _product(scales: Scales, gaussian: list[bool], region: Set) -> Bounds:
         above.append((Response(_fraction_above(reach)), 1))
     return Bounds(
         tuple(above),
-        (*(tuple(part) for part in single), tuple(_corner(_even(region), scales, gaussian))),
+        (*(tuple(part) for part in single), tuple(_corner(alike(region.dim, _even(region), scales, gaussian)))),
         ("an L2 ball with Laplace coordinates: bounded above by the pure guarantee only",) if not all(gaussian) else (),
     )
 
 
 def _masked(scales: Scales, keep: list[bool]) -> Scales:
     """Scales with the others so large that they do not count (they are bounded from above by dropping them)."""
+    if len(keep) == 1:
+        return scales if keep[0] else [2.0**1000]
     return [scale if kept else 2.0**1000 for scale, kept in zip(scales, keep, strict=True)]
 
 
-def _even(region: Set) -> Scales:
-    """A difference inside the set with equal entries per part: radius/sqrt(size), a little less."""
-    result = [0.0] * region.dim
+def _even(region: Set) -> Widths:
+    """A difference inside the set with equal entries per part: radius/sqrt(size), a little less, exactly."""
+    if region.parts[0].where is None:
+        radius, axes = exact(region.parts[0].radius) * _root_below(region.dim), region.parts[0].axes
+        return [radius] if axes is None else [radius * exact(axis) for axis in axes]
+    result = [Fraction(0)] * few(region.dim)
     for part in region.parts:
-        places = list(range(region.dim)) if part.where is None else part.where
-        for at, i in enumerate(places):
-            axis = 1.0 if part.axes is None else part.axes[at]
-            result[i] = part.radius * axis / len(places) ** 0.5 * (1 - 2.0**-40)
+        for i in part.where or ():
+            result[i] = exact(part.radius) * _root_below(len(part.where or ()))
     return result
 
 
-def _corner(widths: Scales, scales: Scales, gaussian: list[bool]) -> list[Counted]:
-    """The pairs of one difference: one Gaussian for all Gaussian coordinates, Laplace ones counted by their ratio."""
-    items = list(zip(widths, scales, gaussian, strict=True))
-    normal = [(width, scale) for width, scale, kind in items if kind and width]
-    ratios = Counter((width, scale) for width, scale, kind in items if not kind and width)
-    result: list[Counted] = [(Gaussian(total(normal, 2).sqrt()), 1)] if normal else []
+def _root_below(size: int) -> Fraction:
+    """1/sqrt(size), rounded down."""
+    return Fraction(isqrt((1 << 256) // size), 1 << 128)
+
+
+def _corner(places: Counter[tuple[Any, ...]]) -> list[Counted]:
+    """The pairs of one difference: one Gaussian for all Gaussian coordinates, Laplace ones counted by their ratio.
+
+    `places` counts the coordinates by (width, scale, whether Gaussian).
+    """
+    square = ball(0)
     merged: Counter[Fraction] = Counter()
-    for (width, scale), count in ratios.items():
-        merged[exact(width) / exact(scale)] += count
+    for (width, scale, kind), count in places.items():
+        if width and not kind:
+            merged[exact(width) / exact(scale)] += count
+    normal = [(width, scale, count) for (width, scale, kind), count in places.items() if kind and width]
+    for times in {count for *_, count in normal}:
+        square += times * total(((width, scale) for width, scale, count in normal if count == times), 2)
+    result: list[Counted] = [(Gaussian(square.sqrt()), 1)] if normal else []
     result += [(Laplace(ratio), count) for ratio, count in merged.items()]
     return result or [(Laplace(Fraction(0)), 1)]
 
@@ -195,20 +210,20 @@ def _tensor(law: Any, region: Set) -> Bounds:
     modes = entry(law, "modes")
     if not isinstance(modes, list) or not modes:
         raise NotDescribed("modes must be a list")
+    for mode in modes:
+        only(mode, ("scales", "rotation"), "a mode")
     scales = [numbers(entry(mode, "scales"), "scales", least=0.0) for mode in modes]
     _same_dim(prod(map(len, scales)), region)
     note = "rotated input: its rounding to the grid of the release is not part of the file"
     if all(mode.get("rotation") is None for mode in modes):
-        flat = [1.0]
         norms = ball(1)
         if region.parts and region.parts[0].where is None and region.parts[0].axes is None:
             for one in scales:
                 norms *= total([(1.0, min(one))], 1)
             return Bounds.tight((Gaussian(norms * ball(region.parts[0].radius)), 1))
-        for one in scales:
-            flat = [left * right for left in flat for right in one]
-        reach = region.l2_reach(flat)
+        flat, power = _flat(scales)
         slack = ball(len(scales)) / (1 << 50)  # the products of the scales are rounded
+        reach = region.l2_reach(flat) * ball(2) ** -power
         return Bounds.tight((Gaussian(reach * (1 + slack.union(-slack))), 1))
     norms = ball(1)
     for mode, one in zip(modes, scales, strict=True):
@@ -219,6 +234,25 @@ def _tensor(law: Any, region: Set) -> Bounds:
     if plain:
         return Bounds(((worst, 1),), (((worst, 1),),), (note,))
     return Bounds(((worst, 1),), (), (note, "rotated noise on another set than a ball: bounded above only"))
+
+
+def _flat(scales: list[Scales]) -> tuple[Scales, int]:
+    """All products of one scale per mode, and the power of two by which they are to be multiplied.
+
+    Each mode is divided by a power of two first, so that nothing overflows; what would underflow is refused.
+    """
+    few(prod(map(len, scales)))
+    flat, power = [1.0], 0
+    for one in scales:
+        most = frexp(max(one))[1]
+        even = [ldexp(value, -most) for value in one]
+        flat = [left * right for left in flat for right in even]
+        power += most
+        if any(value and small < _FAR for value, small in zip(one, even, strict=True)) or any(
+            0 < value < _FAR for value in flat
+        ):
+            raise TooLarge("the scales of a tensor law are too far apart")
+    return flat, power
 
 
 def _spectral(scales: Scales, rotation: Any) -> Ball:
@@ -236,6 +270,7 @@ def _spectral(scales: Scales, rotation: Any) -> Ball:
     gram = matrix.transpose() * matrix
     vector = [ball(1)] * n
     for _ in range(200):
+        tick()
         moved = [sum((gram[i, j] * vector[j] for j in range(n)), ball(0)).mid() for i in range(n)]
         size = sum((one * one for one in moved), ball(0)).sqrt()
         vector = [(one / size).mid() for one in moved]
@@ -251,6 +286,7 @@ def _spectral(scales: Scales, rotation: Any) -> Ball:
 def _orthogonal(rows: list[list[int]]) -> None:
     """R R' differs from the identity by at most 2^-12 in every entry, in whole numbers."""
     for i, one in enumerate(rows):
+        tick()
         for j, other in enumerate(rows):
             product = sum(left * right for left, right in zip(one, other, strict=True))
             if abs(product - (_TURN**2 if i == j else 0)) >= _TURN**2 >> 12:
@@ -261,6 +297,7 @@ def _positive(gram: Any, shift: Ball, n: int) -> bool:
     """Whether shift I - gram is positive definite, by elimination."""
     rows = [[(shift if i == j else ball(0)) - gram[i, j] for j in range(n)] for i in range(n)]
     for i in range(n):
+        tick()
         if not rows[i][i] > 0:
             return False
         for j in range(i + 1, n):
@@ -283,7 +320,7 @@ def _radial(law: Any, region: Set) -> Bounds:
     return Bounds.tight((Radial(dim, a, b, reach), 1))
 
 
-def _steps_moved(width: float, grid: float, unrounded: bool = False) -> int:
+def _steps_moved(width: float | Fraction, grid: float, unrounded: bool = False) -> int:
     """How far the integers of two inputs at most `width` apart can differ, rounded to the nearest, ties to even.
 
     `unrounded`: both inputs lie on the grid, since answers are whole numbers and 1 is a multiple of it.
@@ -297,36 +334,39 @@ def _steps_moved(width: float, grid: float, unrounded: bool = False) -> int:
     return int(t) if t.denominator == 1 and t.numerator % 2 == 0 else int(t) + 1
 
 
-def _grid_scales(law: Any, names: tuple[str, ...], dim: int) -> list[tuple[float, ...]]:
+def _grid_columns(law: Any, names: tuple[str, ...], dim: int) -> list[Scales]:
+    """The columns of a law on a grid, each with one entry for all coordinates or with one per coordinate."""
     columns = [numbers(entry(law, name), name, least=0.0) for name in names]
     if len({len(column) for column in columns}) != 1 or len(columns[0]) not in (1, dim):
         raise NotDescribed(f"{', '.join(names)} must have one entry, or one per coordinate")
     if any(frexp(grid)[0] != 0.5 for grid in columns[names.index("grid")]):
         raise NotDescribed("grid must hold powers of two")
-    columns = [column * dim if len(column) == 1 else column for column in columns]
-    return list(zip(*columns, strict=True))
+    return columns
 
 
 def _discrete_laplace(law: Any, region: Set) -> Bounds:
     dim = whole(entry(law, "dim"), "dim")
     _same_dim(dim, region)
-    places = _grid_scales(law, ("steps", "grid"), dim)
-    if any(steps != int(steps) for steps, _ in places):
+    steps, grids = _grid_columns(law, ("steps", "grid"), dim)
+    if any(step != int(step) for step in steps):
         raise NotDescribed("steps must be whole numbers")
-    unrounded = region.whole and all(grid <= 1 for _, grid in places)
-    moves = [_steps_moved(width, grid, unrounded) for width, (_, grid) in zip(region.widths(), places, strict=True)]
-    if any(move and not steps for move, (steps, _) in zip(moves, places, strict=True)):
+    unrounded = region.whole and all(grid <= 1 for grid in grids)
+    counted: Counter[tuple[int, int]] = Counter()
+    for (width, step, grid), count in alike(dim, region.widths(), steps, grids).items():
+        counted[int(step), _steps_moved(width, grid, unrounded)] += count
+    if any(move and not step for step, move in counted):
         return Bounds.tight((Hopeless(), 1))
-    counted = Counter((int(steps), move) for (steps, _), move in zip(places, moves, strict=True) if move)
+    counted = Counter({place: count for place, count in counted.items() if place[1]})
     if region.is_box:
-        return Bounds.tight(*((DiscreteLaplace(steps, move), count) for (steps, move), count in counted.items()))
-    noisy = [steps * grid if move else 2.0**1000 for (steps, grid), move in zip(places, moves, strict=True)]
-    rounding = sum((Fraction(count, steps) for (steps, _), count in counted.items() if not unrounded), Fraction(0))
+        return Bounds.tight(*((DiscreteLaplace(step, move), count) for (step, move), count in counted.items()))
+    noisy = [min(step * grid, float_info.max) if step else 2.0**1000 for step, grid in zip(steps, grids, strict=True)]
+    rounding = sum((Fraction(count, step) for (step, _), count in counted.items() if not unrounded), Fraction(0))
     reach = _fraction_above(region.l1_reach(noisy) + ball(rounding))
-    alone = {DiscreteLaplace(steps, move): None for steps, move in counted}
+    alone = {DiscreteLaplace(step, move): None for step, move in counted}
     below: list[tuple[Counted, ...]] = [((pair, 1),) for pair in alone]
     if not unrounded:
-        below.append(tuple(_discrete_corner(_even(region), places)) if region.l1 is None else tuple(_one_each(places)))
+        even = _even(region) if region.l1 is None else [_TINY]
+        below.append(tuple(_discrete_corner(alike(dim, even, steps, grids))))
     return Bounds(
         ((Response(reach), 1),),
         tuple(below),
@@ -334,33 +374,26 @@ def _discrete_laplace(law: Any, region: Set) -> Bounds:
     )
 
 
-def _one_each(places: list[tuple[float, ...]]) -> list[Counted]:
-    """An arbitrarily small difference can move the rounded input by one step in every coordinate."""
-    counted = Counter(int(steps) for steps, _ in places if steps)
-    return [(DiscreteLaplace(steps, 1), count) for steps, count in counted.items()]
-
-
-def _discrete_corner(widths: Scales, places: list[tuple[float, ...]]) -> list[Counted]:
-    counted = Counter(
-        (int(steps), _steps_moved(width, grid)) for width, (steps, grid) in zip(widths, places, strict=True) if width
-    )
-    return [(DiscreteLaplace(steps, move), count) for (steps, move), count in counted.items() if move]
+def _discrete_corner(places: Counter[tuple[Any, ...]]) -> list[Counted]:
+    """The pairs of one difference; an arbitrarily small one can move the rounded input by one step everywhere."""
+    result: Counter[DiscreteLaplace] = Counter()
+    for (width, step, grid), count in places.items():
+        move = _steps_moved(width, grid)
+        if move:
+            result[DiscreteLaplace(int(step), move)] += count
+    return list(result.items())
 
 
 def _staircase(law: Any, region: Set) -> Bounds:
-    places = _grid_scales(law, ("width", "inner", "units", "grid"), region.dim)
     if not region.is_box:
         raise NotDescribed("staircase noise is checked on boxes only")
-    for width, inner, units, grid in places:
-        if any(one != int(one) for one in (width, inner, units)) or not (
-            1 <= inner <= width and units >= 1 and grid > 0
-        ):
+    columns = _grid_columns(law, ("width", "inner", "units", "grid"), region.dim)
+    unrounded = region.whole and all(grid <= 1 for grid in columns[3])
+    counted: Counter[tuple[int, int, Fraction, int]] = Counter()
+    for (reach, width, inner, units, grid), count in alike(region.dim, region.widths(), *columns).items():
+        if any(one != int(one) for one in (width, inner, units)) or not (1 <= inner <= width and units >= 1):
             raise NotDescribed("width, inner and units must be whole, 1 <= inner <= width, units >= 1")
-    unrounded = region.whole and all(grid <= 1 for *_, grid in places)
-    counted = Counter(
-        (int(width), int(inner), Fraction(int(units), _UNITS), _steps_moved(reach, grid, unrounded))
-        for reach, (width, inner, units, grid) in zip(region.box or [], places, strict=True)
-    )
+        counted[int(width), int(inner), Fraction(int(units), _UNITS), _steps_moved(reach, grid, unrounded)] += count
     pairs = [(staircase(*key), count) for key, count in counted.items()]
     reached = tuple((pair.pairs[-1] if isinstance(pair, Worst) else pair, count) for pair, count in pairs)
     return Bounds(tuple(pairs), (reached,))
@@ -377,14 +410,14 @@ def _l1_staircase(law: Any, region: Set) -> Bounds:
     return Bounds(((Response(epsilon * levels), 1),), (), ("l1 staircase: bounded above by the pure guarantee only",))
 
 
-READERS = {
-    "gaussian": _gaussian,
-    "laplace": _laplace,
-    "logistic": _logistic,
-    "mixed": _mixed,
-    "tensor-gaussian": _tensor,
-    "radial": _radial,
-    "discrete-laplace": _discrete_laplace,
-    "staircase": _staircase,
-    "l1-staircase": _l1_staircase,
+READERS: dict[str, tuple[Callable[[Any, Set], Bounds], tuple[str, ...]]] = {
+    "gaussian": (_gaussian, ("scale", "dim", "sizes")),
+    "laplace": (_laplace, ("scale", "dim", "sizes")),
+    "logistic": (_logistic, ("scale", "dim", "sizes")),
+    "mixed": (_mixed, ("scale", "gaussian")),
+    "tensor-gaussian": (_tensor, ("modes",)),
+    "radial": (_radial, ("dim", "a", "b", "scale")),
+    "discrete-laplace": (_discrete_laplace, ("steps", "grid", "dim")),
+    "staircase": (_staircase, ("width", "inner", "units", "grid")),
+    "l1-staircase": (_l1_staircase, ("width", "epsilon", "dim", "gamma")),
 }

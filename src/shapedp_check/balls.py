@@ -8,8 +8,10 @@ number; `exact` keeps it as a fraction.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +21,27 @@ Ball = Any  # flint.arb; the extension module carries no types
 BITS = 256  # working precision
 _MOST_BITS = 1 << 14
 _SUM_SLACK = 2.0**-48
+_END: ContextVar[float] = ContextVar("_END", default=math.inf)
+
+
+class TooLarge(ValueError):
+    """What is asked would take too many points or too long."""
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Inside the block `tick` raises once so many seconds have passed."""
+    token = _END.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _END.reset(token)
+
+
+def tick() -> None:
+    """Called in every long loop, so that no file takes longer than allowed."""
+    if time.monotonic() > _END.get():
+        raise TooLarge("it takes longer than allowed")
 
 
 @contextmanager
@@ -39,7 +62,7 @@ def ball(value: Any) -> Ball:
     return arb(value)
 
 
-def exact(value: float | int) -> Fraction:
+def exact(value: float | int | Fraction) -> Fraction:
     """The fraction that a number of the file is."""
     return Fraction(value)
 
@@ -61,8 +84,10 @@ def down(value: Ball) -> float:
 
 
 def up(value: Ball) -> float:
-    """A float at least every number of the ball."""
+    """A float at least every number of the ball; infinity where nothing is known."""
     high = value.upper()
+    if high.is_nan():
+        return math.inf
     if not high > 0:
         return 0.0
     number = float(high.mid())
@@ -78,6 +103,7 @@ def sharp(compute: Callable[[], Ball], bits: int = 40) -> Ball:
     """
     used, radius = ctx.prec, arb.pos_inf()
     while True:
+        tick()
         with precision(used):
             value = compute()
         if value.is_finite() and (value.rel_accuracy_bits() >= bits or value.is_zero()):
@@ -92,16 +118,17 @@ def normal_cdf(x: Ball) -> Ball:
     return (-x / ball(2).sqrt()).erfc() / 2
 
 
-def total(terms: Iterable[tuple[float, float]], power: int) -> Ball:
-    """sum (l/s)^power over pairs (l, s) of floats: 0/0 counts 0, and x/0 infinity.
+def total(terms: Iterable[tuple[float | Fraction, float]], power: int) -> Ball:
+    """sum (l/s)^power over pairs (l, s): 0/0 counts 0, and x/0 infinity.
 
     In floats where that is safe: each term is off by less than 2^-50 of itself, and `math.fsum` rounds only once.
     """
     pairs = [(top, bottom) for top, bottom in terms if top != 0]
     if any(bottom == 0 for _, bottom in pairs):
         return arb.pos_inf()
-    ratios = [top / bottom for top, bottom in pairs]
-    if all(1e-140 < ratio < 1e140 for ratio in ratios) and len(ratios) > 64:
+    plain = len(pairs) > 64 and all(isinstance(top, float) for top, _ in pairs)
+    ratios = [float(top) / bottom for top, bottom in pairs] if plain else []
+    if plain and all(1e-140 < ratio < 1e140 for ratio in ratios):
         value = ball(math.fsum(ratio**power for ratio in ratios))
         return value * between(ball(1 - _SUM_SLACK), ball(1 + _SUM_SLACK))
     result = ball(0)

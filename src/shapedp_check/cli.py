@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shapedp_check.files import NotDescribed
-from shapedp_check.verdict import Answer, check
+from shapedp_check.verdict import SECONDS, Answer, check
 
 DONE, INVALID, REFUSED = (
     0,
@@ -44,18 +44,27 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a certificate, as JSON")
     parser.add_argument("--json", action="store_true", help="print one JSON object per file")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="undecided after so long (default %(default)s)")
     options = parser.parse_args(arguments)
-    return max(_one(path, options.json) for path in options.files)
+    return max(_one(path, options) for path in options.files)
 
 
-def _one(path: Path, as_json: bool) -> int:
+def _one(path: Path, options: argparse.Namespace) -> int:
     try:
         data = read(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as problem:
-        print(f"{path}: cannot be read: {problem}", file=sys.stderr)
+        print(plain(f"{path}: cannot be read: {problem}"), file=sys.stderr)
         return INVALID
-    answer = check(data)
-    print(json.dumps({"file": str(path), **answer.to_json()}) if as_json else f"{path}: {describe(answer)}")
+    try:
+        answer = check(data, seconds=options.seconds)
+    except RuntimeError as fault:  # the other files are still checked
+        print(plain(f"{path}: not checked: {fault}"), file=sys.stderr)
+        return REFUSED
+    print(
+        json.dumps({"file": str(path), **answer.to_json()})
+        if options.json
+        else f"{plain(str(path))}: {describe(answer)}"
+    )
     return DONE if answer.verdict == "certified" else REFUSED
 
 
@@ -64,4 +73,9 @@ def describe(answer: Answer) -> str:
     lines = [f"{answer.verdict}: {answer.reason} ({answer.seconds:.2f} s)"]
     lines += [f"  formula  {formula}" for formula in answer.formulas]
     lines += [f"  note     {note}" for note in answer.notes]
-    return "\n".join([*lines, f"  digest   {answer.digest}"])
+    return "\n".join(plain(line) for line in [*lines, f"  digest   {answer.digest}"])
+
+
+def plain(text: str) -> str:
+    """Text of a file on one line: a file must not write lines of its own, or move the cursor."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)

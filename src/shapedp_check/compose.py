@@ -24,16 +24,12 @@ from fractions import Fraction
 
 from flint import fmpz, fmpz_poly
 
-from shapedp_check.balls import Ball, ball, precision, up
+from shapedp_check.balls import Ball, TooLarge, ball, precision, tick, up
 from shapedp_check.pairs import Pair
 
 Counted = tuple[Pair, int]
 _MOST_POINTS = 1 << 21
 _GUARD = 96  # bits for the cancellation in second differences
-
-
-class TooLarge(ValueError):
-    """The grid would need too many points."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +50,9 @@ class Masses:
 
     def times(self, other: Masses, cut: int) -> Masses:
         """Both, independently."""
+        tick()
+        if len(self.mass) + len(other.mass) > _MOST_POINTS:
+            raise TooLarge("the composed losses need too many points")
         one, two, bits = self.finite, other.finite, self.bits
         coefficients = [-((-c) >> bits) for c in (self.mass * other.mass).coeffs()]
         infinity = -(-(self.infinity * (two + other.infinity) + one * other.infinity) >> bits)
@@ -123,7 +122,7 @@ def discretised(pair: Pair, h: Fraction, bits: int, cut: int) -> tuple[Masses, M
         rest = 1 - pair.failure()
         places = [(step * j) for j in range(start, end + 1)]
         k = [ball(0), *(place.exp() for place in places)]
-        curve = [rest, *(pair.hockey(place) - pair.failure() for place in places)]
+        curve = [rest, *(_ticked(pair, place) - pair.failure() for place in places)]
         slopes = [(curve[i + 1] - curve[i]) / (k[i + 1] - k[i]) for i in range(len(k) - 1)]
         scale = ball(1 << bits)
         mass = [_ceiling(k[i] * (after - slopes[i - 1]) * scale) for i, after in enumerate([*slopes[1:], ball(0)], 1)]
@@ -135,6 +134,11 @@ def discretised(pair: Pair, h: Fraction, bits: int, cut: int) -> tuple[Masses, M
         return upper, upper
     lower = _trimmed(moved, start, bits, cut)
     return replace(lower, infinity=lower.infinity + beyond, shift=shift), upper
+
+
+def _ticked(pair: Pair, place: Ball) -> Ball:
+    tick()
+    return pair.hockey(place)
 
 
 def _ceiling(value: Ball) -> int:
@@ -163,7 +167,9 @@ def _shifts(k: list[Ball], curve: list[Ball], slopes: list[Ball], h: Fraction) -
         reached = k[i] + (curve[i] - height) / -slope if slope < 0 else 2 * k[i + 1]
         good = k[i] <= middle <= k[i + 1] and reached <= k[i + 1]
         if i + 1 == len(slopes):  # beyond its end the finite losses end, and only they count for the lower end
-            good, reached = k[i] <= middle <= k[i + 1], k[i + 1]
+            middle = (middle * (1 - near)).mid()  # a little left of the meeting: the chord before is not below 0 there
+            good = k[i] <= middle <= k[i + 1] and curve[i] + before * (middle - k[i]) >= 0
+            reached = k[i + 1]
         result.append(min(up((reached / middle).log()), most) if good else most)
     return result
 

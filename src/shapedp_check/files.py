@@ -6,9 +6,11 @@ import base64
 import math
 import struct
 import zlib
+from collections.abc import Iterable
 from typing import Any
 
 ADJACENCIES = ("add-remove", "replace", "zero-out", None)
+MOST = 1 << 22  # numbers that are read one by one
 
 
 class NotDescribed(ValueError):
@@ -80,16 +82,38 @@ def whole(value: Any, name: str, *, least: int = 1) -> int:
 def numbers(value: Any, name: str, *, least: float = -math.inf) -> list[float]:
     """A list of numbers, written out or as compressed little-endian doubles."""
     if isinstance(value, dict):
-        try:
-            raw = zlib.decompress(base64.b64decode(entry(value, "float64"), validate=True))
-        except (TypeError, ValueError, zlib.error):
-            raise NotDescribed(f"{name} is no encoded list of doubles") from None
-        if len(raw) % 8 or len(raw) // 8 != entry(value, "size"):
-            raise NotDescribed(f"{name} does not hold as many numbers as it says")
-        value = list(struct.unpack(f"<{len(raw) // 8}d", raw))
+        only(value, ("float64", "size"), name)
+        value = _decoded(entry(value, "float64"), few(whole(entry(value, "size"), "size")), name)
     if not isinstance(value, list) or not value:
         raise NotDescribed(f"{name} must be a list of numbers")
+    few(len(value))
     return [number(item, name, least=least) for item in value]
+
+
+def _decoded(text: Any, size: int, name: str) -> list[float]:
+    """`size` doubles; no more is unpacked than that, however much a small file would unpack to."""
+    unpack = zlib.decompressobj()
+    try:
+        raw = unpack.decompress(base64.b64decode(text, validate=True), 8 * size + 1)
+    except (TypeError, ValueError, zlib.error):
+        raise NotDescribed(f"{name} is no encoded list of doubles") from None
+    if len(raw) != 8 * size or not unpack.eof or unpack.unused_data:
+        raise NotDescribed(f"{name} does not hold as many numbers as it says")
+    return list(struct.unpack(f"<{size}d", raw))
+
+
+def few(count: int) -> int:
+    """`count`, if so many numbers can be looked at one by one."""
+    if count > MOST:
+        raise NotDescribed(f"{count} coordinates that are not alike are too many for this program")
+    return count
+
+
+def known(kind: Any, names: Iterable[str], what: str) -> str:
+    """One of the names that this program knows."""
+    if not isinstance(kind, str) or kind not in names:
+        raise NotDescribed(f"{what} {kind!r} is not covered by this checker")
+    return kind
 
 
 def wholes(value: Any, name: str, *, least: int = 1) -> list[int]:

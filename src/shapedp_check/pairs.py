@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor
+from typing import Any
 
-from flint import ctx
+from flint import arb, ctx
 
 from shapedp_check.balls import Ball, ball, normal_cdf, precision
 
@@ -39,6 +39,19 @@ class Pair:
     def backward(self) -> Pair:
         """The pair (Q, P)."""
         return self if self.symmetric else Backward(self)
+
+
+class ByEnclosure(Pair):
+    """A pair that a ball describes; two with the same enclosure are equal: what is proved of one holds for both."""
+
+    def _key(self) -> tuple[Any, ...]:
+        return (type(self), *(value.repr() if isinstance(value, arb) else value for value in vars(self).values()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ByEnclosure) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
 
 
 @dataclass(frozen=True)
@@ -78,7 +91,7 @@ def no_less(x: Ball, value: Ball) -> Ball:
 
 
 @dataclass(frozen=True, eq=False)
-class Gaussian(Pair):
+class Gaussian(ByEnclosure):
     """N(mu, 1) against N(0, 1): H(x) = Phi(mu/2 - x/mu) - e^x Phi(-mu/2 - x/mu).
 
     All Gaussian noise is this pair: whiten by the covariance, turn v onto the first axis, and only
@@ -94,6 +107,25 @@ class Gaussian(Pair):
         if not self.mu.is_finite():
             return ball(1)
         return no_less(x, normal_cdf(self.mu / 2 - x / self.mu) - x.exp() * normal_cdf(-self.mu / 2 - x / self.mu))
+
+
+@dataclass(frozen=True, eq=False)
+class Clipped(ByEnclosure):
+    """N(mu, 1) against N(0, 1), of which only min(max(z, low), high) is seen.
+
+    The loss grows with z, so the best events are {z >= c}. Without the clip c = mu/2 + x/mu; those with c between the
+    two ends are still seen, and Phi(mu - c) - e^x Phi(-c) rises up to that c and falls beyond it.
+    """
+
+    mu: Ball
+    low: Ball
+    high: Ball
+    symmetric = False
+    formula = "gaussian, seen between two ends: Phi(mu - c) - e^x Phi(-c), c = mu/2 + x/mu or the nearer end"
+
+    def hockey(self, x: Ball) -> Ball:
+        c = (self.mu / 2 + x / self.mu).max(self.low).min(self.high)
+        return no_less(x, normal_cdf(self.mu - c) - x.exp() * normal_cdf(-c))
 
 
 @dataclass(frozen=True)
@@ -167,12 +199,21 @@ class DiscreteLaplace(Pair):
         return Fraction(self.shift, self.steps)
 
     def hockey(self, x: Ball) -> Ball:
-        best = ball(0)
         if self.shift == 0:
-            return no_less(x, best)
-        middle = (self.shift - float(x.mid()) * self.steps) / 2
-        near = floor(min(max(middle, -1.0), self.shift + 1.0))
-        for last in range(max(near - 2, 0), min(near + 3, self.shift)):
+            return no_less(x, ball(0))
+        with precision(ctx.prec + self.shift.bit_length() + self.steps.bit_length()):
+            middle = (self.shift - x * self.steps) / 2
+        if middle <= 0:
+            return no_less(x, ball(0))
+        if not middle.rad() < 1:  # H falls with x, so its ends suffice
+            if x.is_exact():
+                return no_less(x, ball(0).union(ball(1)))
+            return self.hockey(x.lower()).union(self.hockey(x.upper()))
+        near = middle.mid().max(ball(-1)).min(ball(self.shift + 1)).floor().unique_fmpz()
+        if near is None:
+            return no_less(x, ball(0).union(ball(1)))
+        best = ball(0)
+        for last in range(max(int(near) - 3, 0), min(int(near) + 4, self.shift)):
             best = best.max(self._cdf(last) - x.exp() * self._cdf(last - self.shift))
         return no_less(x, best)
 
@@ -182,7 +223,7 @@ class DiscreteLaplace(Pair):
 
 
 @dataclass(frozen=True, eq=False)
-class Mixing(Pair):
+class Mixing(ByEnclosure):
     """k independent N(0, 1) against k independent N(0, 1 - t): one record of share t in a Gaussian sketch.
 
     L = (k log(1 - t) + Z t/(1 - t))/2 with Z chi-square of k degrees under P, so with the threshold
@@ -235,8 +276,10 @@ class Sampled(Pair):
     def top(self) -> Ball | Fraction | None:  # type: ignore[override]
         if self.base.top is None:
             return None
-        rate = ball(self.rate)
-        above = (rate * ball(self.base.top).expm1()).log1p()
+        rate, top = ball(self.rate), ball(self.base.top)
+        above = (rate * top.expm1()).log1p()
+        if self.base.backward().failure().is_zero():  # then P >= e^-top Q, and the mixture is at least so much of Q
+            return above.max(-(rate * (-top).expm1()).log1p())
         return above.max(-(-rate).log1p()) if self.rate < 1 else above
 
     def failure(self) -> Ball:
@@ -299,7 +342,7 @@ class Worst(Pair):
 
 
 @dataclass(frozen=True, eq=False)
-class Share(Pair):
+class Share(ByEnclosure):
     """A curve that lies above `probability` times that of `base`: only an event of that probability is looked at."""
 
     base: Pair

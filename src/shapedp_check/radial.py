@@ -25,8 +25,8 @@ from typing import Any
 
 from flint import arb_series, ctx
 
-from shapedp_check.balls import Ball, ball, precision
-from shapedp_check.pairs import Pair, no_less
+from shapedp_check.balls import Ball, TooLarge, ball, precision, tick
+from shapedp_check.pairs import ByEnclosure, no_less
 
 ORDER = 10
 _BITS = 160
@@ -35,7 +35,7 @@ Series = Any  # flint.arb_series
 
 
 @dataclass(frozen=True, eq=False)
-class Radial(Pair):
+class Radial(ByEnclosure):
     """The pair of a shift of length `reach`, in units of the law's scale s (so s = 1 here)."""
 
     dim: int
@@ -98,14 +98,14 @@ class _Integrals:
         exp(-(g - k - k log(g/k))).
         """
         k, need = self.law.a / self.law.b, -math.log(least) + 2
-        low, high = k, k
-        step = math.sqrt(k) + 1
-        while high - k - k * math.log(high / k) < need:
-            high += step
-        low = k * math.exp(-1e-3)
-        while low - k - k * math.log(low / k) < need:
-            low *= math.exp(-min(1.0, 1 / math.sqrt(k)))
-        ends = [math.log(low) / self.law.b, math.log(high) / self.law.b]
+        if not 2.0**-10 < k < 2.0**50:
+            raise TooLarge("a/b is too small or too large")
+        low = high = 0.0  # log(g/k)
+        while k * (math.expm1(high) - high) < need:
+            high += min(1.0, 1 / math.sqrt(k))
+        while k * (math.expm1(low) - low) < need:
+            low -= 1 / min(k, math.sqrt(k))
+        ends = [(end + math.log(k)) / self.law.b for end in (low, high)]
         shape = ball(self.law.a) / self.power
         rest = ball(0)
         for end in ends:
@@ -231,6 +231,7 @@ class _Integrals:
         todo = list(pairwise(edges))[::-1]
         result, carried = ball(0), None
         while todo:
+            tick()
             left, right = todo.pop()
             piece = self._piece(sign, left, right, carried, least / (8 * pieces))
             if piece is None:

@@ -8,16 +8,20 @@ blocks and slices are products of L2 balls, so that their worst differences are 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
 from flint import arb
 
-from shapedp_check.balls import Ball, ball, total
-from shapedp_check.files import NotDescribed, adjacency, entry, number, numbers, whole, wholes
+from shapedp_check.balls import Ball, ball, exact, total
+from shapedp_check.files import NotDescribed, adjacency, entry, few, known, number, numbers, only, whole, wholes
 
 Scales = list[float]  # one entry for all coordinates, or one per coordinate
+Widths = list[float] | list[Fraction] | list[float | Fraction]  # likewise
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class Part:
     """An L2 ball of some coordinates: {v : |v/axes|_2 <= radius}; `where` lists them, None stands for all."""
 
     radius: float
-    where: list[int] | None = None
+    where: Sequence[int] | None = None
     axes: Scales | None = None
 
 
@@ -57,17 +61,19 @@ class Set:
             return total([(self.l1, min(scales))], 1)
         return sum((_length(part, scales, self.dim) for part in self.parts), ball(0))
 
-    def widths(self) -> Scales:
-        """max |v_i| of each coordinate."""
+    def widths(self) -> Widths:
+        """max |v_i|, exactly: one for all coordinates, or one per coordinate."""
         if self.profile is not None:
             return self.profile
         if self.l1 is not None:
-            return [self.l1] * self.dim
-        result = [0.0] * self.dim
+            return [self.l1]
+        if self.parts[0].where is None:
+            radius, axes = self.parts[0].radius, self.parts[0].axes
+            return [radius] if axes is None else [exact(radius) * exact(axis) for axis in axes]
+        result = [0.0] * few(self.dim)
         for part in self.parts:
-            for at, i in enumerate(range(self.dim) if part.where is None else part.where):
-                axis = 1.0 if part.axes is None else part.axes[at]
-                result[i] = math.nextafter(part.radius * axis, math.inf) if axis != 1.0 else part.radius
+            for i in part.where or ():
+                result[i] = part.radius
         return result
 
     @property
@@ -76,20 +82,26 @@ class Set:
         return self.box is not None
 
     @property
-    def box(self) -> Scales | None:
+    def box(self) -> Widths | None:
         """The half-widths, where the set is a product of intervals: also balls of one coordinate each."""
         if self.profile is not None:
             return self.profile
         if self.dim == 1 and self.l1 is not None:
             return [self.l1]
-        plain = all(part.axes is None for part in self.parts)
-        if self.parts and plain and (self.dim == 1 or all(len(part.where or "  ") == 1 for part in self.parts)):
+        if self.parts and (self.dim == 1 or all(len(part.where or "  ") == 1 for part in self.parts)):
             return self.widths()
         return None
 
 
-def _spread(scales: Scales, dim: int) -> Scales:
-    return scales * dim if len(scales) == 1 else scales
+def alike(dim: int, *columns: Sequence[Any]) -> Counter[tuple[Any, ...]]:
+    """How many coordinates have which entries, where each column has one for all or one per coordinate."""
+    if all(len(column) == 1 for column in columns):
+        return Counter({tuple(column[0] for column in columns): dim})
+    return Counter(zip(*(_spread(column, dim) for column in columns), strict=True))
+
+
+def _spread(column: Sequence[Any], dim: int) -> Sequence[Any]:
+    return list(column) * few(dim) if len(column) == 1 else column
 
 
 def _axis(part: Part, scales: Scales, dim: int) -> Ball:
@@ -99,11 +111,11 @@ def _axis(part: Part, scales: Scales, dim: int) -> Ball:
     inside = scales if len(scales) == 1 or part.where is None else [scales[i] for i in part.where]
     if part.axes is None:
         return total([(part.radius, min(inside))], 1)
-    if min(inside) == 0:
-        return arb.pos_inf()
     longest = ball(0)
-    for axis, scale in set(zip(part.axes, _spread(inside, dim), strict=True)):
-        longest = longest.max(ball(axis) / ball(scale))
+    for axis, scale in alike(dim, part.axes, inside):
+        if axis and not scale:
+            return arb.pos_inf()
+        longest = longest.max(ball(axis) / ball(scale)) if axis else longest
     return longest * ball(part.radius)
 
 
@@ -112,8 +124,20 @@ def _length(part: Part, scales: Scales, dim: int) -> Ball:
     if part.radius == 0:
         return ball(0)
     size = dim if part.where is None else len(part.where)
-    inside = _spread(scales, size) if len(scales) == 1 or part.where is None else [scales[i] for i in part.where]
-    return ball(part.radius) * total(zip(part.axes or [1.0] * size, inside, strict=True), 2).sqrt()
+    inside = scales if len(scales) == 1 or part.where is None else [scales[i] for i in part.where]
+    if part.axes is None and len(inside) == 1:
+        return total([(part.radius, inside[0])], 1) * ball(size).sqrt()
+    axes = _spread(part.axes or [1.0], size)
+    return ball(part.radius) * total(zip(axes, _spread(inside, size), strict=True), 2).sqrt()
+
+
+_FIELDS = {
+    "box": ("profile", "dim", "shape", "whole"),
+    "l1": ("radius", "dim", "shape", "whole"),
+    "l2": ("radius", "dim", "shape", "scales", "whole"),
+    "blocks": ("radii", "sizes", "whole"),
+    "slices": ("radii", "shape", "mode", "whole"),
+}
 
 
 def read_set(data: Any) -> Set:
@@ -128,7 +152,9 @@ def read_set(data: Any) -> Set:
 
 
 def _read_set(data: Any) -> Set:
-    kind, relation = entry(data, "set"), adjacency(data)
+    kind, relation = known(entry(data, "set"), _FIELDS, "the set"), adjacency(data)
+    stated = {name: value for name, value in data.items() if value is not None}
+    only(stated, ("set", "adjacency", *_FIELDS[kind]), "a set")
     if kind == "box":
         profile = numbers(entry(data, "profile"), "profile", least=0.0)
         return Set(_dim(data, len(profile)), relation, profile=profile)
@@ -140,8 +166,6 @@ def _read_set(data: Any) -> Set:
         if axes is not None and len(axes) != dim:
             raise NotDescribed(f"the set has dim {dim} and {len(axes)} scales")
         return Set(dim, relation, parts=(Part(radius, None, axes),))
-    if kind not in ("blocks", "slices"):
-        raise NotDescribed(f"the set {kind!r} is not known")
     radii = numbers(entry(data, "radii"), "radii", least=0.0)
     places = _slices(data, len(radii)) if kind == "slices" else _blocks(data, len(radii))
     parts = tuple(Part(radius, where) for radius, where in zip(radii, places, strict=True))
@@ -158,20 +182,20 @@ def _dim(data: Any, found: int | None) -> int:
     return dims.pop()
 
 
-def _blocks(data: Any, count: int) -> list[list[int]]:
+def _blocks(data: Any, count: int) -> Sequence[Sequence[int]]:
     sizes = wholes(entry(data, "sizes"), "sizes")
     if len(sizes) != count:
         raise NotDescribed(f"{count} radii and {len(sizes)} sizes")
     ends = list(accumulate(sizes))
-    return [list(range(end - size, end)) for end, size in zip(ends, sizes, strict=True)]
+    return [range(end - size, end) for end, size in zip(ends, sizes, strict=True)]
 
 
-def _slices(data: Any, count: int) -> list[list[int]]:
+def _slices(data: Any, count: int) -> Sequence[Sequence[int]]:
     shape, mode = wholes(entry(data, "shape"), "shape"), whole(entry(data, "mode"), "mode", least=0)
     if mode >= len(shape) or shape[mode] != count:
         raise NotDescribed("mode and shape do not give one slice per radius")
     after = math.prod(shape[mode + 1 :])
     places: list[list[int]] = [[] for _ in range(count)]
-    for i in range(math.prod(shape)):
+    for i in range(few(math.prod(shape))):
         places[i // after % count].append(i)
     return places

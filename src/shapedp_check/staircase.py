@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from shapedp_check.balls import Ball, ball
+from shapedp_check.balls import Ball, TooLarge, ball, tick
 from shapedp_check.pairs import Pair, Worst, no_less
 
 _MOST = 2000  # steps that a shift may cross
@@ -41,6 +41,7 @@ class Staircase(Pair):
     def hockey(self, x: Ball) -> Ball:
         decay, norm = (-ball(self.epsilon)).exp(), self._norm()
         tail = 1 / (1 - decay)
+        tick()
         result = ball(0)
         for length, mine, other, repeats in self._stretches():
             excess = (ball(-self.epsilon * mine)).exp() - (x + ball(-self.epsilon * other)).exp()
@@ -55,7 +56,7 @@ class Staircase(Pair):
         """(length, level of P, level of Q, whether it repeats outward); Q is centred at -shift, so the loss is high
         on the right of 0."""
         if self.shift // self.width > _MOST:
-            raise ValueError("the shift crosses too many steps")
+            raise TooLarge("the shift crosses too many steps")
         cuts: set[int] = set()
         reach = self.shift + 2 * self.width
         for centre in (0, -self.shift):
@@ -81,7 +82,7 @@ def staircase(width: int, inner: int, epsilon: Fraction, shift: int) -> Pair:
     n width + (2 inner - 1), n width - (2 inner - 1).
     """
     if shift // width > _MOST:
-        raise ValueError("the shift crosses too many steps")
+        raise TooLarge("the shift crosses too many steps")
     meets = {shift}
     for n in range(-1, shift // width + 3):
         meets.update(n * width + offset for offset in (0, 2 * inner - 1, 1 - 2 * inner))

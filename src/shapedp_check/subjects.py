@@ -14,8 +14,8 @@ from typing import Any
 
 from shapedp_check.additive import Bounds, Counted, additive
 from shapedp_check.balls import Ball, ball, exact, normal_cdf
-from shapedp_check.files import NotDescribed, adjacency, entry, number, only, premises, schema, whole
-from shapedp_check.pairs import Gaussian, Hopeless, Laplace, Mixing, Pair, Response, Sampled, Share
+from shapedp_check.files import NotDescribed, adjacency, entry, known, number, only, premises, schema, whole
+from shapedp_check.pairs import Clipped, Gaussian, Hopeless, Laplace, Mixing, Pair, Response, Sampled, Share
 from shapedp_check.repeated import Repeated
 from shapedp_check.sets import read_set
 
@@ -43,11 +43,10 @@ class Case:
 
 def read_subject(data: Any) -> Case:
     """The case that a subject describes."""
-    kind = entry(data, "kind")
-    if kind not in READERS:
-        raise NotDescribed(f"subjects of the kind {kind!r} are not covered by this checker")
+    reader, fields = READERS[known(entry(data, "kind"), READERS, "the kind of subject")]
+    only(data, ("schema", "kind", *fields), "the subject")
     schema(data, "the subject")
-    return READERS[kind](data)
+    return reader(data)
 
 
 def _additive(data: Any) -> Case:
@@ -98,17 +97,21 @@ def _sketch(data: Any, share: Ball, first: tuple[Counted, ...] = ()) -> Case:
 
 
 def _adaptive_mixing(data: Any) -> Case:
-    """l = lambda_min(X'X) + eta C^2 (z - tau) is released, then a sketch whose share is at most 1/gamma if z <= tau.
+    """l = lambda_min(X'X) + eta C^2 (z - tau), then a sketch with noise of variance gamma C^2 - l, which is shown too.
 
+    The variance is kept within [0, (gamma - 1) C^2], and with it a record's share is at most 1/gamma if z <= tau.
     Zeroing or adding a row moves lambda_min by at most C^2, exchanging one too: mu = 1/eta. P(z > tau) is added.
+    Reached from below: X'X = level C^2 I with and without a row. What is seen of l/C^2 lies between 1 and gamma.
     """
-    eta = number(entry(data, "eta"), "eta", above=0.0)
-    tau = number(entry(data, "tau"), "tau")
+    eta = ball(number(entry(data, "eta"), "eta", above=0.0))
+    tau = ball(number(entry(data, "tau"), "tau"))
     gamma = ball(number(entry(data, "gamma"), "gamma", above=1.0))
-    leading: Counted = (Gaussian(1 / ball(eta)), 1)
-    case = _sketch(data, 1 / gamma, (leading,))
-    note = "adaptive mixing: reached by its first step"
-    return _reached(case, ((leading,),), normal_cdf(-ball(tau)), note)
+    case = _sketch(data, 1 / gamma, ((Gaussian(1 / eta), 1),))
+    middle = (1 + gamma) / 2 + 1 + eta * tau  # at this level z = 0 lies in the middle of what is seen
+    levels = _fitting(data, [middle - eta * step for step in range(-2, 7, 2)])
+    seen = [((1 - level + 1) / eta + tau, (gamma - level + 1) / eta + tau) for level in levels]
+    below = tuple(((Clipped(1 / eta, low, high), 1),) for low, high in seen)
+    return _reached(case, below, normal_cdf(-tau), "adaptive mixing: reached by the eigenvalue that is shown")
 
 
 def _reached(case: Case, below: tuple[tuple[Counted, ...], ...], fails: Ball, note: str) -> Case:
@@ -171,11 +174,18 @@ def _silent(data: Any, levels: list[Ball], silent: Callable[[Ball], Ball]) -> tu
     Its probability at the level is not smaller than with the row left out, so H >= probability H_mixing(1/level). A
     column takes a row of norm C and others up to the level: with given sizes, `dim` times that many must fit.
     """
-    rows, (records, dim) = whole(entry(data, "rows"), "rows"), _sizes(data)
+    rows = whole(entry(data, "rows"), "rows")
+    return tuple(((Share(Mixing(rows, 1 / level), silent(level)), 1),) for level in _fitting(data, levels))
+
+
+def _fitting(data: Any, levels: list[Ball]) -> list[Ball]:
+    """The levels above 1 that data can have: all of them, or with given sizes those whose rows are not too many."""
+    records, dim = _sizes(data)
     fits = [level.mid() for level in levels if level.mid() > 1]
-    if records is not None and dim is not None:
-        fits = [level for level in fits if level.ceil() * dim <= records]
-    return tuple(((Share(Mixing(rows, 1 / level), silent(level)), 1),) for level in fits)
+    if records is None or dim is None:
+        return fits
+    most = ball(records // dim)
+    return [level for level in fits if level <= most] or ([most] if most >= 2 else [])
 
 
 def _repetition(data: Any) -> Case:
@@ -204,7 +214,6 @@ def _repetition(data: Any) -> Case:
 
 def _plan(data: Any) -> Case:
     """All steps independently, each as often as counted; the relations of the steps must agree."""
-    only(data, ("schema", "kind", "steps"), "a plan")
     steps = entry(data, "steps")
     if not isinstance(steps, list) or not steps:
         raise NotDescribed("a plan needs steps")
@@ -291,12 +300,14 @@ def _step_subject(data: Any) -> Case:
     return Case(adjacency(data) or ANY, bounds)
 
 
-READERS = {
-    "additive": _additive,
-    "mixing": _mixing,
-    "adaptive-mixing": _adaptive_mixing,
-    "threshold-mixing": _threshold_mixing,
-    "modified-gauss-mix": _modified_gauss_mix,
-    "repetition": _repetition,
-    "plan": _plan,
+_STATED = ("epsilon", "delta", "recipe")  # of the subject itself: not part of the claim
+_SKETCH = ("rows", "row_bound", "adjacency", "records", "dim", *_STATED)
+READERS: dict[str, tuple[Callable[[Any], Case], tuple[str, ...]]] = {
+    "additive": (_additive, ("law", "sensitivity", "premises", *_STATED)),
+    "mixing": (_mixing, ("gamma", *_SKETCH)),
+    "adaptive-mixing": (_adaptive_mixing, ("gamma", "eta", "tau", *_SKETCH)),
+    "threshold-mixing": (_threshold_mixing, ("threshold", "slack", "scale", "variance", *_SKETCH)),
+    "modified-gauss-mix": (_modified_gauss_mix, ("gamma", "eta", "tau", *_SKETCH)),
+    "repetition": (_repetition, ("run", "gamma", "adjacency")),
+    "plan": (_plan, ("steps",)),
 }

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-from shapedp_check.balls import BITS, Ball, ball, down, exact, precision, sharp, up
+from shapedp_check.balls import BITS, Ball, TooLarge, ball, down, exact, limited, precision, sharp, up
 from shapedp_check.canonical import digest
-from shapedp_check.compose import Counted, TooLarge, composed
+from shapedp_check.compose import Counted, composed
 from shapedp_check.files import NotDescribed, adjacency, entry, number, premises, schema, sentences
 from shapedp_check.pairs import Gaussian, Pair
 from shapedp_check.subjects import Case, read_subject
@@ -19,6 +19,7 @@ from shapedp_check.subjects import Case, read_subject
 _GRIDS = (11, 13, 15, 17)  # log2 of the points of a grid, one after the other until the answer is clear
 _MOST_CUT = 700
 _NOTHING = 2.0**-20
+SECONDS = 45.0
 
 
 @dataclass(frozen=True)
@@ -39,18 +40,23 @@ class Answer:
         return {"kind": "independent-check", **asdict(self)}
 
 
-def check(certificate: Any) -> Answer:
-    """Recompute the claim of a certificate (a JSON object) from what it describes, and nothing else."""
+def check(certificate: Any, *, seconds: float = SECONDS) -> Answer:
+    """Recompute the claim of a certificate (a JSON object) from what it describes, and nothing else.
+
+    What takes longer than about `seconds` is undecided.
+    """
     begun = time.perf_counter()
     try:
         mark = digest(certificate)
     except (ValueError, OverflowError, RecursionError):
         mark = ""
     try:
-        with precision(BITS):
+        with precision(BITS), limited(seconds):
             found = _check(certificate)
     except NotDescribed as missing:
         found = ("not described", None, None, str(missing), (), ())
+    except RecursionError:
+        found = ("not described", None, None, "the file is nested too deeply", (), ())
     except (TooLarge, ArithmeticError) as large:
         found = ("undecided", 0.0, 1.0, f"not computed: {large}", (), ())
     return Answer(*found, time.perf_counter() - begun, mark)
@@ -68,7 +74,7 @@ def _check(data: Any) -> tuple[str, float | None, float | None, str, tuple[str, 
         raise NotDescribed("the certificate does not describe its mechanism")
     case = read_subject(data["subject"])
     assumed, scope = sentences(data, "assumptions"), data.get("scope", "")
-    if "assumptions" in data and premises(data["subject"]) and not assumed:
+    if premises(data["subject"]) and not assumed:
         raise NotDescribed("the subject rests on premises, but the certificate lists no assumptions")
     if not isinstance(scope, str):
         raise NotDescribed("scope must be a string")
@@ -142,6 +148,8 @@ def _ends(items: tuple[Counted, ...], x: Fraction, delta: float) -> Ends:
         return ball(0), ball(0)
     if len(items) == 1 and items[0][1] == 1:
         pair = items[0][0]
+        if _pure(items) <= ball(x):
+            return pair.failure(), pair.failure()
         value = pair.hockey(ball(x)) if pair.wide else sharp(lambda: pair.hockey(ball(x)))
         return value, value
     if _pure(items) <= ball(x):
