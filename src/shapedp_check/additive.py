@@ -283,16 +283,17 @@ def _radial(law: Any, region: Set) -> Bounds:
     return Bounds.tight((Radial(dim, a, b, reach), 1))
 
 
-def _steps_moved(width: float, grid: float, unrounded: bool = False) -> int:
+def _steps_moved(width: float, grid: float, integers: bool = False) -> int:
     """How far the integers of two inputs at most `width` apart can differ, rounded to the nearest, ties to even.
 
-    `unrounded`: both inputs lie on the grid, since answers are whole numbers and 1 is a multiple of it.
+    `integers`: the inputs are. On a grid of at most 1, of which 1 is a multiple, nothing is rounded; on a wider
+    one the ties are integers, too.
 
     rint(a) - rint(b) = m needs a - b >= m - 1, and equality needs both to be ties that round apart, which is so only
     if m is even. So m = floor(t) + 1 with t = width/grid, but m = t where t is an even integer.
     """
     t = exact(width) / exact(grid)
-    if unrounded:
+    if integers and grid <= 1:
         return int(t)
     return int(t) if t.denominator == 1 and t.numerator % 2 == 0 else int(t) + 1
 
@@ -313,19 +314,19 @@ def _discrete_laplace(law: Any, region: Set) -> Bounds:
     places = _grid_scales(law, ("steps", "grid"), dim)
     if any(steps != int(steps) for steps, _ in places):
         raise NotDescribed("steps must be whole numbers")
-    unrounded = region.whole and all(grid <= 1 for _, grid in places)
-    moves = [_steps_moved(width, grid, unrounded) for width, (_, grid) in zip(region.widths(), places, strict=True)]
+    moves = [_steps_moved(width, grid, region.whole) for width, (_, grid) in zip(region.widths(), places, strict=True)]
     if any(move and not steps for move, (steps, _) in zip(moves, places, strict=True)):
         return Bounds.tight((Hopeless(), 1))
     counted = Counter((int(steps), move) for (steps, _), move in zip(places, moves, strict=True) if move)
     if region.is_box:
         return Bounds.tight(*((DiscreteLaplace(steps, move), count) for (steps, move), count in counted.items()))
     noisy = [steps * grid if move else 2.0**1000 for (steps, grid), move in zip(places, moves, strict=True)]
+    unrounded = region.whole and all(grid <= 1 for _, grid in places)
     rounding = sum((Fraction(count, steps) for (steps, _), count in counted.items() if not unrounded), Fraction(0))
     reach = _fraction_above(region.l1_reach(noisy) + ball(rounding))
     alone = {DiscreteLaplace(steps, move): None for steps, move in counted}
     below: list[tuple[Counted, ...]] = [((pair, 1),) for pair in alone]
-    if not unrounded:
+    if not region.whole:  # reals may round apart in every coordinate, however near they are
         below.append(tuple(_discrete_corner(_even(region), places)) if region.l1 is None else tuple(_one_each(places)))
     return Bounds(
         ((Response(reach), 1),),
@@ -356,9 +357,8 @@ def _staircase(law: Any, region: Set) -> Bounds:
             1 <= inner <= width and units >= 1 and grid > 0
         ):
             raise NotDescribed("width, inner and units must be whole, 1 <= inner <= width, units >= 1")
-    unrounded = region.whole and all(grid <= 1 for *_, grid in places)
     counted = Counter(
-        (int(width), int(inner), Fraction(int(units), _UNITS), _steps_moved(reach, grid, unrounded))
+        (int(width), int(inner), Fraction(int(units), _UNITS), _steps_moved(reach, grid, region.whole))
         for reach, (width, inner, units, grid) in zip(region.box or [], places, strict=True)
     )
     pairs = [(staircase(*key), count) for key, count in counted.items()]
