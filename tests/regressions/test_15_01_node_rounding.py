@@ -1,4 +1,4 @@
-"""An epsilon that rounding puts just above a node of the grid was taken to lie beyond the window: the upper end was 0."""
+"""An epsilon that rounding put just above a node of the grid counted as beyond the window: the upper end was 0."""
 
 import math
 
