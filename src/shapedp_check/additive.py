@@ -320,16 +320,17 @@ def _radial(law: Any, region: Set) -> Bounds:
     return Bounds.tight((Radial(dim, a, b, reach), 1))
 
 
-def _steps_moved(width: float | Fraction, grid: float, unrounded: bool = False) -> int:
+def _steps_moved(width: float | Fraction, grid: float, integers: bool = False) -> int:
     """How far the integers of two inputs at most `width` apart can differ, rounded to the nearest, ties to even.
 
-    `unrounded`: both inputs lie on the grid, since answers are whole numbers and 1 is a multiple of it.
+    `integers`: the inputs are. On a grid of at most 1, of which 1 is a multiple, nothing is rounded; on a wider
+    one the ties are integers, too.
 
     rint(a) - rint(b) = m needs a - b >= m - 1, and equality needs both to be ties that round apart, which is so only
     if m is even. So m = floor(t) + 1 with t = width/grid, but m = t where t is an even integer.
     """
     t = exact(width) / exact(grid)
-    if unrounded:
+    if integers and grid <= 1:
         return int(t)
     return int(t) if t.denominator == 1 and t.numerator % 2 == 0 else int(t) + 1
 
@@ -350,21 +351,21 @@ def _discrete_laplace(law: Any, region: Set) -> Bounds:
     steps, grids = _grid_columns(law, ("steps", "grid"), dim)
     if any(step != int(step) for step in steps):
         raise NotDescribed("steps must be whole numbers")
-    unrounded = region.whole and all(grid <= 1 for grid in grids)
     counted: Counter[tuple[int, int]] = Counter()
     for (width, step, grid), count in alike(dim, region.widths(), steps, grids).items():
-        counted[int(step), _steps_moved(width, grid, unrounded)] += count
+        counted[int(step), _steps_moved(width, grid, region.whole)] += count
     if any(move and not step for step, move in counted):
         return Bounds.tight((Hopeless(), 1))
     counted = Counter({place: count for place, count in counted.items() if place[1]})
     if region.is_box:
         return Bounds.tight(*((DiscreteLaplace(step, move), count) for (step, move), count in counted.items()))
     noisy = [min(step * grid, float_info.max) if step else 2.0**1000 for step, grid in zip(steps, grids, strict=True)]
+    unrounded = region.whole and all(grid <= 1 for grid in grids)
     rounding = sum((Fraction(count, step) for (step, _), count in counted.items() if not unrounded), Fraction(0))
     reach = _fraction_above(region.l1_reach(noisy) + ball(rounding))
     alone = {DiscreteLaplace(step, move): None for step, move in counted}
     below: list[tuple[Counted, ...]] = [((pair, 1),) for pair in alone]
-    if not unrounded:
+    if not region.whole:  # reals may round apart in every coordinate, however near they are
         even = _even(region) if region.l1 is None else [_TINY]
         below.append(tuple(_discrete_corner(alike(dim, even, steps, grids))))
     return Bounds(
@@ -388,12 +389,11 @@ def _staircase(law: Any, region: Set) -> Bounds:
     if not region.is_box:
         raise NotDescribed("staircase noise is checked on boxes only")
     columns = _grid_columns(law, ("width", "inner", "units", "grid"), region.dim)
-    unrounded = region.whole and all(grid <= 1 for grid in columns[3])
     counted: Counter[tuple[int, int, Fraction, int]] = Counter()
     for (reach, width, inner, units, grid), count in alike(region.dim, region.widths(), *columns).items():
         if any(one != int(one) for one in (width, inner, units)) or not (1 <= inner <= width and units >= 1):
             raise NotDescribed("width, inner and units must be whole, 1 <= inner <= width, units >= 1")
-        counted[int(width), int(inner), Fraction(int(units), _UNITS), _steps_moved(reach, grid, unrounded)] += count
+        counted[int(width), int(inner), Fraction(int(units), _UNITS), _steps_moved(reach, grid, region.whole)] += count
     pairs = [(staircase(*key), count) for key, count in counted.items()]
     reached = tuple((pair.pairs[-1] if isinstance(pair, Worst) else pair, count) for pair, count in pairs)
     return Bounds(tuple(pairs), (reached,))

@@ -125,9 +125,10 @@ class Convolution:
         epsilon = np.asarray(epsilon, dtype=np.float64) + self.shift
         epsilon = epsilon + (-ROUNDINGS_8 if self.upper else ROUNDINGS_8) * np.abs(epsilon)
         last = self.first + self.at_node.size - 1
-        node = np.clip(np.ceil(epsilon / self.step), self.first, last).astype(np.int64)
-        index, x = node - self.first, node * self.step
-        past = epsilon > x  # beyond the window: only what lies above it is left
+        node = np.ceil(epsilon / self.step)
+        past = node > last  # beyond the window: only what lies above it is left
+        node = np.clip(node, self.first, last).astype(np.int64)
+        index, x = node - self.first, node * self.step  # x may be rounded to just below eps
         early = x - epsilon > self.step  # before the window
         with np.errstate(under="ignore", over="ignore", divide="ignore"):
             raw = self.at_node[index] - np.expm1(np.minimum(epsilon - x, 0.0)) * self.tail[index]

@@ -154,15 +154,22 @@ class SubsampledLoss(Loss):
         return Pieces(((clean, 1),), certain=self.rate * self.base.failure * ABOVE_2, spoilt=self.base.failure)
 
     def renyi(self, alpha: float) -> Bracket:
-        """Gaussian base, Poisson: the divergence of the mixture, an upper bound on both directions."""
+        """Gaussian base, Poisson: the divergence of the mixture, an upper bound on both directions.
+
+        It rises with mu: the lower end is that of the least mu known.
+        """
         from shapedp.accounting.renyi import subsampled_gaussian_renyi
 
         if self.rate == 1:
             return self.base.renyi(alpha)
-        if self.rate == 0:
+        if self.rate == 0 or self.base.pure == 0:
             return Bracket(0.0, 0.0)
         if isinstance(self.base, GaussianLoss) and self.scheme == "poisson":
-            return subsampled_gaussian_renyi(self.base.mu, self.rate, alpha)
+            found, least = subsampled_gaussian_renyi(self.base.mu, self.rate, alpha), self.base.least
+            if least is None or least == self.base.mu:
+                return found
+            lower = subsampled_gaussian_renyi(least, self.rate, alpha).lower if least else 0.0
+            return Bracket(min(lower, found.upper), found.upper)
         raise ValueError(
             "Renyi curves of subsampled losses are known here for Gaussian noise and Poisson sampling only"
         )

@@ -88,7 +88,8 @@ def distribution(
     rate = positive("false_alarm", false_alarm)
     followed, sampler = _sampler(mechanism, law)
     n = max(_VALUES // followed.dim, 2000) if samples is None else count("samples", samples, least=100)
-    noise, on_grid = _draw(followed, sampler, n, None if seed is None else np.random.default_rng(seed))
+    whole = isinstance(mechanism, Additive) and mechanism.sensitivity.whole
+    noise, on_grid = _draw(followed, sampler, n, None if seed is None else np.random.default_rng(seed), whole)
     turned, straight = followed.whitened(noise)
     checks = tuple(_checks(turned, turned.traits() if turned is followed else Traits(True, True, True), straight))
     if isinstance(mechanism, Additive) and followed.traits().grid is not None:
@@ -110,11 +111,12 @@ def _sampler(mechanism: Any, law: Law | None) -> tuple[Law, Sampler]:
     return law, mechanism
 
 
-def _draw(law: Law, sampler: Sampler, n: int, rng: np.random.Generator | None) -> tuple[Floats, bool]:
+def _draw(law: Law, sampler: Sampler, n: int, rng: np.random.Generator | None, whole: bool) -> tuple[Floats, bool]:
     """n rows of noise from several releases at two inputs, and whether every release lay on the law's grid."""
     grid = law.traits().grid
     step = np.ones(1) if grid is None else grid
-    away = np.rint(np.broadcast_to(law.marginal_scales() * 3.3 / step, law.dim)) * step
+    multiple = np.maximum(step, 1.0) if whole else step
+    away = np.rint(np.broadcast_to(law.marginal_scales() * 3.3 / multiple, law.dim)) * multiple
     size = max(1, min(-(-n // 4), _BLOCK // law.dim))
     rows, on_grid = [], True
     for at, start in enumerate(range(0, n, size)):

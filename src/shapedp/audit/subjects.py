@@ -9,6 +9,7 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shapedp.audit.equality import same
 from shapedp.mechanisms import Additive
@@ -113,7 +114,9 @@ class CallableSubject(Subject):
 
 def released(mechanism: Additive, x: Any, n: int, rng: Generator | None) -> Floats:
     """n releases of the query x, whether or not the claim is certified, one per row."""
-    query = np.asarray(x, dtype=np.float64).reshape(mechanism.shape)
+    query: NDArray[Any] = np.asarray(x, dtype=np.float64).reshape(mechanism.shape)
+    if mechanism.sensitivity.whole and (query == np.rint(query)).all():
+        query = query.astype(np.int64)  # such a mechanism takes nothing else
     release = mechanism.release(np.broadcast_to(query, (n, *query.shape)), rng=rng, unsafe=True, batch=n)
     return np.asarray(release.value, dtype=np.float64).reshape(n, -1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import asdict, dataclass, fields, replace
 from decimal import Decimal
 from functools import cached_property
@@ -42,7 +43,10 @@ class UndecidedError(NotCertifiedError):
 
 
 class Deferred(Mapping[str, Any]):
-    """A JSON object that is built when first read: to describe a long profile costs more than to certify it."""
+    """A JSON object that is built when first read: to describe a long profile costs more than to certify it.
+
+    What is read is a copy, so that no reader changes what the next one sees.
+    """
 
     def __init__(self, build: Callable[[], dict[str, Any]]) -> None:
         self._build = build
@@ -52,7 +56,7 @@ class Deferred(Mapping[str, Any]):
         return self._build()
 
     def __getitem__(self, key: str) -> Any:
-        return self._data[key]
+        return deepcopy(self._data[key])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._data)
@@ -94,6 +98,8 @@ class Certificate:
         if not isinstance(self.secure, bool | None):
             raise TypeError(f"secure must be True, False or None, got {self.secure!r}")
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
+        if not isinstance(self.subject, Deferred | None):
+            object.__setattr__(self, "subject", deepcopy(self.subject))
 
     @property
     def verdict(self) -> Verdict:
@@ -137,7 +143,7 @@ class Certificate:
         """A JSON object; `subject` describes the mechanism so that the bracket can be recomputed offline."""
         data = {field.name: getattr(self, field.name) for field in fields(self)}
         data["bracket"] = asdict(self.bracket)
-        data["subject"] = None if self.subject is None else dict(self.subject)
+        data["subject"] = None if self.subject is None else deepcopy(dict(self.subject))
         data["assumptions"] = list(self.assumptions)
         return {"schema": SCHEMA, "kind": "certificate", "verdict": self.verdict, **data}
 

@@ -42,6 +42,11 @@ def to_opendp(mechanism: Additive, *, delta: float) -> Any:
     ball = mechanism.sensitivity
     if not isinstance(ball, L2 | L1) or getattr(ball, "scales", None) is not None:
         raise TypeError("OpenDP knows L2 and L1 distances: other sensitivity sets have no metric there")
+    if ball.whole:
+        raise TypeError(
+            "the mechanism releases whole numbers only, the measurement a list of floats: calibrate it "
+            "without of_integers()"
+        )
     mechanism.certificate.require()
 
     def privacy_map(distance: float) -> tuple[float, float]:

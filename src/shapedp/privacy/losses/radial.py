@@ -13,7 +13,7 @@ from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, positive, probability
 from shapedp.numerics.excess import ShiftExcess
 from shapedp.numerics.gammatail import deviance, log_peak, log_radii
-from shapedp.numerics.outward import ABOVE_8, ABOVE_128, BELOW_8192
+from shapedp.numerics.outward import ABOVE_8, ABOVE_128, BELOW_16, BELOW_8192
 from shapedp.numerics.quadrature import legendre
 from shapedp.numerics.roots import increasing_root
 from shapedp.privacy.bracket import Bracket
@@ -82,7 +82,8 @@ class RadialLoss(Loss):
         """The least epsilon for which (epsilon, delta)-DP holds; `upper` meets the delta asked for."""
         target = probability("delta", delta)
         if target == 0:
-            return Bracket(min(self.pure, EPSILON_LIMIT) if math.isfinite(self.pure) else math.inf, self.pure)
+            exact = min(self.pure * BELOW_16, EPSILON_LIMIT)  # `pure` is rounded up
+            return Bracket(exact if math.isfinite(self.pure) else math.inf, self.pure)
         if self.delta(0.0).upper <= target:
             return Bracket(0.0, 0.0)
 

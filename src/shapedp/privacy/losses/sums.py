@@ -81,7 +81,7 @@ class SumLoss(Loss):
 
     def epsilon(self, delta: float) -> Bracket:
         target = probability("delta", delta)
-        high = self._top()
+        high = top = self._top()
         if not self.delta(0.0).upper > target:
             return Bracket(0.0, 0.0)
         low, best = 0.0, math.inf
@@ -98,7 +98,15 @@ class SumLoss(Loss):
                 low = start
                 break
             low, high = start, best
+        best = self._met(best, top, target)
         return Bracket(min(low, best), best)
+
+    def _met(self, epsilon: float, top: float, target: float) -> float:
+        """The epsilon, or one a little above it at which `delta`, asked for one point alone, meets the target too."""
+        move = ROUNDINGS_8192
+        while epsilon < top and self.delta(epsilon).upper > target:
+            epsilon, move = min(epsilon * (1 + move), top), 4 * move
+        return epsilon
 
     def _top(self) -> float:
         """An epsilon beyond which nothing is lost, or the search's limit."""
