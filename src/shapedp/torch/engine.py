@@ -6,6 +6,7 @@ import copy
 import os
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from shapedp.torch.refusals import refusal
 from shapedp.torch.training import Training
 from shapedp.torch.validate import check_model, check_optimizer, checked_loader
 
+Norm = float | Sequence[float]
 Private = tuple[Any, ...]  # module, optimizer, loader; or module, optimizer, criterion, loader
 _STATE = "privacy_accountant_state_dict"
 
@@ -60,37 +62,31 @@ class PrivacyEngine:
         self.accountant = Accountant()
 
     def make_private(
-        self,
-        *,
-        module: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        data_loader: DataLoader[Any],
-        noise_multiplier: float,
-        max_grad_norm: float | Sequence[float],
-        **options: Any,
+        self, *, module: nn.Module, optimizer: Any, data_loader: DataLoader[Any], max_grad_norm: Norm, **options: Any
     ) -> Private:
-        """Private counterparts with a given noise multiplier; with grad_sample_mode="ghost" the criterion too."""
-        return self._make(
-            module, optimizer, data_loader, max_grad_norm, options | {"noise_multiplier": noise_multiplier}
-        )
+        """Private counterparts with a given `noise_multiplier`; with grad_sample_mode="ghost" the criterion too."""
+        if options.get("noise_multiplier") is None and self.accountant.steps:
+            raise ValueError(refusal("engine-spent"))
+        clipping, criterion = options.pop("clipping", "flat"), options.pop("criterion", None)
+        mode = options.get("grad_sample_mode", "hooks")
+        for name, (served, remedy) in _SERVED.items():
+            if options.pop(name, served[0]) not in served:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, served))}: {remedy}")
+        options.pop("alphas", None)
+        options.setdefault("clip", _clip(max_grad_norm, clipping))
+        loss = None
+        if mode == "ghost":
+            loss = PerRecordLoss(criterion or nn.CrossEntropyLoss(), options.get("loss_reduction", "mean"))
+        module, optimizer, loader = make_private(module, optimizer, data_loader, **options)
+        self.training = optimizer.privacy_
+        self.accountant.accounts.append(optimizer.privacy_.account)
+        return (module, optimizer, loader) if loss is None else (module, optimizer, loss, loader)
 
     def make_private_with_epsilon(
-        self,
-        *,
-        module: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        data_loader: DataLoader[Any],
-        target_epsilon: float,
-        target_delta: float,
-        epochs: int,
-        max_grad_norm: float | Sequence[float],
-        **options: Any,
+        self, *, target_epsilon: float, target_delta: float, epochs: int, **options: Any
     ) -> Private:
-        """Private counterparts with the least noise that meets the target."""
-        if self.accountant.steps:
-            raise ValueError(refusal("engine-spent"))
-        claim = {"epsilon": target_epsilon, "delta": target_delta, "epochs": epochs}
-        return self._make(module, optimizer, data_loader, max_grad_norm, options | claim)
+        """Private counterparts with the least noise that meets the target; other arguments as in `make_private`."""
+        return self.make_private(epsilon=target_epsilon, delta=target_delta, epochs=epochs, **options)
 
     def get_epsilon(self, delta: float) -> float:
         """The upper end of the epsilon spent so far."""
@@ -144,10 +140,8 @@ class PrivacyEngine:
         states[_STATE] = self.accountant.state_dict() | {"training": self._made().state_dict()}
         if optimizer is not None:
             states["optimizer_state_dict"] = optimizer.state_dict()
-        if not isinstance(path, str | os.PathLike):
-            torch.save(states, path, **(torch_save_kwargs or {}))
-            return
-        written(torch, states, path, torch_save_kwargs or {})
+        with atomic(path) if isinstance(path, str | os.PathLike) else nullcontext(path) as stream:
+            torch.save(states, stream, **(torch_save_kwargs or {}))
 
     def load_checkpoint(
         self,
@@ -181,29 +175,6 @@ class PrivacyEngine:
             raise RuntimeError("nothing is private yet: call make_private first")
         return self.training
 
-    def _make(
-        self,
-        module: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        loader: DataLoader[Any],
-        norm: float | Sequence[float],
-        options: dict[str, Any],
-    ) -> Private:
-        clipping, criterion = options.pop("clipping", "flat"), options.pop("criterion", None)
-        mode = options.get("grad_sample_mode", "hooks")
-        for name, (served, remedy) in _SERVED.items():
-            if options.pop(name, served[0]) not in served:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, served))}: {remedy}")
-        options.pop("alphas", None)
-        options.setdefault("clip", _clip(norm, clipping))
-        loss = None
-        if mode == "ghost":
-            loss = PerRecordLoss(criterion or nn.CrossEntropyLoss(), options.get("loss_reduction", "mean"))
-        made = make_private(module, optimizer, loader, **options)
-        self.training = made[1].privacy_  # type: ignore[attr-defined]
-        self.accountant.accounts.append(self.training.account)
-        return made if loss is None else (made[0], made[1], loss, made[2])
-
 
 _SERVED: dict[str, tuple[tuple[Any, ...], str]] = {
     "poisson_sampling": ((True,), "without Poisson sampling there is no amplification that was proved; leave it on"),
@@ -232,8 +203,6 @@ class Accountant:
 
     def get_epsilon(self, delta: float) -> float:
         """The upper end of the epsilon spent so far."""
-        if len(self.accounts) == 1 and not self.past:
-            return self.accounts[0].spent(delta).upper
         return Plan(self.steps).epsilon(delta).upper if self.steps else 0.0
 
     def state_dict(self) -> dict[str, Any]:
@@ -275,7 +244,7 @@ class PerRecordLoss:
         return (inner.mean(1) if valid is None else inner.sum(1) / valid).mean()
 
 
-def _clip(norm: float | Sequence[float], clipping: str) -> Clip:
+def _clip(norm: Norm, clipping: str) -> Clip:
     if one_of("clipping", clipping, ("flat", "ghost", "per_layer")) == "per_layer":
         return PerLayer(norm)
     if isinstance(norm, Sequence):
@@ -286,9 +255,3 @@ def _clip(norm: float | Sequence[float], clipping: str) -> Clip:
 def _no_schedulers(noise_scheduler: None = None, grad_clip_scheduler: None = None) -> None:
     if (noise_scheduler, grad_clip_scheduler) != (None, None):
         raise ValueError("noise and clip schedulers are not served: a clip that moves is Adaptive")
-
-
-def written(library: Any, states: Any, path: Any, options: dict[str, Any]) -> None:
-    """States saved by torch, whole or not at all."""
-    with atomic(path) as stream:
-        library.save(states, stream, **options)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 
 from shapedp.sampling import Source
 from shapedp.torch.madeup import mapped
@@ -47,7 +47,7 @@ class PoissonBatches:
             pieces = self._cut(self._draw())
             for k, piece in enumerate(pieces):
                 self.announce(Part(len(piece), k == len(pieces) - 1, k == 0))
-                yield piece or [-1]
+                yield piece
 
     @property
     def pieces(self) -> int:
@@ -75,35 +75,19 @@ class PoissonBatches:
 
 
 @dataclass(frozen=True)
-class _Blank:
-    """An empty piece, and a record that shows the shapes of a batch."""
-
-    example: Any
-
-
-@dataclass(frozen=True)
-class _WithEmpty:
-    """A collate function; an empty piece becomes one record of zeros, which the training gives no weight."""
-
-    collate: Callable[[list[Any]], Any]
-
-    def __call__(self, records: list[Any]) -> Any:
-        if isinstance(records[0], _Blank):
-            return mapped(self.collate([records[0].example]), torch.zeros_like)
-        return self.collate(records)
-
-
-@dataclass(frozen=True)
-class _Blanks(torch.utils.data.Dataset[Any]):
-    """A dataset whose entry -1 stands for an empty piece."""
+class _Pieces(Dataset[Any]):
+    """Batches by their indices; an empty piece becomes one record of zeros, which the training gives no weight."""
 
     dataset: Any
+    collate: Callable[[list[Any]], Any]
 
-    def __getitem__(self, index: int) -> Any:
-        return _Blank(self.dataset[0]) if index == -1 else self.dataset[index]
+    def __getitem__(self, indices: list[int]) -> Any:
+        batch = self.collate([self.dataset[index] for index in indices or [0]])
+        return batch if indices else mapped(batch, torch.zeros_like)
 
-    def __len__(self) -> int:
-        return len(self.dataset)
+
+def _unchanged(batch: Any) -> Any:
+    return batch
 
 
 @dataclass(eq=False, repr=False)
@@ -132,9 +116,10 @@ class PoissonLoader:
         parts: deque[Part] = deque()  # one for each iteration: workers draw ahead
         given = self.given
         loader: DataLoader[Any] = DataLoader(
-            _Blanks(given.dataset),
-            batch_sampler=self.batches(parts.append),
-            collate_fn=_WithEmpty(given.collate_fn),
+            _Pieces(given.dataset, given.collate_fn),
+            batch_size=None,
+            sampler=self.batches(parts.append),
+            collate_fn=_unchanged,
             num_workers=given.num_workers,
             pin_memory=given.pin_memory,
             timeout=given.timeout,

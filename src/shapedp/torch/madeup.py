@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,12 +36,7 @@ def made_up(like: Tensor, rows: int, seed: int, plain: bool = False) -> Tensor:
     return flat.reshape(shape).to(like.device, like.dtype)
 
 
-def is_tensor(value: Any) -> bool:
-    """Whether a value is a tensor."""
-    return isinstance(value, Tensor)
-
-
-def mapped(values: Any, change: Callable[[Any], Any], is_leaf: Callable[[Any], bool] = is_tensor) -> Any:
+def mapped(values: Any, change: Callable[[Any], Any], is_leaf: Callable[[Any], bool] = torch.is_tensor) -> Any:
     """The same nested lists, tuples and dicts with `change` applied to each leaf, in order; the rest stays."""
     if is_leaf(values):
         return change(values)
@@ -57,7 +52,18 @@ def mapped(values: Any, change: Callable[[Any], Any], is_leaf: Callable[[Any], b
     return values
 
 
-def leaves(values: Any, is_leaf: Callable[[Any], bool] = is_tensor) -> list[Any]:
+def filled(values: Any, parts: Iterable[Tensor | None]) -> Any:
+    """The same nested values with other tensors in place of theirs, in order; None keeps one."""
+    given = iter(parts)
+
+    def change(leaf: Tensor) -> Tensor:
+        part = next(given)
+        return leaf if part is None else part.to(leaf.device, leaf.dtype)
+
+    return mapped(values, change)
+
+
+def leaves(values: Any, is_leaf: Callable[[Any], bool] = torch.is_tensor) -> list[Any]:
     """All leaves of nested lists, tuples and dicts, in order."""
     found: list[Any] = []
     mapped(values, found.append, is_leaf)

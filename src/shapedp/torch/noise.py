@@ -165,12 +165,10 @@ class RadialNoise(Noise):
     b: float = 2.0
 
     def law(self, sensitivity: Sensitivity, layout: Layout, scale: float) -> Radial:
-        if not isinstance(sensitivity, L2) or sensitivity.scales is not None:
-            raise ValueError(f"radial noise needs a flat clip, not the set {sensitivity.kind!r}: use Flat or Auto")
-        dim = sensitivity.dim
+        dim, radius = sensitivity.dim, flat_radius(sensitivity)
         unit = Radial(dim, dim if self.a is None else self.a, self.b, 1.0)
         rms = math.sqrt(unit.mean_squared_radius / dim)
-        return Radial(dim, unit.a, unit.b, sensitivity.radius * positive("scale", scale) / rms)
+        return Radial(dim, unit.a, unit.b, radius * positive("scale", scale) / rms)
 
 
 @dataclass(frozen=True)
@@ -214,6 +212,13 @@ class TensorNoise(_GaussianKind):
         for _ in range(2):  # the rounding of rotated inputs does not shrink with the scale
             law = law.times(self._scaled(law, sensitivity, positive("scale", scale)))
         return law
+
+
+def flat_radius(sensitivity: Sensitivity) -> float:
+    """The radius of a flat clip; any other set is refused."""
+    if not isinstance(sensitivity, L2) or sensitivity.scales is not None:
+        raise ValueError(f"this noise is for a flat clip, not the set {sensitivity.kind!r}: use Flat or Auto")
+    return sensitivity.radius
 
 
 NAMES: dict[str, Callable[[], Noise]] = {
