@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import optimize, special
 
 from shapedp.numerics.arrays import Floats
 
@@ -14,7 +15,7 @@ _DISTINCT = 2048
 _ATOM = 6
 _SQUARES, _PRODUCTS = 256, 12
 _WORK = 4e9  # rows times columns^2 of one Newton step
-_RIDGE = 1e-3
+_RIDGE = 1e-4
 _WIDE = 8.0
 
 
@@ -116,8 +117,20 @@ def features(outputs: Floats, inputs: tuple[Floats, Floats] | None) -> Floats:
     return np.concatenate(columns, axis=1)
 
 
+def logistic(x: Floats, y: Floats, ridge: Floats) -> Floats:
+    """Weights of a logistic regression of y (0 or 1) on the columns of x, each with its own ridge."""
+    sign = 2 * y - 1
+
+    def objective(w: Floats) -> tuple[float, Floats]:
+        margin = sign * (x @ w)
+        value = np.logaddexp(0.0, -margin).mean() + 0.5 * float(ridge @ np.square(w))
+        return float(value), ridge * w - (sign * special.expit(-margin)) @ x / len(x)
+
+    return np.asarray(optimize.minimize(objective, np.zeros(x.shape[1]), jac=True, method="L-BFGS-B").x)
+
+
 def _logistic(first: Floats, second: Floats, inputs: tuple[Floats, Floats] | None) -> LogisticScore:
-    """Ridge logistic regression by damped Newton steps on standardised, clipped features."""
+    """Ridge logistic regression on standardised, clipped features."""
     width = features(first[:1], inputs).shape[1]
     rows = int(min(len(first), len(second), max(_WORK / width**2, 4 * width)))
     x = np.concatenate([features(first[:rows], inputs), features(second[:rows], inputs)])
@@ -127,25 +140,5 @@ def _logistic(first: Floats, second: Floats, inputs: tuple[Floats, Floats] | Non
     spread = np.where(spread > 0, spread, np.where(x.std(0) > 0, x.std(0), 1.0))
     design = np.clip((x - centre) / spread, -_WIDE, _WIDE)
     design = np.concatenate([np.ones((len(design), 1)), design], axis=1)
-    weights = np.zeros(design.shape[1])
-    penalty = _RIDGE * len(design) * np.r_[0.0, np.ones(width)] / 10
-
-    def objective(w: Floats) -> float:
-        z = design @ w
-        return float(np.logaddexp(0, z).sum() - y @ z + 0.5 * penalty @ np.square(w))
-
-    value = objective(weights)
-    for _ in range(12):
-        p = 1 / (1 + np.exp(-np.clip(design @ weights, -500, 500)))
-        gradient = design.T @ (p - y) + penalty * weights
-        curvature = (design * (p * (1 - p))[:, None]).T @ design
-        curvature[np.diag_indices_from(curvature)] += penalty + 1e-9 * len(design)
-        step = np.linalg.solve(curvature, gradient)
-        size = 1.0
-        while size > 1e-3 and objective(weights - size * step) > value:
-            size /= 2
-        weights = weights - size * step
-        value, before = objective(weights), value
-        if before - value < 1e-7 * abs(before):
-            break
+    weights = logistic(design, y, _RIDGE * np.r_[0.0, np.ones(width)])
     return LogisticScore(inputs, centre, spread, weights)

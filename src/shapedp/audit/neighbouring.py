@@ -28,9 +28,28 @@ def neighbours(
     Rows of D' go missing ("add-remove"), turn into zeros ("zero-out") or are exchanged ("replace"); rows with
     entries `outlier` times the largest in the data are put in, along an axis and across all, so that a clip
     that is missing or comes too late shows. Integer and boolean columns keep to values that occur in them.
-    `at` fixes the row: -1, the last, keeps the seeded sampling of the others in step when it goes missing. `blank` is
-    what the floats of a zeroed row become: NaN where a fit counts such a record as none (zeros may still count by
-    an intercept).
+
+    Parameters
+    ----------
+    data : the rows.
+    adjacency : "add-remove", "zero-out" or "replace".
+    pairs : how many.
+    outlier : how far out the rows that are put in lie.
+    at : fixes the row: -1, the last, keeps the seeded sampling of the others in step when it goes missing.
+    blank : what the floats of a zeroed row become: NaN where a fit counts such a record as none (zeros may still count
+        by an intercept).
+    seed : of the rows that are chosen.
+
+    Returns
+    -------
+    The pairs.
+
+    Examples
+    --------
+    >>> import numpy as np, shapedp as sdp
+    >>> pairs = sdp.audit.neighbours(np.ones((4, 2)), adjacency="add-remove", pairs=3)
+    >>> [(len(data), len(other)) for data, other in pairs]
+    [(4, 3), (4, 3), (4, 3)]
     """
     one_of("adjacency", adjacency, ADJACENCIES)
     single = not isinstance(data, tuple)

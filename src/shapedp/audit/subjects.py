@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
@@ -40,11 +40,6 @@ class Subject(ABC):
     def block(self) -> int:
         """How many outputs to draw at once."""
 
-    @property
-    def ready(self) -> bool:
-        """Whether the score is known; otherwise it is learned from samples of its own."""
-        return True
-
 
 @dataclass(frozen=True, eq=False)
 class AdditiveSubject(Subject):
@@ -55,7 +50,7 @@ class AdditiveSubject(Subject):
     method: str = "likelihood ratio"
 
     def draw(self, side: int, n: int, rng: Generator | None) -> Floats:
-        return released(self.mechanism, self.inputs[side], n, rng)
+        return released(self.mechanism, self.inputs[side], rng, n)
 
     def score(self, outputs: Floats) -> Floats:
         return log_ratio(self.mechanism.law, *self.inputs, outputs)
@@ -67,7 +62,10 @@ class AdditiveSubject(Subject):
 
 @dataclass(frozen=True, eq=False)
 class CallableSubject(Subject):
-    """A user's function f(x, rng), or f(x, rng, n) with n outputs in rows where `vectorized`."""
+    """A user's function f(x, rng), or f(x, rng, n) with n outputs in rows where `vectorized`.
+
+    `given` is its score; None until one is learned from samples of its own.
+    """
 
     function: Callable[..., Any]
     inputs: tuple[Any, Any]
@@ -91,8 +89,7 @@ class CallableSubject(Subject):
         return rows
 
     def score(self, outputs: Floats) -> Floats:
-        if self.given is None:
-            raise ValueError("the score has not been learned yet")
+        assert self.given is not None  # it is learned first
         values = np.asarray(self.given(outputs), dtype=np.float64)
         if values.shape != (len(outputs),):
             raise ValueError(f"score must return one number per output ({len(outputs)}), got shape {values.shape}")
@@ -102,16 +99,8 @@ class CallableSubject(Subject):
     def block(self) -> int:
         return 1 << 15 if self.vectorized else _CALLS
 
-    @property
-    def ready(self) -> bool:
-        return self.given is not None
 
-    def scored_by(self, score: Score) -> CallableSubject:
-        """The same subject with a score."""
-        return replace(self, given=score)
-
-
-def released(mechanism: Additive, x: Any, n: int, rng: Generator | None) -> Floats:
+def released(mechanism: Additive, x: Any, rng: Generator | None, n: int) -> Floats:
     """n releases of the query x, whether or not the claim is certified, one per row."""
     query = np.asarray(x, dtype=np.float64).reshape(mechanism.shape)
     release = mechanism.release(np.broadcast_to(query, (n, *query.shape)), rng=rng, unsafe=True, batch=n)

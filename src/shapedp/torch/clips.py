@@ -157,7 +157,7 @@ class Flat(_Whole):
     radius: float
 
     def factors(self, norms: Tensor) -> Tensor:
-        return self.radius / norms.clamp(min=self.radius)
+        return _scaled_down(norms, (self.radius,))
 
 
 @dataclass(frozen=True)
@@ -214,8 +214,7 @@ class PerLayer(NormClip):
         return Blocks(self.bounds(layout), layout.layer_sizes, adjacency="add-remove")
 
     def factors(self, norms: Tensor) -> Tensor:
-        radii = norms.new_tensor(_shared(self.radii, norms.shape[1], 2.0))
-        return radii / torch.maximum(norms, radii)
+        return _scaled_down(norms, _shared(self.radii, norms.shape[1], 2.0))
 
 
 @dataclass(frozen=True)
@@ -309,8 +308,7 @@ class Adaptive(NormClip):
         return Blocks([*self.each, *[0.5] * counts], [*sizes, *[1] * counts], adjacency="add-remove")
 
     def factors(self, norms: Tensor) -> Tensor:
-        radii = norms.new_tensor(self.each)
-        return radii / torch.maximum(norms, radii)
+        return _scaled_down(norms, self.each)
 
     def statistics(self, norms: Tensor) -> Tensor:
         return (self.steepness / 2 * torch.log(norms.new_tensor(self.each) / norms)).clamp(-0.5, 0.5)
@@ -331,6 +329,12 @@ class Adaptive(NormClip):
 
     def with_state(self, state: dict[str, Any]) -> Adaptive:
         return replace(self, radii=state["radii"])
+
+
+def _scaled_down(norms: Tensor, radii: Sequence[float]) -> Tensor:
+    """The factors that bring each norm down to its radius, where it is longer."""
+    bounds = norms.new_tensor(radii)
+    return bounds / torch.maximum(norms, bounds)
 
 
 def _shared(radii: float | Sequence[float], layers: int, p: float) -> tuple[float, ...]:

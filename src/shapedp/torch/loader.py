@@ -21,6 +21,7 @@ from shapedp.torch.training import Training
 
 _CHUNK = 1 << 20
 _END = object()
+_KEPT = ("num_workers", "pin_memory", "timeout", "multiprocessing_context", "generator")  # of your loader
 
 
 @dataclass(eq=False)
@@ -114,19 +115,11 @@ class PoissonLoader:
 
     def __iter__(self) -> Iterator[Any]:
         parts: deque[Part] = deque()  # one for each iteration: workers draw ahead
-        given = self.given
-        loader: DataLoader[Any] = DataLoader(
-            _Pieces(given.dataset, given.collate_fn),
-            batch_size=None,
-            sampler=self.batches(parts.append),
-            collate_fn=_unchanged,
-            num_workers=given.num_workers,
-            pin_memory=given.pin_memory,
-            timeout=given.timeout,
-            worker_init_fn=SecretWorker(given.worker_init_fn, self.privacy_.source.secure),
-            multiprocessing_context=given.multiprocessing_context,
-            generator=given.generator,
-        )
+        dataset, workers = _Pieces(self.given.dataset, self.given.collate_fn), self.given.worker_init_fn
+        options: dict[str, Any] = {name: getattr(self.given, name) for name in _KEPT}
+        options["worker_init_fn"] = SecretWorker(workers, self.privacy_.source.secure)
+        sampler = self.batches(parts.append)
+        loader = DataLoader(dataset, batch_size=None, sampler=sampler, collate_fn=_unchanged, **options)
         with self.recorder.secret():
             batches = iter(loader)
         while True:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+import itertools
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -70,25 +70,14 @@ def leaves(values: Any, is_leaf: Callable[[Any], bool] = torch.is_tensor) -> lis
     return found
 
 
-@dataclass(frozen=True)
-class Example:
-    """Records of the types and shapes of an example, with made-up values; parts can be made longer.
+def made_record(like: Any, seed: int, longer: frozenset[int] = frozenset()) -> Any:
+    """A record of the types and shapes of another, with made-up values.
 
-    A part is a number, an array, a list of numbers or a text, at any depth. Anything else stays as it is.
+    A part is a number, an array, a list of numbers or a text, at any depth. Anything else stays as it is. The parts
+    whose numbers are in `longer` are twice as long along their first axis.
     """
-
-    record: Any
-
-    @property
-    def parts(self) -> int:
-        """The number of parts of the record."""
-        return len(leaves(self.record, _is_part))
-
-    def made(self, seed: int, longer: frozenset[int] = frozenset()) -> Any:
-        """A record; the parts whose numbers are in `longer` are twice as long along their first axis."""
-        rng = np.random.default_rng(seed)
-        numbers = iter(range(self.parts))
-        return mapped(self.record, lambda part: _made_part(part, rng, next(numbers) in longer), _is_part)
+    rng, numbers = np.random.default_rng(seed), itertools.count()
+    return mapped(like, lambda part: _made_part(part, rng, next(numbers) in longer), _is_part)
 
 
 def _is_part(value: Any) -> bool:
@@ -114,10 +103,7 @@ def _made_part(part: Any, rng: np.random.Generator, longer: bool) -> Any:
     return made.tolist() if isinstance(part, list) else made
 
 
-def plans(example: Example) -> Iterator[frozenset[int]]:
-    """Which parts are made longer: none, each, all."""
-    yield frozenset()
-    for part in range(example.parts):
-        yield frozenset({part})
-    if example.parts > 1:
-        yield frozenset(range(example.parts))
+def plans(record: Any) -> list[frozenset[int]]:
+    """Which parts of records like this are made longer: none, each, all."""
+    parts = range(len(leaves(record, _is_part)))
+    return list(dict.fromkeys([frozenset(), *(frozenset({part}) for part in parts), frozenset(parts)]))

@@ -12,9 +12,9 @@ import torch
 from torch import nn
 
 from shapedp.torch.detour import RecordError
-from shapedp.torch.madeup import Example, filled, leaves, made_up, plans
+from shapedp.torch.madeup import filled, leaves, made_record, made_up, plans
 from shapedp.torch.refusals import refusal
-from shapedp.torch.rules import argument_names, is_shared
+from shapedp.torch.rules import shared_mask
 from shapedp.torch.secret import kept_states
 
 Tensor = torch.Tensor
@@ -120,7 +120,7 @@ class Probe:
         if moved:
             raise RecordError(f"the forward pass changes {', '.join(moved)} in place: its records would leave traces")
         if n > 1 and self.collate is not None and self.example is not None and not self._refused:
-            self._check_collate([args, kwargs], n, self.collate, Example(self.example()))
+            self._check_collate([args, kwargs], n, self.collate, self.example())
         return n > 1
 
     def _run_all(self, given: list[Any], n: int, plain: bool) -> None:
@@ -131,10 +131,7 @@ class Probe:
             for seed, one in enumerate(leaves(given))
         ]
 
-        def run(rows: list[int], row: int, train: bool) -> list[Seen]:
-            parts = [None if one is None else one[rows] for one in made]
-            return self._run(filled(given, parts), len(rows), row, train)
-
+        run = partial(self._run, given, made)
         whole = run([*range(size)] if n > 1 else [0, 0], last, False)
         alone = run([last if n > 1 else 0], 0, False)
         _compare_axes(whole, alone, size)
@@ -146,18 +143,19 @@ class Probe:
                 _compare(mixed, run([row] * size, row, True), _SAME)
                 _compare_kept(kept, self._kept)
 
-    def _run(self, given: list[Any], n: int, row: int, train: bool) -> list[Seen]:
-        """What layers and caller get for the given row of a batch of n records."""
+    def _run(self, given: list[Any], made: list[Any], rows: list[int], row: int, train: bool) -> list[Seen]:
+        """What layers and caller get for one row of a batch that holds the given rows of what was made up."""
         found: list[Seen] = []
+        n, parts = len(rows), [None if one is None else one[rows] for one in made]
 
         def see(name: str, module: nn.Module, args: Any, kwargs: Any) -> None:
-            named = [*zip(argument_names(module, len(args)), args, strict=True), *kwargs.items()]
-            values = [leaf for key, value in named for leaf in leaves(value) if not is_shared(module, key, leaf)]
+            mask = shared_mask(module, args, kwargs)
+            values = [leaf for leaf in leaves((*args, *kwargs.values())) if leaf is not mask]
             found.append(Seen(name, [len(v) for v in values if v.ndim], [v[row] for v in _floats(values, n)]))
 
         handles = [m.register_forward_pre_hook(partial(see, name), with_kwargs=True) for name, m in self.layers]
         try:
-            answer = self._answer(given, train)
+            answer = self._answer(filled(given, parts), train)
         finally:
             for handle in handles:
                 handle.remove()
@@ -171,7 +169,7 @@ class Probe:
             self._kept = _held(self.model)
             return answer
 
-    def _check_collate(self, given: list[Any], n: int, collate: Callable[[list[Any]], Any], example: Example) -> None:
+    def _check_collate(self, given: list[Any], n: int, collate: Callable[[list[Any]], Any], example: Any) -> None:
         """A record that is collated with others, longer ones too, must be answered as with copies of itself."""
         places = _places(leaves(given), leaves(self._batch), n)
         if places is None:
@@ -184,8 +182,8 @@ class Probe:
             return _floats(leaves(self._answer(filled(given, parts), False)), len(records))
 
         for longer in plans(example):
-            first = example.made(1)
-            others = [example.made(seed, longer) for seed in range(2, 1 + _ROWS)]
+            first = made_record(example, 1)
+            others = [made_record(example, seed, longer) for seed in range(2, 1 + _ROWS)]
             try:
                 copies, mixed = answers([first] * _ROWS), answers([first, *others])
             except Exception:  # records of other lengths are not taken, or made-up ones at all

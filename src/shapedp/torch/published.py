@@ -12,7 +12,14 @@ from shapedp.torch.noise import flat_radius as flat_radius
 
 
 class Published(Noise):
-    """Noise whose scale a paper's formula chose; `claim` is what the paper says a training with it is worth."""
+    """Noise whose scale a paper's formula chose; `claim` is what the paper says a training with it is worth.
+
+    Examples
+    --------
+    >>> from shapedp.torch import Published, PublishedProductNoise
+    >>> issubclass(PublishedProductNoise, Published)
+    True
+    """
 
     step_epsilon: float
 

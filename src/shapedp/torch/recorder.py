@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from torch import nn
 from torch.nn.utils.parametrize import is_parametrized
 
 from shapedp.sampling import Source, source
-from shapedp.torch.detour import Detour, Notice, enrolled
+from shapedp.torch.detour import Detour, enrolled, notice
 from shapedp.torch.detour import RecordError as RecordError
 from shapedp.torch.gradients import Gradients, Piece, added
 from shapedp.torch.layout import Layout
@@ -145,7 +146,9 @@ class Recorder:
 
     def attach(self) -> None:
         """Start recording: the forward of each recorded module, and the model's own call, are replaced on them."""
-        leave_tf32(self.mean, next(self.model.parameters()).device)
+        if self.mean and next(self.model.parameters()).is_cuda:  # TF32 is off in this process; see `check_precision`
+            torch.set_float32_matmul_precision("highest")
+            torch.backends.cudnn.allow_tf32 = False
         self.anchor = torch.zeros((), requires_grad=True)
         number = enrolled(self)
         self._sites = {id(site.module): site for site in sites_of(self.model, self.layout, self.rule)}
@@ -157,7 +160,7 @@ class Recorder:
         self.collate = self.example = None  # they lead to the records
         for name, parameter in self.model.named_parameters():
             if name in self.layout.names:
-                parameter.register_post_accumulate_grad_hook(Notice(name, number))  # type: ignore[no-untyped-call]
+                parameter.register_post_accumulate_grad_hook(partial(notice, name, number))  # type: ignore[no-untyped-call]
 
     def secret(self) -> AbstractContextManager[None]:
         """Secret states for all random generators that the model may draw from."""
@@ -231,7 +234,8 @@ class Recorder:
         scale = float(records) if self.mean else 1.0  # a mean over the batch divided every gradient
         found: dict[int, list[Piece]] = {}
         grads = [call.grad for call in calls if call.grad is not None]
-        check_precision(self.mean, grads[0].device, *(grad.dtype for grad in grads))
+        if self.mean:
+            check_precision(grads)
         with torch.no_grad(), torch.autocast(grads[0].device.type, enabled=False):
             for call in calls:
                 for place, piece in call.pieces().items():
@@ -239,22 +243,15 @@ class Recorder:
             self.on_pass(records, {place: added(pieces) for place, pieces in found.items()}, scale)
 
 
-def leave_tf32(mean: bool, device: torch.device) -> None:
-    """Switch TF32 off in this process where a mean is trained on a CUDA device; see `check_precision`."""
-    if mean and device.type == "cuda":
-        torch.set_float32_matmul_precision("highest")
-        torch.backends.cudnn.allow_tf32 = False
-
-
-def check_precision(mean: bool, device: torch.device, *dtypes: torch.dtype) -> None:
+def check_precision(grads: list[Tensor]) -> None:
     """Refuse gradients of a mean that were rounded to fewer digits than float32 has.
 
     Each is divided by the size of the batch first, so that all are rounded otherwise when one record leaves.
     """
-    if mean and any(dtype in (torch.bfloat16, torch.float16) for dtype in dtypes):
+    if any(grad.dtype in (torch.bfloat16, torch.float16) for grad in grads):
         raise RecordError(refusal("mean-in-half-precision"))
     coarse = torch.get_float32_matmul_precision() != "highest" or torch.backends.cudnn.allow_tf32
-    if mean and device.type == "cuda" and coarse:
+    if grads[0].is_cuda and coarse:
         raise RecordError(refusal("mean-with-tf32"))
 
 
