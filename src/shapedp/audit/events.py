@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.audit.bounds import lower_bound, upper_bound
 from shapedp.audit.claim import Claim
 from shapedp.numerics.arrays import Floats
-
-Counts = NDArray[np.int64]
 
 _CANDIDATES = 300
 _CAUTION = 2.0

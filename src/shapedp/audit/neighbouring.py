@@ -63,13 +63,13 @@ def neighbours(
         where = int(rng.integers(rows)) if at is None else range(rows)[at]
         odd = tuple(_odd(part, k, size, rng) for part in table)
         with_odd = _put(table, where, odd)
+        base = table if k % 4 == 0 else with_odd
         if adjacency == "replace":
-            found.append((_put(table, where, tuple(-row for row in odd)), with_odd) if k % 2 else (table, with_odd))
+            found.append((_put(table, where, tuple(-row for row in odd)) if k % 2 else table, with_odd))
         elif adjacency == "zero-out":
-            base = table if k % 4 == 0 else with_odd
-            found.append((base, _put(base, where, tuple(_blank(row, blank) for row in odd))))
+            empty = tuple(np.full_like(row, blank if row.dtype.kind == "f" else 0) for row in odd)
+            found.append((base, _put(base, where, empty)))
         else:
-            base = table if k % 4 == 0 else with_odd
             found.append((base, tuple(np.delete(part, where, axis=0) for part in base)))
     return [(first[0], second[0]) if single else (first, second) for first, second in found]
 
@@ -79,10 +79,6 @@ def _put(table: Table, at: int, row: Table) -> Table:
     for part, value in zip(copies, row, strict=True):
         part[at] = value
     return copies
-
-
-def _blank(row: NDArray[Any], value: float) -> NDArray[Any]:
-    return np.full_like(row, value if row.dtype.kind == "f" else 0)
 
 
 def _odd(part: NDArray[Any], k: int, size: float, rng: np.random.Generator) -> NDArray[Any]:

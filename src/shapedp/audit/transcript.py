@@ -91,13 +91,15 @@ class _Step:
 
 @dataclass
 class _Player:
-    """Keeps what goes into each release and what comes out; answers as the script does, as long as it goes.
+    """Keeps what a run releases and shows, or how it fails; answers releases as the script does, as long as it goes.
 
     The noise is drawn all the same: a generator the run shares with other steps stays in place.
     """
 
-    script: list[_Step] = field(default_factory=list)
+    script: list[_Step]
     steps: list[_Step] = field(default_factory=list)
+    shown: Any = None
+    error: str | None = None
 
     def __call__(self, mechanism: Any, x: Array, draw: Draw) -> Array:
         value, at = draw(), len(self.steps)
@@ -105,13 +107,6 @@ class _Player:
             value = self.script[at].value.astype(value.dtype)
         self.steps.append(_Step(mechanism, np.array(x), np.array(value)))
         return value.copy()
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    steps: list[_Step]
-    shown: Any
-    error: str | None
 
 
 def _fitted(given: Any, data: Any) -> Any:
@@ -172,13 +167,13 @@ def replay(
         tried += 1
         if same(data, other):
             raise ValueError(f"the datasets of pair {number} are equal, so that nothing would be compared")
-        before = _watch(run, data, _Player(), shown)
-        control = _watch(run, data, _Player(before.steps), shown)
+        before = _watch(run, data, shown, [])
+        control = _watch(run, data, shown, before.steps)
         if odd := _compare(before, control, 0.0, None)[1]:
             what = "the run is random by itself, so neighbours cannot be compared: fix its seed"
             findings.append(Finding(number, odd[0][0], what, odd[0][2]))
             continue
-        after = _watch(run, other, _Player(before.steps), shown)
+        after = _watch(run, other, shown, before.steps)
         reach, found = _compare(before, after, slack, adjacency)
         findings += [Finding(number, *one) for one in found]
         largest, releases = max(largest, reach), releases + len(before.steps)
@@ -187,17 +182,20 @@ def replay(
     return ReplayResult(tried, releases, largest, tuple(findings))
 
 
-def _watch(run: Callable[[Any], Any], data: Any, watcher: _Player, shown: Callable[[Any], Any]) -> _Outcome:
-    with watching(watcher):
-        try:
-            result, error = run(data), None
-        except Exception as raised:  # whatever a run raises is control flow that the data decided
-            return _Outcome(watcher.steps, None, f"{type(raised).__name__}: {raised}")
-    return _Outcome(watcher.steps, copy.deepcopy(shown(result)), error)  # an estimator is the same object next time
+def _watch(run: Callable[[Any], Any], data: Any, shown: Callable[[Any], Any], script: list[_Step]) -> _Player:
+    player = _Player(script)
+    try:
+        with watching(player):
+            result = run(data)
+    except Exception as raised:  # whatever a run raises is control flow that the data decided
+        player.error = f"{type(raised).__name__}: {raised}"
+    else:
+        player.shown = copy.deepcopy(shown(result))  # an estimator is the same object next time
+    return player
 
 
 def _compare(
-    before: _Outcome, after: _Outcome, slack: float, adjacency: Adjacency | None
+    before: _Player, after: _Player, slack: float, adjacency: Adjacency | None
 ) -> tuple[float, list[tuple[int | None, str, str]]]:
     found: list[tuple[int | None, str, str]] = []
     largest = 0.0

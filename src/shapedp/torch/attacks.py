@@ -99,7 +99,7 @@ def canary(
     ...     noise_multiplier=1.0, delta=1e-5, rng=np.random.default_rng(0),
     ... )
     >>> def loop():
-    ...     for _ in range(60):
+    ...     for _ in range(40):
     ...         for (x,) in loader:
     ...             model(x).mean().backward()
     ...             optimizer.step()

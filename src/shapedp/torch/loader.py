@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 from shapedp.sampling import Source
 from shapedp.torch.madeup import mapped
 from shapedp.torch.recorder import Recorder
-from shapedp.torch.secret import SecretWorker
+from shapedp.torch.secret import secret_worker
 from shapedp.torch.training import Part as Part
 from shapedp.torch.training import Training
 
@@ -117,7 +118,7 @@ class PoissonLoader:
         parts: deque[Part] = deque()  # one for each iteration: workers draw ahead
         dataset, workers = _Pieces(self.given.dataset, self.given.collate_fn), self.given.worker_init_fn
         options: dict[str, Any] = {name: getattr(self.given, name) for name in _KEPT}
-        options["worker_init_fn"] = SecretWorker(workers, self.privacy_.source.secure)
+        options["worker_init_fn"] = partial(secret_worker, workers, self.privacy_.source.secure)
         sampler = self.batches(parts.append)
         loader = DataLoader(dataset, batch_size=None, sampler=sampler, collate_fn=_unchanged, **options)
         with self.recorder.secret():

@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -66,18 +65,12 @@ def _template() -> torch.Tensor:
     return state
 
 
-@dataclass(frozen=True)
-class SecretWorker:
+def secret_worker(given: Any, secure: bool, worker: int) -> None:
     """A worker's `worker_init_fn`: the user's, then secret states of its own."""
-
-    given: Any
-    secure: bool
-
-    def __call__(self, worker: int) -> None:
-        if self.given is not None:
-            self.given(worker)
-        if self.secure:
-            reseed(source())
+    if given is not None:
+        given(worker)
+    if secure:
+        reseed(source())
 
 
 def side_stream(bits: Source, rng: np.random.Generator | None) -> Source:
