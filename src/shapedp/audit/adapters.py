@@ -11,7 +11,9 @@ from shapedp.numerics.arrays import Floats
 
 
 def opendp(measurement: Any) -> partial[Any]:
-    """An OpenDP measurement as a function to audit: f(x, rng) invokes it on x. Its randomness is its own.
+    """An OpenDP measurement as a function to audit.
+
+    f(x, rng) invokes it on x. Its randomness is its own; rng is not used.
 
     Parameters
     ----------
@@ -34,7 +36,9 @@ def opendp(measurement: Any) -> partial[Any]:
 
 
 def diffprivlib(mechanism: Any) -> partial[Any]:
-    """A diffprivlib mechanism as a function to audit: f(x, rng) calls its `randomise` on the number x.
+    """A diffprivlib mechanism as a function to audit.
+
+    f(x, rng) calls its `randomise` on the number x. rng is not used.
 
     Parameters
     ----------
@@ -58,9 +62,9 @@ def diffprivlib(mechanism: Any) -> partial[Any]:
 
 
 def opacus(optimizer: Any) -> partial[Floats]:
-    """One step of an Opacus DPOptimizer as a function to audit; x holds one row of gradients per example.
+    """One step of an Opacus DPOptimizer as a function of per-example gradients to audit.
 
-    f(x, rng) clips, sums, adds noise and scales as the optimizer does, and returns the gradient it would apply.
+    x holds one row per example. f(x, rng) clips, sums, adds noise and scales as the optimizer does, and returns the gradient it would apply.
     Neighbours differ in one row. Parameters are not changed.
 
     Parameters

@@ -123,46 +123,37 @@ class PrivacyEngine:
         return fixed
 
     def save_checkpoint(
-        self,
-        *,
-        path: Any,
-        module: nn.Module,
-        optimizer: torch.optim.Optimizer | None = None,
-        checkpoint_dict: dict[str, Any] | None = None,
-        module_state_dict_kwargs: dict[str, Any] | None = None,
-        torch_save_kwargs: dict[str, Any] | None = None,
-        **schedulers: None,
+        self, *, path: Any, module: nn.Module, optimizer: torch.optim.Optimizer | None = None, **options: Any
     ) -> None:
-        """Write the states of module, optimizer and account to a path or a file."""
-        _no_schedulers(**schedulers)
-        states = dict(checkpoint_dict or {})
-        states["module_state_dict"] = module.state_dict(**(module_state_dict_kwargs or {}))
-        states[_STATE] = self.accountant.state_dict() | {"training": self._made().state_dict()}
+        """Write the states of module, optimizer and account, and `checkpoint_dict`, to a path or a file.
+
+        `module_state_dict_kwargs` and `torch_save_kwargs` are passed on.
+        """
+        names = ("checkpoint_dict", "module_state_dict_kwargs", "torch_save_kwargs")
+        more, for_module, for_torch = _options(options, names)
+        account = self.accountant.state_dict() | {"training": self._made().state_dict()}
+        states = more | {"module_state_dict": module.state_dict(**for_module), _STATE: account}
         if optimizer is not None:
             states["optimizer_state_dict"] = optimizer.state_dict()
         with atomic(path) if isinstance(path, str | os.PathLike) else nullcontext(path) as stream:
-            torch.save(states, stream, **(torch_save_kwargs or {}))
+            torch.save(states, stream, **for_torch)
 
     def load_checkpoint(
-        self,
-        *,
-        path: Any,
-        module: nn.Module,
-        optimizer: torch.optim.Optimizer | None = None,
-        module_load_dict_kwargs: dict[str, Any] | None = None,
-        torch_load_kwargs: dict[str, Any] | None = None,
-        **schedulers: None,
+        self, *, path: Any, module: nn.Module, optimizer: torch.optim.Optimizer | None = None, **options: Any
     ) -> dict[str, Any]:
-        """Go on from a checkpoint, after `make_private` and before the first step; returns what it holds."""
-        _no_schedulers(**schedulers)
+        """Go on from a checkpoint, after `make_private` and before the first step; returns what it holds.
+
+        `module_load_dict_kwargs` and `torch_load_kwargs` are passed on.
+        """
+        for_module, for_torch = _options(options, ("module_load_dict_kwargs", "torch_load_kwargs"))
         training = self._made()
-        states: dict[str, Any] = torch.load(path, **{"weights_only": True, **(torch_load_kwargs or {})})
+        states: dict[str, Any] = torch.load(path, **{"weights_only": True, **for_torch})
         account = states[_STATE]
         if not isinstance(account, dict) or "training" not in account:
             raise ValueError("the checkpoint's account is not one of shapedp: those of Opacus cannot be taken over")
         training.load_state_dict(account["training"])
         self.accountant.load_state_dict(account)
-        module.load_state_dict(states["module_state_dict"], **(module_load_dict_kwargs or {}))
+        module.load_state_dict(states["module_state_dict"], **for_module)
         found = states.pop("optimizer_state_dict", None)
         if optimizer is not None and found is not None:
             optimizer.load_state_dict(found)
@@ -252,6 +243,10 @@ def _clip(norm: Norm, clipping: str) -> Clip:
     return Flat(norm)
 
 
-def _no_schedulers(noise_scheduler: None = None, grad_clip_scheduler: None = None) -> None:
-    if (noise_scheduler, grad_clip_scheduler) != (None, None):
+def _options(given: dict[str, Any], served: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Further arguments of a call by name, each {} where it is not given; those that are not served are refused."""
+    if any(given.pop(name, None) is not None for name in ("noise_scheduler", "grad_clip_scheduler")):
         raise ValueError("noise and clip schedulers are not served: a clip that moves is Adaptive")
+    if unknown := sorted(set(given) - set(served)):
+        raise TypeError(f"unexpected arguments {', '.join(unknown)}: the call takes {', '.join(served)}")
+    return [given.get(name) or {} for name in served]

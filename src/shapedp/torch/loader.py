@@ -41,9 +41,6 @@ class PoissonBatches:
     most: int | None
     announce: Callable[[Part], None]
 
-    def __len__(self) -> int:
-        return self.draws
-
     def __iter__(self) -> Iterator[list[int]]:
         for _ in range(self.draws):
             pieces = self._cut(self._draw())
