@@ -64,8 +64,8 @@ def diffprivlib(mechanism: Any) -> partial[Any]:
 def opacus(optimizer: Any) -> partial[Floats]:
     """One step of an Opacus DPOptimizer as a function of per-example gradients to audit.
 
-    x holds one row per example. f(x, rng) clips, sums, adds noise and scales as the optimizer does, and returns the gradient it would apply.
-    Neighbours differ in one row. Parameters are not changed.
+    x holds one row per example. f(x, rng) clips, sums, adds noise and scales as the optimizer does, and returns the
+    gradient it would apply. Neighbours differ in one row. Parameters are not changed.
 
     Parameters
     ----------

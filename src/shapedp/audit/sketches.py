@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from shapedp.audit.subjects import Score, Subject, own_score, pair_of, subject_of
+from shapedp.audit.subjects import BLOCK, CALLS, Score, Subject, own_score, pair_of, subject_of
 from shapedp.mechanisms import AdaptiveMixing, Mixing
 from shapedp.mechanisms.mixing import Sketching, clipped_gram
 from shapedp.numerics.arrays import Floats
@@ -17,9 +17,6 @@ from shapedp.numerics.checks import finite
 from shapedp.numerics.outward import BELOW_8192
 
 __all__ = ["AdaptiveSubject", "MixingSubject", "subject_of"]
-
-_BLOCK = 1 << 20
-_CALLS = 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +56,7 @@ class MixingSubject(Subject):
 
     @property
     def block(self) -> int:
-        return max(1, min(_BLOCK // int(self.mechanism.rows * self.inputs[0].shape[1]), 1 << 15))
+        return max(1, min(BLOCK // int(self.mechanism.rows * self.inputs[0].shape[1]), 1 << 15))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +85,7 @@ class AdaptiveSubject(MixingSubject):
 
     @property
     def block(self) -> int:
-        return _CALLS
+        return CALLS
 
 
 @subject_of.register

@@ -18,8 +18,8 @@ from shapedp.numerics.checks import finite
 
 Score = Callable[[Floats], Floats]
 Generator = np.random.Generator
-_BLOCK = 1 << 20
-_CALLS = 1 << 12
+BLOCK = 1 << 20
+CALLS = 1 << 12
 
 
 class Subject(ABC):
@@ -57,7 +57,7 @@ class AdditiveSubject(Subject):
 
     @property
     def block(self) -> int:
-        return min(max(_BLOCK // self.mechanism.law.dim, 1), 1 << 16)
+        return min(max(BLOCK // self.mechanism.law.dim, 1), 1 << 16)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ class CallableSubject(Subject):
 
     @property
     def block(self) -> int:
-        return 1 << 15 if self.vectorized else _CALLS
+        return 1 << 15 if self.vectorized else CALLS
 
 
 def released(mechanism: Additive, x: Any, rng: Generator | None, n: int) -> Floats:

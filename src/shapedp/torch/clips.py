@@ -112,19 +112,11 @@ class NormClip(Clip):
         """Columns (n, k) that are released beside the gradient, or None."""
         return None
 
-    def norms(self, gradients: Tensor, layout: Layout) -> Tensor:
-        """The norms of each block of laid-out gradients, shape (n, blocks), float64."""
-        parts = torch.split(gradients.double(), self.block_sizes(layout), dim=1)
-        return torch.stack([torch.linalg.vector_norm(part, dim=1) for part in parts], dim=1)
-
-    def block_sizes(self, layout: Layout) -> list[int]:
-        """The number of entries of each block."""
-        return layout.added_up(self.blocks(layout))
-
     def rows(self, gradients: Tensor, layout: Layout) -> Tensor:
-        norms = self.norms(gradients, layout)
-        sizes = torch.tensor(self.block_sizes(layout), device=gradients.device)
-        rows = gradients * self.factors(norms).repeat_interleave(sizes, dim=1)
+        sizes = layout.added_up(self.blocks(layout))
+        parts = torch.split(gradients.double(), sizes, dim=1)
+        norms = torch.stack([torch.linalg.vector_norm(part, dim=1) for part in parts], dim=1)
+        rows = gradients * self.factors(norms).repeat_interleave(torch.tensor(sizes, device=norms.device), dim=1)
         extra = self.statistics(norms)
         return (rows if extra is None else torch.cat([rows, extra], dim=1)).to(gradients.dtype)
 
@@ -303,7 +295,7 @@ class Adaptive(NormClip):
         return layout.layers
 
     def sensitivity(self, layout: Layout) -> Blocks:
-        sizes = self.block_sizes(layout)
+        sizes = layout.added_up(self.blocks(layout))
         counts = len(sizes)
         return Blocks([*self.each, *[0.5] * counts], [*sizes, *[1] * counts], adjacency="add-remove")
 
