@@ -22,6 +22,7 @@ from shapedp.torch.layout import Layout
 from shapedp.torch.loader import PoissonBatches, PoissonLoader
 from shapedp.torch.noise import Noise, noise_from
 from shapedp.torch.plan import TrainingPlan, steps_of_epoch
+from shapedp.torch.probe import Probe
 from shapedp.torch.processes import Processes
 from shapedp.torch.recorder import Recorder
 from shapedp.torch.refusals import refusal
@@ -170,11 +171,11 @@ def attach(
     to_screen = partial(print, file=sys.stderr, flush=True) if progress else None
     report = progress if callable(progress) else to_screen
     training = Training(model, plan, account, processes, randomness, loss_reduction == "mean", report, per_epoch)
-    recorder = Recorder(
-        model, plan.layout, training.mean, training.add, plan.check_records, training.has_records,
-        None if loader.collate_fn is default_collate else loader.collate_fn, partial(loader.dataset.__getitem__, 0),
-        side_stream(randomness, rng), ROUTES[gradients],
-    )  # fmt: skip
+    collate = None if loader.collate_fn is default_collate else loader.collate_fn
+    example = partial(loader.dataset.__getitem__, 0)
+    probe = partial(Probe, on=plan.check_records, real=training.has_records, collate=collate, example=example)
+    draws, rule = side_stream(randomness, rng), ROUTES[gradients]
+    recorder = Recorder(model, plan.layout, training.mean, training.add, probe, draws, rule)
     recorder.attach()
     training.flush = recorder.flush
     processes.share_model(model)

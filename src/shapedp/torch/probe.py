@@ -56,10 +56,10 @@ class Probe:
 
     model: nn.Module
     layers: Sequence[tuple[str, nn.Module]]
-    on: bool
-    real: Callable[[], bool]
-    collate: Callable[[list[Any]], Any] | None
-    example: Callable[[], Any] | None
+    on: bool = True
+    real: Callable[[], bool] = lambda: True
+    collate: Callable[[list[Any]], Any] | None = None
+    example: Callable[[], Any] | None = None
     _axes: bool = True
     _inside: bool = False
     _refused: bool = False

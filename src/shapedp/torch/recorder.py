@@ -124,8 +124,7 @@ class Recorder:
     mean : whether the loss is a mean over the batch, which divides every gradient by the number of records.
     on_pass : called with (records, gradients, scale) for each pass that was run backward, before the next one and on
         `flush`; the gradients are to be multiplied by `scale`.
-    probe, real : whether the model is checked for mixing records, and whether the batch at hand holds any.
-    collate, example : the loader's function where it is not torch's own, and a record for its types and shapes.
+    probe : from the model and its recorded layers to what checks that records are not mixed.
     draws : the bits of the model's random numbers.
     rule : how a module runs, and what its gradients are.
 
@@ -136,10 +135,7 @@ class Recorder:
     layout: Layout
     mean: bool
     on_pass: Callable[[int, Gradients, float], None]
-    probe: bool = True
-    real: Callable[[], bool] = lambda: True
-    collate: Callable[[list[Any]], Any] | None = None
-    example: Callable[[], Any] | None = None
+    probe: Callable[..., Probe] = Probe
     draws: Source = field(default_factory=source)
     rule: Callable[[nn.Module], Rule] = rule_for
     calls: list[Call] = field(default_factory=list)
@@ -156,8 +152,7 @@ class Recorder:
             Detour(site.module, "forward", number)
         Detour(self.model, _CALL, number)
         layers = [(site.name, site.module) for site in self._sites.values()]
-        self._probe = Probe(self.model, layers, self.probe, self.real, self.collate, self.example)
-        self.collate = self.example = None  # they lead to the records
+        self._probe, self.probe = self.probe(self.model, layers), Probe  # what was given leads to the records
         for name, parameter in self.model.named_parameters():
             if name in self.layout.names:
                 parameter.register_post_accumulate_grad_hook(partial(notice, name, number))  # type: ignore[no-untyped-call]
