@@ -79,10 +79,11 @@ def power(
         if not 0 < positive("fault", factor) < 1:
             raise ValueError(f"faults must lie in (0, 1), got {factor!r}")
         actual = claimed.mu / factor
-        counted = [_outputs(Claim(epsilon, delta, loss), actual, 1 - confidence, chance) for loss in (None, claimed)]
+        claims = (Claim(epsilon, delta, loss) for loss in (None, claimed))
+        claim, profile = (_outputs(one, actual, 1 - confidence, chance) for one in claims)
         true = GaussianLoss(actual)
         spent = true.epsilon(delta).upper, true.delta(epsilon).upper
-        rows.append(PowerRow(factor, *spent, *counted, _values(factor, false_alarm, chance)))
+        rows.append(PowerRow(factor, *spent, claim, profile, _values(factor, false_alarm, chance)))
     return rows
 
 
