@@ -64,13 +64,17 @@ def test_a_picture_of_an_unknown_format_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_checkpoint_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    from shapedp.torch.engine import written
+    from shapedp.torch import PrivacyEngine
 
+    model, engine = torch.nn.Linear(2, 1), PrivacyEngine()
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.zeros(9, 2)), batch_size=3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    engine.make_private(module=model, optimizer=optimizer, data_loader=loader, noise_multiplier=1.0, max_grad_norm=1.0)
     with pytest.raises(Exception, match=r"pickle|local"):
-        written(torch, {"bad": lambda: None}, tmp_path / "x.pt", {})
+        engine.save_checkpoint(path=tmp_path / "x.pt", module=model, checkpoint_dict={"bad": lambda: None})
     assert os.listdir(tmp_path) == []
-    written(torch, {"good": 1}, tmp_path / "x.pt", {})
-    assert torch.load(tmp_path / "x.pt", weights_only=True) == {"good": 1}
+    engine.save_checkpoint(path=tmp_path / "x.pt", module=model, checkpoint_dict={"good": 1})
+    assert torch.load(tmp_path / "x.pt", weights_only=True)["good"] == 1
 
 
 def test_nothing_else_writes_or_parses() -> None:

@@ -141,7 +141,9 @@ def test_checkpoints(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="none was loaded"):
         last.load_checkpoint(path=buffer, module=new, optimizer=sgd)
     with pytest.raises(ValueError, match="schedulers"):
-        last.save_checkpoint(path=buffer, module=new, noise_scheduler=1)  # type: ignore[arg-type]
+        last.save_checkpoint(path=buffer, module=new, noise_scheduler=1)
+    with pytest.raises(TypeError, match="torch_load_kwargs"):
+        last.load_checkpoint(path=buffer, module=new, torch_save_kwargs={})
 
 
 def test_a_checkpoint_of_opacus_is_not_taken_over(tmp_path: Path) -> None:

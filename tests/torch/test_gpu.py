@@ -148,7 +148,6 @@ def test_sums_on_the_gpu_equal_those_on_the_cpu(name: str) -> None:
             recorder.attach()
             nn.functional.cross_entropy(model(x.to(device)), y.to(device)).backward()
             recorder.flush()
-            recorder.detach()
             sums.append(found[0].cpu())
         assert (sums[0] - sums[1]).abs().max() < 1e-5
     finally:
@@ -165,7 +164,7 @@ def test_noise_of_a_training_on_the_gpu() -> None:
 
     for clip in (PerLayer([1.0, 0.2]), Flat(0.5)):
         noise, training = drawn(4000, model=network().cuda(), clip=clip, rng=None)
-        assert training.draws_on_gpu
+        assert training.planned.gpu_noise
         assert fits(noise, training)
         assert not fits(noise * 1.02, training)
         assert training.certificate.secure

@@ -194,4 +194,3 @@ def test_half_precision_is_no_mixing() -> None:
     recorder.attach()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         model(torch.randn(100, 64))
-    recorder.detach()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +22,7 @@ from shapedp.privacy import Loss
 _CHOOSE = 0.2
 _LEARN = 0.2
 _LEARN_ELEMENTS = 1 << 24
+Looks = Iterable[tuple[float, float]]  # the share of the test samples seen, and of the error probability spent there
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,12 @@ class Witness:
     """The point of the profile at which the evidence against the claim is strongest.
 
     `against` says which promise `claimed` comes from: the claim (epsilon, delta), or the computed loss.
+
+    Examples
+    --------
+    >>> from shapedp.audit import Witness
+    >>> Witness(epsilon=1.0, delta_lower=0.02, claimed=0.001, reverse=False, against="claim").delta_lower
+    0.02
     """
 
     epsilon: float
@@ -48,6 +54,14 @@ class AuditResult:
 
     Guarantee: with probability at least `confidence` every lower bound here holds, whenever the audit stopped;
     so a correct mechanism is called a violation with probability at most 1 - confidence.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> m = sdp.calibrate("gaussian", sdp.L2(1.0, 1), epsilon=1.0, delta=1e-3)
+    >>> found = sdp.audit.mechanism(m, samples=4000, seed=1)
+    >>> found.violation, found.samples, found.method
+    (False, 4000, 'likelihood ratio')
     """
 
     epsilon: float
@@ -114,15 +128,42 @@ def mechanism(
     """Audit a claim by sampling: a mechanism of the library, or any function f(x, rng) -> array.
 
     A mechanism of the library brings its own claim, density, whole profile and worst neighbours. A function needs
-    (epsilon, delta) and neighbours, and may claim a whole profile by `loss`. Its score is learned, unless `score`
-    gives one number per output (the log-likelihood ratio is best) or `classifier` (fit, decision_function) learns
-    it. `samples` counts all outputs drawn. `vectorized` functions are called f(x, rng, n) and return n rows.
-    `seed` makes the audit reproducible and replaces secure randomness; `parallel` processes give the same result
-    as one.
+    (epsilon, delta) and neighbours, and its score is learned from samples of its own.
+
+    Parameters
+    ----------
+    mechanism : what is audited.
+    epsilon, delta : the claim; a mechanism of the library is held to its own unless both are given.
+    neighbours : two inputs that one person's data sets apart.
+    samples : the number of outputs drawn, all in all.
+    confidence : of the bounds.
+    loss : a loss whose whole profile is claimed too.
+    score : one number per output of a function; the log-likelihood ratio is best.
+    classifier : an object with fit and decision_function (or predict_proba) that learns the score.
+    vectorized : whether the function is called f(x, rng, n) and returns n rows.
+    early_stop : whether the audit looks four times and stops once the claim is broken.
+    seed : makes the audit reproducible, and replaces secure randomness.
+    parallel : the number of processes; the result is that of one.
+    progress : whether a bar is shown.
+
+    Returns
+    -------
+    An `AuditResult`.
 
     Guarantee: as `AuditResult`. Learning, choosing events and testing use separate samples; the error probability
     is split over at most three events, two sides and, unless `early_stop=False`, four looks (at 1/64, 1/16, 1/4 and
     all of the test samples), at which the audit stops if the claim is broken. One look gives the tightest bounds.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> def leaky(x, rng, n):
+    ...     return x + rng.normal(size=(n, 1))
+    >>> found = sdp.audit.mechanism(
+    ...     leaky, neighbours=(0.0, 3.0), epsilon=1.0, delta=1e-3, samples=4000, vectorized=True, seed=1
+    ... )
+    >>> found.verdict
+    'violation'
     """
     vectorized = boolean("vectorized", vectorized)
     early_stop = boolean("early_stop", early_stop)
@@ -136,7 +177,7 @@ def mechanism(
     if not level < 1:
         raise ValueError(f"confidence must lie in (0, 1), got {confidence!r}")
     with Runner(seed, count("parallel", parallel), progress, 2 * per_input) as runner:
-        if isinstance(subject, CallableSubject) and not subject.ready:
+        if isinstance(subject, CallableSubject) and subject.given is None:
             subject = _learned(runner, subject, int(_LEARN * per_input), classifier)
         runner.stage()
         chosen = int(_CHOOSE * per_input)
@@ -144,30 +185,19 @@ def mechanism(
         hits = Hits(choose(first, second, claim))
         looks = zip(LOOKS, SPENDING, strict=True) if early_stop else ((1.0, 1.0),)
         tallies, stopped = _test(runner, subject, hits, per_input - runner.drawn // 2, 1 - level, claim, looks)
+        low = max(t.delta(claim.epsilon) for t in tallies), max(t.epsilon(claim.delta) for t in tallies)
         return AuditResult(
-            epsilon=claim.epsilon,
-            delta=claim.delta,
-            confidence=level,
-            delta_lower=max(t.delta(claim.epsilon) for t in tallies),
-            epsilon_lower=max(t.epsilon(claim.delta) for t in tallies),
-            witness=_worst(tallies, claim),
-            samples=runner.drawn,
-            stopped_early=stopped,
-            method=subject.method,
-            seed=seed,
+            claim.epsilon, claim.delta, level, *low, _worst(tallies, claim), runner.drawn, stopped, subject.method, seed
         )
 
 
 def _claim(mechanism: Any, epsilon: float | None, delta: float | None, loss: Loss | None) -> Claim:
     if (epsilon is None) != (delta is None):
         raise ValueError("epsilon and delta go together: give both, or neither to hold a mechanism to its own claim")
-    own = getattr(mechanism, "epsilon", None), getattr(mechanism, "delta", None)
     if epsilon is None or delta is None:
-        if not all(isinstance(part, float) for part in own):
+        epsilon, delta = getattr(mechanism, "epsilon", None), getattr(mechanism, "delta", None)
+        if not isinstance(epsilon, float) or not isinstance(delta, float):
             raise ValueError("epsilon and delta must be given: the function carries no claim of its own")
-        epsilon, delta = own
-    assert epsilon is not None
-    assert delta is not None
     return Claim(epsilon, delta, getattr(mechanism, "loss", None) if loss is None else loss)
 
 
@@ -175,17 +205,11 @@ def _learned(runner: Runner, subject: CallableSubject, n: int, classifier: Any) 
     width = subject.draw(0, 1, np.random.default_rng(0)).size
     n = max(min(n, _LEARN_ELEMENTS // max(width, 1)), 100)
     first, second = (np.concatenate(side) for side in runner.both(subject, 0, n, outputs))
-    return subject.scored_by(learn(first, second, subject.inputs, classifier))
+    return replace(subject, given=learn(first, second, subject.inputs, classifier))
 
 
 def _test(
-    runner: Runner,
-    subject: Subject,
-    hits: Hits,
-    n: int,
-    alpha: float,
-    claim: Claim,
-    looks: Iterable[tuple[float, float]],
+    runner: Runner, subject: Subject, hits: Hits, n: int, alpha: float, claim: Claim, looks: Looks
 ) -> tuple[list[Tally], bool]:
     """Bounds at the last look: each look spends its own share of alpha, so stopping at any of them is sound."""
     runner.stage()
@@ -199,9 +223,8 @@ def _test(
                 totals[side] += np.sum(found, axis=0)
             seen = upto
         each = alpha * spent / len(hits.events)
-        tallies = [
-            tally(event, (int(totals[0, i]), int(totals[1, i])), seen, each) for i, event in enumerate(hits.events)
-        ]
+        counted = zip(hits.events, totals.T.tolist(), strict=True)
+        tallies = [tally(event, found, seen, each) for event, found in counted]
         witness = _worst(tallies, claim)
         if witness.delta_lower > witness.claimed:
             return tallies, share < 1
@@ -211,11 +234,7 @@ def _test(
 def _worst(tallies: list[Tally], claim: Claim) -> Witness:
     """The epsilon and event with the largest excess over the claim; all bounds hold together, so any may be used."""
     grid, claimed = claim.points
-    best = (-math.inf, 0.0, 0.0, 0.0, False)
-    for one in tallies:
-        for e, promised in zip(grid, claimed, strict=True):
-            lower = one.delta(float(e))
-            if lower - promised > best[0]:
-                best = (lower - promised, float(e), lower, float(promised), one.event.reverse)
-    _, at, lower, promised, reverse = best
+    pairs = list(zip(grid.tolist(), claimed.tolist(), strict=True))
+    points = [(one.delta(e), promised, e, one.event.reverse) for one in tallies for e, promised in pairs]
+    lower, promised, at, reverse = max(points, key=lambda point: point[0] - point[1])
     return Witness(at, lower, promised, reverse, claim.broken(at, promised))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.audit.bounds import lower_bound, upper_bound
 from shapedp.audit.claim import Claim
 from shapedp.numerics.arrays import Floats
-
-Counts = NDArray[np.int64]
 
 _CANDIDATES = 300
 _CAUTION = 2.0
@@ -53,7 +51,7 @@ class Tally:
         return max(math.log((self.p_lower - delta) / self.q_upper), 0.0) if self.p_lower > delta else 0.0
 
 
-def tally(event: Event, hits: tuple[int, int], n: int, alpha: float) -> Tally:
+def tally(event: Event, hits: Sequence[int], n: int, alpha: float) -> Tally:
     """Bounds from the hits among n outputs at either input.
 
     Guarantee: both hold together with probability at least 1 - alpha.
@@ -64,16 +62,14 @@ def tally(event: Event, hits: tuple[int, int], n: int, alpha: float) -> Tally:
 
 def choose(first: Floats, second: Floats, claim: Claim) -> tuple[Event, ...]:
     """At most three events: for delta at the claimed epsilon, epsilon at the claimed delta, and the profile's worst."""
-    best: dict[str, tuple[float, Event]] = {}
-    for reverse, p_scores, q_scores in ((False, first, second), (True, -second, -first)):
-        for purpose, merit, event in _ranked(reverse, np.sort(p_scores), np.sort(q_scores), claim):
-            if purpose not in best or merit > best[purpose][0]:
-                best[purpose] = (merit, event)
-    return tuple(dict.fromkeys(event for _, event in best.values()))
+    sides = ((False, first, second), (True, -second, -first))
+    ranked = [_ranked(reverse, np.sort(p_scores), np.sort(q_scores), claim) for reverse, p_scores, q_scores in sides]
+    best = [max(pair, key=lambda found: found[0])[1] for pair in zip(*ranked, strict=True)]
+    return tuple(dict.fromkeys(best))
 
 
-def _ranked(reverse: bool, p_sorted: Floats, q_sorted: Floats, claim: Claim) -> list[tuple[str, float, Event]]:
-    """The best event of one direction for each purpose; estimates are shrunk by their own error."""
+def _ranked(reverse: bool, p_sorted: Floats, q_sorted: Floats, claim: Claim) -> list[tuple[float, Event]]:
+    """The best event of one direction for each purpose, with its merit; estimates are shrunk by their own error."""
     n, m = p_sorted.size, q_sorted.size
     pooled = np.sort(np.concatenate([p_sorted, q_sorted]))[::-1]
     ranks = np.unique(np.geomspace(min(_RARE, pooled.size), pooled.size, _CANDIDATES).astype(np.int64)) - 1
@@ -88,15 +84,13 @@ def _ranked(reverse: bool, p_sorted: Floats, q_sorted: Floats, claim: Claim) -> 
     with np.errstate(divide="ignore"):
         for_epsilon = np.log(np.maximum(low - claim.delta, 0.0)) - np.log(high)
     grid, claimed = claim.points
-    with np.errstate(over="ignore"):
-        growth = np.exp(np.minimum(grid, 700.0))[:, None]
+    growth = np.exp(np.minimum(grid, 700.0))[:, None]
     excess = p - growth * q - claimed[:, None]
     for_profile = excess / (p_error + growth * q_error)
     row, column = np.unravel_index(int(np.argmax(for_profile)), for_profile.shape)
     found = []
-    for purpose, merits in (("delta", for_delta), ("epsilon", for_epsilon)):
+    for merits in (for_delta, for_epsilon):
         at = int(np.argmax(merits))
-        found.append((purpose, float(merits[at]), Event(reverse, float(thresholds[at]), claim.epsilon)))
+        found.append((float(merits[at]), Event(reverse, float(thresholds[at]), claim.epsilon)))
     worst = Event(reverse, float(thresholds[column]), float(grid[row]))
-    found.append(("profile", float(for_profile[row, column]), worst))
-    return found
+    return [*found, (float(for_profile[row, column]), worst)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,14 @@ _REPEATS = 2.0**-12
 
 @dataclass(frozen=True)
 class Check:
-    """One family of counts against their exact binomial law; `p_value` is corrected for their number."""
+    """One family of counts against their exact binomial law; `p_value` is corrected for their number.
+
+    Examples
+    --------
+    >>> from shapedp.audit import Check
+    >>> Check(name="sign", p_value=0.3, counts=2, detail="share of positive noise 0.501, not 0.5").counts
+    2
+    """
 
     name: str
     p_value: float
@@ -39,6 +47,13 @@ class DistributionResult:
     """Whether the noise fits its law.
 
     Guarantee: correct noise fails with probability at most `false_alarm`, all checks together.
+
+    Examples
+    --------
+    >>> from shapedp.audit import Check, DistributionResult
+    >>> sign = Check("sign", 1e-9, 2, "share of positive noise 0.6, not 0.5")
+    >>> DistributionResult(law="gaussian", samples=500, values=1000, false_alarm=1e-6, checks=(sign,)).passed
+    False
     """
 
     law: str
@@ -79,11 +94,29 @@ def distribution(
 ) -> DistributionResult:
     """Compare released noise with its law: scale, sign, independence, radius, direction, grid, repeats.
 
-    Pass a mechanism, or a function f(x, rng, n) that returns n rows of x + noise together with the `law` the noise
-    should follow. `samples` draws (by default as many as make two million values) come from several releases.
+    Parameters
+    ----------
+    mechanism : a mechanism, or a function f(x, rng, n) that returns n rows of x + noise.
+    law : what the noise of a function should follow.
+    samples : the number of draws, from several releases; by default as many as make two million values.
+    false_alarm : the probability with which correct noise may fail.
+    seed : makes the audit reproducible, and replaces secure randomness.
+
+    Returns
+    -------
+    A `DistributionResult`.
 
     Guarantee: as `DistributionResult`; every check counts an event of known probability. With the default samples
     a scale 2% off is rejected with probability above 0.999.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> m = sdp.calibrate("laplace", sdp.L1(1.0, dim=2), epsilon=1.0, delta=0.0)
+    >>> sdp.audit.distribution(m, samples=1000, seed=1).passed
+    True
+    >>> sdp.audit.distribution(lambda x, rng, n: x + rng.normal(size=(n, 2)), law=m.law, samples=1000, seed=1).passed
+    False
     """
     rate = positive("false_alarm", false_alarm)
     followed, sampler = _sampler(mechanism, law)
@@ -101,11 +134,7 @@ def _sampler(mechanism: Any, law: Law | None) -> tuple[Law, Sampler]:
     if isinstance(mechanism, Additive):
         if law is not None and law is not mechanism.law:
             raise ValueError("law goes with a function: a mechanism of the library brings its own")
-
-        def release(x: Floats, rng: np.random.Generator | None, n: int) -> Any:
-            return released(mechanism, x, n, rng)
-
-        return mechanism.law, release
+        return mechanism.law, partial(released, mechanism)
     if not callable(mechanism) or law is None:
         raise TypeError("distribution takes a mechanism, or a function f(x, rng, n) and the law= it should follow")
     return law, mechanism
@@ -150,26 +179,18 @@ def _checks(law: Law, shape: Traits, noise: Floats) -> Iterator[Check]:
 
 
 def _scales(law: Law, shape: Traits, noise: Floats, noisy: NDArray[np.bool_]) -> Iterator[Check]:
-    n, inside = len(noise), [_inside(law, noise, level) for level in LEVELS]
+    n, levels = len(noise), [law.magnitude_levels(float(level)) for level in LEVELS]
+    inside = [(np.abs(noise) <= widths, chances) for widths, chances in levels]
     if shape.independent:
         hits = [int(hit[:, noisy].sum()) for hit, _ in inside]
-        chances = [_mean(p, noisy) for _, p in inside]
+        # The pooled count varies at most as the binomial of the average chance (Hoeffding 1956).
+        chances = [float(np.broadcast_to(p, noisy.size)[noisy].mean()) for _, p in inside]
         yield _check("scale", hits, n * int(noisy.sum()), chances, "share within a width")
         yield from _magnitudes(inside[9][0][:, noisy], np.broadcast_to(inside[9][1], law.dim)[noisy])
     halves = [inside[i] for i in (9, 17)]
     each = np.concatenate([hit[:, noisy].sum(0) for hit, _ in halves])
     ones = np.concatenate([np.broadcast_to(p, law.dim)[noisy] for _, p in halves])
     yield _check("scale of each coordinate", each, n, ones, "share within a width")
-
-
-def _inside(law: Law, noise: Floats, level: float) -> tuple[NDArray[np.bool_], Floats]:
-    widths, chances = law.magnitude_levels(float(level))
-    return np.abs(noise) <= widths, chances
-
-
-def _mean(p: Floats, noisy: NDArray[np.bool_]) -> float:
-    """The average chance: the pooled count then varies at most as the binomial of that chance (Hoeffding 1956)."""
-    return float(np.broadcast_to(p, noisy.size)[noisy].mean())
 
 
 def _signs(noise: Floats, shape: Traits) -> Iterator[Check]:

@@ -21,6 +21,21 @@ def gauge(sensitivity: Sensitivity, difference: Floats) -> float:
     """The least t with difference in t times the set: at most 1 inside, infinite where a fixed coordinate moves.
 
     A new set registers its own rule.
+
+    Parameters
+    ----------
+    sensitivity : the set.
+    difference : of two queries.
+
+    Returns
+    -------
+    t.
+
+    Examples
+    --------
+    >>> import numpy as np, shapedp as sdp
+    >>> sdp.audit.gauge(sdp.L2(2.0, dim=2), np.array([3.0, 4.0]))
+    2.5
     """
     raise TypeError(f"no gauge is registered for the set {type(sensitivity).__name__}")
 
@@ -65,6 +80,22 @@ def moved(mechanism: Any, first: Floats, second: Floats) -> float:
 
     A vector, or each of a batch of them (with a spend of its own), is measured by `gauge` of the sensitivity. A
     mechanism that declares otherwise registers its own rule.
+
+    Parameters
+    ----------
+    mechanism : what declares how far neighbours may lie apart.
+    first, second : what reached its release.
+
+    Returns
+    -------
+    At most 1 if the declaration holds.
+
+    Examples
+    --------
+    >>> import numpy as np, shapedp as sdp
+    >>> m = sdp.calibrate("gaussian", sdp.Box([1.0, 0.5]), epsilon=1.0, delta=1e-5)
+    >>> sdp.audit.moved(m, np.array([1.0, 1.0]), np.array([0.5, 0.0]))
+    2.0
     """
     if not hasattr(mechanism, "sensitivity"):
         raise TypeError(

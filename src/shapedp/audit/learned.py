@@ -2,60 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy import optimize, special
 
+from shapedp.audit.subjects import Score
 from shapedp.numerics.arrays import Floats
 
 _BINS, _PER_BIN = 256, 60
 _DISTINCT = 2048
 _ATOM = 6
 _SQUARES, _PRODUCTS = 256, 12
-_WORK = 4e9  # rows times columns^2 of one Newton step
-_RIDGE = 1e-3
+_WORK = 4e9  # rows times columns^2 of one fit
+_RIDGE = 1e-4
 _WIDE = 8.0
 
 
-@dataclass(frozen=True, eq=False)
-class TableScore:
-    """The log ratio of counts per value or per quantile bin: near-optimal for one-dimensional outputs."""
-
-    edges: Floats
-    ratios: Floats
-
-    def __call__(self, outputs: Floats) -> Floats:
-        return self.ratios[np.searchsorted(self.edges, np.nan_to_num(outputs[:, 0], nan=np.inf), side="right")]
-
-
-@dataclass(frozen=True, eq=False)
-class LogisticScore:
-    """Logistic regression on coordinates, their magnitudes and squares, and distances to the two inputs."""
-
-    inputs: tuple[Floats, Floats] | None
-    centre: Floats
-    spread: Floats
-    weights: Floats
-
-    def __call__(self, outputs: Floats) -> Floats:
-        raw = (features(outputs, self.inputs) - self.centre) / self.spread
-        return np.asarray(np.clip(raw, -_WIDE, _WIDE) @ self.weights[1:] + self.weights[0])
-
-
-@dataclass(frozen=True, eq=False)
-class ClassifierScore:
-    """A fitted classifier of the scikit-learn kind."""
-
-    classifier: Any
-
-    def __call__(self, outputs: Floats) -> Floats:
-        if hasattr(self.classifier, "decision_function"):
-            return np.ravel(self.classifier.decision_function(outputs))
-        return np.asarray(self.classifier.predict_proba(outputs)[:, 1])
-
-
-def learn(first: Floats, second: Floats, inputs: tuple[Any, Any], classifier: Any = None) -> Any:
+def learn(first: Floats, second: Floats, inputs: tuple[Any, Any], classifier: Any = None) -> Score:
     """A score that is large where outputs at the first input are likelier.
 
     `classifier` is any object with fit(X, y) and decision_function or predict_proba.
@@ -65,13 +30,14 @@ def learn(first: Floats, second: Floats, inputs: tuple[Any, Any], classifier: An
     if classifier is not None:
         labels = np.concatenate([np.ones(len(first)), np.zeros(len(second))])
         classifier.fit(np.concatenate([first, second]), labels)
-        return ClassifierScore(classifier)
+        return partial(_classified, classifier)
     if first.shape[1] == 1:
         return _table(first[:, 0], second[:, 0])
     return _logistic(first, second, _vectors(inputs, first.shape[1]))
 
 
-def _table(first: Floats, second: Floats) -> TableScore:
+def _table(first: Floats, second: Floats) -> Score:
+    """The log ratio of counts per value or per quantile bin: near-optimal for one-dimensional outputs."""
     first, second = np.nan_to_num(first, nan=np.inf), np.nan_to_num(second, nan=np.inf)
     values, seen = np.unique(np.concatenate([first, second]), return_counts=True)
     if values.size > _DISTINCT:
@@ -82,7 +48,17 @@ def _table(first: Floats, second: Floats) -> TableScore:
         values = np.unique(np.concatenate(both))
     counts = [np.bincount(np.searchsorted(values, s, side="right"), minlength=values.size + 1) for s in (first, second)]
     ratio = np.log((counts[0] + 0.5) / len(first)) - np.log((counts[1] + 0.5) / len(second))
-    return TableScore(values, ratio)
+    return partial(_looked_up, values, ratio)
+
+
+def _looked_up(edges: Floats, ratios: Floats, outputs: Floats) -> Floats:
+    return ratios[np.searchsorted(edges, np.nan_to_num(outputs[:, 0], nan=np.inf), side="right")]
+
+
+def _classified(classifier: Any, outputs: Floats) -> Floats:
+    if hasattr(classifier, "decision_function"):
+        return np.ravel(classifier.decision_function(outputs))
+    return np.asarray(classifier.predict_proba(outputs)[:, 1])
 
 
 def _vectors(inputs: tuple[Any, Any], dim: int) -> tuple[Floats, Floats] | None:
@@ -116,8 +92,20 @@ def features(outputs: Floats, inputs: tuple[Floats, Floats] | None) -> Floats:
     return np.concatenate(columns, axis=1)
 
 
-def _logistic(first: Floats, second: Floats, inputs: tuple[Floats, Floats] | None) -> LogisticScore:
-    """Ridge logistic regression by damped Newton steps on standardised, clipped features."""
+def logistic(x: Floats, y: Floats, ridge: Floats) -> Floats:
+    """Weights of a logistic regression of y (0 or 1) on the columns of x, each with its own ridge."""
+    sign = 2 * y - 1
+
+    def objective(w: Floats) -> tuple[float, Floats]:
+        margin = sign * (x @ w)
+        value = np.logaddexp(0.0, -margin).mean() + 0.5 * float(ridge @ np.square(w))
+        return float(value), ridge * w - (sign * special.expit(-margin)) @ x / len(x)
+
+    return np.asarray(optimize.minimize(objective, np.zeros(x.shape[1]), jac=True, method="L-BFGS-B").x)
+
+
+def _logistic(first: Floats, second: Floats, inputs: tuple[Floats, Floats] | None) -> Score:
+    """Ridge logistic regression on standardised, clipped features."""
     width = features(first[:1], inputs).shape[1]
     rows = int(min(len(first), len(second), max(_WORK / width**2, 4 * width)))
     x = np.concatenate([features(first[:rows], inputs), features(second[:rows], inputs)])
@@ -125,27 +113,14 @@ def _logistic(first: Floats, second: Floats, inputs: tuple[Floats, Floats] | Non
     centre = np.median(x, axis=0)
     spread = 1.4826 * np.median(np.abs(x - centre), axis=0)
     spread = np.where(spread > 0, spread, np.where(x.std(0) > 0, x.std(0), 1.0))
-    design = np.clip((x - centre) / spread, -_WIDE, _WIDE)
-    design = np.concatenate([np.ones((len(design), 1)), design], axis=1)
-    weights = np.zeros(design.shape[1])
-    penalty = _RIDGE * len(design) * np.r_[0.0, np.ones(width)] / 10
+    design = _design(x, centre, spread)
+    weights = logistic(design, y, _RIDGE * np.r_[0.0, np.ones(width)])
+    return partial(_weighed, inputs, centre, spread, weights)
 
-    def objective(w: Floats) -> float:
-        z = design @ w
-        return float(np.logaddexp(0, z).sum() - y @ z + 0.5 * penalty @ np.square(w))
 
-    value = objective(weights)
-    for _ in range(12):
-        p = 1 / (1 + np.exp(-np.clip(design @ weights, -500, 500)))
-        gradient = design.T @ (p - y) + penalty * weights
-        curvature = (design * (p * (1 - p))[:, None]).T @ design
-        curvature[np.diag_indices_from(curvature)] += penalty + 1e-9 * len(design)
-        step = np.linalg.solve(curvature, gradient)
-        size = 1.0
-        while size > 1e-3 and objective(weights - size * step) > value:
-            size /= 2
-        weights = weights - size * step
-        value, before = objective(weights), value
-        if before - value < 1e-7 * abs(before):
-            break
-    return LogisticScore(inputs, centre, spread, weights)
+def _design(x: Floats, centre: Floats, spread: Floats) -> Floats:
+    return np.column_stack([np.ones(len(x)), np.clip((x - centre) / spread, -_WIDE, _WIDE)])
+
+
+def _weighed(inputs: Any, centre: Floats, spread: Floats, weights: Floats, outputs: Floats) -> Floats:
+    return _design(features(outputs, inputs), centre, spread) @ weights

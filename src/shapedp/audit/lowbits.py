@@ -80,8 +80,23 @@ def bits(
     A float-naive sampler reaches other floats from x than from x': the place of the last set bit tells them apart.
     Every bound is one on the claim itself, as in `audit.mechanism`, with the score learned from bit patterns.
 
+    Parameters
+    ----------
+    mechanism, neighbours, epsilon, delta, samples, confidence, vectorized, seed : as in `audit.mechanism`.
+
+    Returns
+    -------
+    An `AuditResult`.
+
     Guarantee: as `AuditResult`. One-dimensional outputs show most; 0 and 1 are neighbours that tell much.
     Reference: Mironov 2012, on the least significant bits of Laplace noise.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> m = sdp.calibrate("laplace", sdp.L1(1.0, dim=1), epsilon=1.0, delta=0.0)
+    >>> sdp.audit.bits(m, neighbours=(0.0, 1.0), samples=4000, seed=1).violation
+    False
     """
     vectorized = boolean("vectorized", vectorized)
     if isinstance(mechanism, Sketching):
@@ -90,30 +105,22 @@ def bits(
         raise TypeError("neighbours must be a pair of inputs")
     inputs = tuple(np.ravel(np.asarray(side, dtype=np.float64)) for side in pair)
     table = BitTable((inputs[0], inputs[1]))
-    own: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
-    function = mechanism
     if isinstance(mechanism, Additive):
-        function, vectorized = Released(mechanism), True
-        if epsilon is None and delta is None:
-            own = {"epsilon": mechanism.epsilon, "delta": mechanism.delta}
+        mechanism, vectorized = Released(mechanism, mechanism.epsilon, mechanism.delta), True
     return audit_mechanism(
-        function,
-        neighbours=(neighbours[0], neighbours[1]),
-        samples=samples,
-        confidence=confidence,
-        classifier=table,
-        vectorized=vectorized,
-        seed=seed,
-        **own,
-    )
+        mechanism, epsilon=epsilon, delta=delta, neighbours=(pair[0], pair[1]), samples=samples, confidence=confidence,
+        classifier=table, vectorized=vectorized, seed=seed,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """A mechanism of the library as a function of its outputs alone."""
+    """A mechanism of the library as a function of its outputs alone, and the claim it carries."""
 
     mechanism: Additive
+    epsilon: float
+    delta: float
     secure: ClassVar[bool] = True  # takes rng=None
 
     def __call__(self, x: Any, rng: np.random.Generator | None, n: int) -> Floats:
-        return released(self.mechanism, x, n, rng)
+        return released(self.mechanism, x, rng, n)

@@ -13,15 +13,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize, special, stats
+from scipy import special, stats
 
 from shapedp.audit.bounds import lower_bound, upper_bound
+from shapedp.audit.learned import logistic
 from shapedp.boundary.values import boolean
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, finite, numeric, probability
 
+Mask = NDArray[np.bool_]
 Train = Callable[[NDArray[np.int64]], ArrayLike]
 RATES = (0.001, 0.01, 0.1)
+_RIDGE = 1e-3
 _FLOOR = 1e-6  # of the spread of a record's confidence over shadow models
 
 
@@ -41,6 +44,15 @@ class MembershipResult:
 
     `auc` lies in (`lower`, `upper`) with probability about `confidence` (DeLong's variance, normal limit; the model
     is fixed, the records are drawn). `powers` are exact intervals for the thresholds the others' scores set.
+
+    Examples
+    --------
+    >>> from shapedp.audit import MembershipResult
+    >>> found = MembershipResult(
+    ...     auc=0.501, lower=0.49, upper=0.512, confidence=0.95, members=500, others=500, powers=(), attack="scores"
+    ... )
+    >>> found.found_nothing()
+    True
     """
 
     auc: float
@@ -123,21 +135,42 @@ def shadow_attack(
 
     The target and each shadow are trained on random halves of the records. The classifier (logistic regression)
     sees the loss, the three largest log-probabilities, and whether the label was predicted.
+
+    Parameters
+    ----------
+    train : from indices of records to log-probabilities (n, classes) of all n records, by a model that saw those only.
+    labels : of all records.
+    shadows : the number of shadow models.
+    rng : of the halves.
+    confidence, rates : of the intervals, and the false-positive rates at which members are counted.
+
+    Returns
+    -------
+    A `MembershipResult`.
+
+    Examples
+    --------
+    >>> import numpy as np, shapedp as sdp
+    >>> labels = np.arange(40) % 2
+    >>> def train(seen):  # a model that learns by heart
+    ...     p = np.full((40, 2), 0.5)
+    ...     p[seen, labels[seen]], p[seen, 1 - labels[seen]] = 0.9, 0.1
+    ...     return np.log(p)
+    >>> sdp.audit.shadow_attack(train, labels, shadows=2, rng=np.random.default_rng(0)).auc
+    1.0
+
     Reference: Shokri, Stronati, Song and Shmatikov 2017; Salem et al. 2019.
     """
     y = _labels(labels)
-    n = y.size
     seen, features = [], []
     for _ in range(count("shadows", shadows)):
-        chosen = _half(n, rng)
-        features.append(_features(_outputs(train, chosen, n), y))
-        seen.append(_mask(chosen, n))
+        seen.append(_half(y.size, rng))
+        features.append(_features(_outputs(train, seen[-1]), y))
     x = np.concatenate(features)
     centre, spread = x.mean(0), x.std(0) + 1e-12
-    weights = _logistic((x - centre) / spread, np.concatenate(seen))
-    chosen = _half(n, rng)
-    scores = (_features(_outputs(train, chosen, n), y) - centre) / spread @ weights
-    inside = _mask(chosen, n)
+    weights = logistic((x - centre) / spread, np.concatenate(seen).astype(np.float64), np.full(x.shape[1], _RIDGE))
+    inside = _half(y.size, rng)
+    scores = (_features(_outputs(train, inside), y) - centre) / spread @ weights
     return membership(
         scores[inside], scores[~inside], confidence=confidence, rates=rates, attack=f"{shadows} shadow models"
     )
@@ -156,8 +189,26 @@ def likelihood_ratio_attack(
     """LiRA: per record, how likely the target's confidence is under shadow models with and without it.
 
     Confidences log p/(1 - p) of the label are taken as normal over shadow models, with one spread for all records
-    on each side. Each record is in exactly half of the shadows, which come in complementary pairs; `offline` uses
-    only those without it.
+    on each side. Each record is in exactly half of the shadows, which come in complementary pairs.
+
+    Parameters
+    ----------
+    train, labels, shadows, rng, confidence, rates : as in `shadow_attack`; the number of shadow models is even.
+    offline : whether only shadow models without the record are used.
+
+    Returns
+    -------
+    A `MembershipResult`.
+
+    Examples
+    --------
+    >>> import numpy as np, shapedp as sdp
+    >>> labels = np.arange(40) % 2
+    >>> def train(seen):  # a model that learns nothing
+    ...     return np.log(np.full((40, 2), 0.5))
+    >>> sdp.audit.likelihood_ratio_attack(train, labels, shadows=4, rng=np.random.default_rng(0)).auc
+    0.5
+
     Reference: Carlini et al. 2022, Membership inference attacks from first principles, Algorithm 1 and section VI.
     """
     offline = boolean("offline", offline)
@@ -168,24 +219,20 @@ def likelihood_ratio_attack(
     confidences, seen = [], []
     for _ in range(shadows // 2):
         chosen = _half(n, rng)
-        rest = np.setdiff1d(np.arange(n), chosen)
-        for part in (chosen, rest):
-            confidences.append(_confidences(_outputs(train, part, n), y))
-            seen.append(_mask(part, n))
+        for part in (chosen, ~chosen):
+            confidences.append(_confidences(_outputs(train, part), y))
+            seen.append(part)
     table, inside = np.stack(confidences), np.stack(seen)
-    chosen = _half(n, rng)
-    target = _confidences(_outputs(train, chosen, n), y)
+    member = _half(n, rng)
+    target = _confidences(_outputs(train, member), y)
     means, spreads = [], []
     for mask in (inside, ~inside):
         mean = np.where(mask, table, 0.0).sum(0) / (shadows // 2)
         left = np.where(mask, table - mean, 0.0)
         means.append(mean)
         spreads.append(max(math.sqrt(float(np.square(left).sum()) / (n * (shadows // 2 - 1))), _FLOOR))
-    without = (target - means[1]) / spreads[1]
-    scores = without
-    if not offline:
-        scores = (np.square(without) - np.square((target - means[0]) / spreads[0])) / 2
-    member = _mask(chosen, n)
+    within, without = ((target - mean) / spread for mean, spread in zip(means, spreads, strict=True))
+    scores = without if offline else (np.square(without) - np.square(within)) / 2
     name = f"likelihood ratio, {shadows} shadow models{', offline' if offline else ''}"
     return membership(scores[member], scores[~member], confidence=confidence, rates=rates, attack=name)
 
@@ -194,6 +241,24 @@ def epsilon_bound(with_record: ArrayLike, without: ArrayLike, *, delta: float, c
     """A lower bound on epsilon from scores of independent runs with and without a record; higher means "with".
 
     The first half of each chooses thresholds for the two tests (score above, score below), the second half counts.
+
+    Parameters
+    ----------
+    with_record, without : the scores.
+    delta : where epsilon is bounded.
+    confidence : of the bound.
+
+    Returns
+    -------
+    The bound, 0 where nothing was seen.
+
+    Examples
+    --------
+    >>> import numpy as np, shapedp as sdp
+    >>> scores = np.linspace(0.0, 1.0, 200)
+    >>> sdp.audit.epsilon_bound(scores + 2.0, scores, delta=1e-3, confidence=0.95) > 2.5
+    True
+
     Guarantee: exceeds the epsilon of an (epsilon, delta)-DP procedure with probability at most 1 - confidence.
     Reference: Clopper and Pearson 1934; Nasr et al. 2021, Adversary instantiation.
     """
@@ -219,7 +284,7 @@ def _threshold(hits: Floats, alarms: Floats, delta: float, alpha: float) -> floa
 
 
 def _scores(name: str, values: ArrayLike) -> Floats:
-    found = np.asarray(finite(name, values), dtype=np.float64)
+    found = finite(name, values)
     if found.ndim != 1 or found.size < 2:
         raise ValueError(f"{name} must hold at least two scores in one row, got shape {found.shape}")
     return found
@@ -232,48 +297,27 @@ def _labels(labels: ArrayLike) -> NDArray[np.int64]:
     return y.astype(np.int64)
 
 
-def _half(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    return np.sort(rng.permutation(n)[: n // 2])
+def _half(n: int, rng: np.random.Generator) -> Mask:
+    """A random half of the records."""
+    return np.isin(np.arange(n), rng.permutation(n)[: n // 2])
 
 
-def _mask(chosen: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
-    found = np.zeros(n, dtype=bool)
-    found[chosen] = True
-    return found
-
-
-def _outputs(train: Train, chosen: NDArray[np.int64], n: int) -> Floats:
-    table = np.asarray(finite("log-probabilities", train(chosen)), dtype=np.float64)
-    if table.ndim != 2 or len(table) != n or table.shape[1] < 2 or table.max() > 1e-6:
-        raise ValueError(f"train must return log-probabilities of shape ({n}, classes), got {table.shape}")
+def _outputs(train: Train, chosen: Mask) -> Floats:
+    table = finite("log-probabilities", train(np.flatnonzero(chosen)))
+    if table.ndim != 2 or len(table) != chosen.size or table.shape[1] < 2 or table.max() > 1e-6:
+        raise ValueError(f"train must return log-probabilities of shape ({chosen.size}, classes), got {table.shape}")
     return table
-
-
-def _own(table: Floats, y: NDArray[np.int64]) -> Floats:
-    return table[np.arange(y.size), y]
 
 
 def _confidences(table: Floats, y: NDArray[np.int64]) -> Floats:
     """log p - log(1 - p) of the label; 1 - p is summed over the other classes, which loses nothing near p = 1."""
-    others = table.copy()
-    others[np.arange(y.size), y] = -np.inf
-    return np.asarray(_own(table, y) - special.logsumexp(others, axis=1))
+    others, own = table.copy(), (np.arange(y.size), y)
+    others[own] = -np.inf
+    return np.asarray(table[own] - special.logsumexp(others, axis=1))
 
 
 def _features(table: Floats, y: NDArray[np.int64]) -> Floats:
     top = np.sort(table, axis=1)[:, ::-1][:, :3]
-    loss = -_own(table, y)
+    loss = -table[np.arange(y.size), y]
     right = (table.argmax(1) == y).astype(np.float64)
     return np.column_stack([np.minimum(loss, 30.0), np.maximum(top, -30.0), right])
-
-
-def _logistic(x: Floats, member: NDArray[np.bool_], ridge: float = 1e-3) -> Floats:
-    """Weights of a logistic regression on centred features; halves are even, so that none is constant."""
-    sign = np.where(member, 1.0, -1.0)
-
-    def objective(w: Floats) -> tuple[float, Floats]:
-        margin = sign * (x @ w)
-        value = np.logaddexp(0.0, -margin).mean() + ridge / 2 * float(w @ w)
-        return float(value), ridge * w - (sign * special.expit(-margin)) @ x / len(x)
-
-    return np.asarray(optimize.minimize(objective, np.zeros(x.shape[1]), jac=True, method="L-BFGS-B").x)

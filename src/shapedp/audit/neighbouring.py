@@ -28,9 +28,28 @@ def neighbours(
     Rows of D' go missing ("add-remove"), turn into zeros ("zero-out") or are exchanged ("replace"); rows with
     entries `outlier` times the largest in the data are put in, along an axis and across all, so that a clip
     that is missing or comes too late shows. Integer and boolean columns keep to values that occur in them.
-    `at` fixes the row: -1, the last, keeps the seeded sampling of the others in step when it goes missing. `blank` is
-    what the floats of a zeroed row become: NaN where a fit counts such a record as none (zeros may still count by
-    an intercept).
+
+    Parameters
+    ----------
+    data : the rows.
+    adjacency : "add-remove", "zero-out" or "replace".
+    pairs : how many.
+    outlier : how far out the rows that are put in lie.
+    at : fixes the row: -1, the last, keeps the seeded sampling of the others in step when it goes missing.
+    blank : what the floats of a zeroed row become: NaN where a fit counts such a record as none (zeros may still count
+        by an intercept).
+    seed : of the rows that are chosen.
+
+    Returns
+    -------
+    The pairs.
+
+    Examples
+    --------
+    >>> import numpy as np, shapedp as sdp
+    >>> pairs = sdp.audit.neighbours(np.ones((4, 2)), adjacency="add-remove", pairs=3)
+    >>> [(len(data), len(other)) for data, other in pairs]
+    [(4, 3), (4, 3), (4, 3)]
     """
     one_of("adjacency", adjacency, ADJACENCIES)
     single = not isinstance(data, tuple)
@@ -44,13 +63,13 @@ def neighbours(
         where = int(rng.integers(rows)) if at is None else range(rows)[at]
         odd = tuple(_odd(part, k, size, rng) for part in table)
         with_odd = _put(table, where, odd)
+        base = table if k % 4 == 0 else with_odd
         if adjacency == "replace":
-            found.append((_put(table, where, tuple(-row for row in odd)), with_odd) if k % 2 else (table, with_odd))
+            found.append((_put(table, where, tuple(-row for row in odd)) if k % 2 else table, with_odd))
         elif adjacency == "zero-out":
-            base = table if k % 4 == 0 else with_odd
-            found.append((base, _put(base, where, tuple(_blank(row, blank) for row in odd))))
+            empty = tuple(np.full_like(row, blank if row.dtype.kind == "f" else 0) for row in odd)
+            found.append((base, _put(base, where, empty)))
         else:
-            base = table if k % 4 == 0 else with_odd
             found.append((base, tuple(np.delete(part, where, axis=0) for part in base)))
     return [(first[0], second[0]) if single else (first, second) for first, second in found]
 
@@ -60,10 +79,6 @@ def _put(table: Table, at: int, row: Table) -> Table:
     for part, value in zip(copies, row, strict=True):
         part[at] = value
     return copies
-
-
-def _blank(row: NDArray[Any], value: float) -> NDArray[Any]:
-    return np.full_like(row, value if row.dtype.kind == "f" else 0)
 
 
 def _odd(part: NDArray[Any], k: int, size: float, rng: np.random.Generator) -> NDArray[Any]:

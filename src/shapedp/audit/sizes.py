@@ -25,6 +25,13 @@ class PowerRow:
 
     `claim`: against (epsilon, delta) alone. `profile`: against the whole profile. `distribution`: values of noise
     needed by the distribution audit.
+
+    Examples
+    --------
+    >>> from shapedp.audit import power
+    >>> row = power(epsilon=1.0, delta=1e-5, faults=(0.5,))[0]
+    >>> row.factor, row.profile < row.claim
+    (0.5, True)
     """
 
     factor: float
@@ -47,7 +54,24 @@ def power(
     """Outputs needed to catch exactly calibrated Gaussian noise whose scale is too small by each factor.
 
     Normal approximations of the counts at the best event: right within a few per cent where the audit needs
-    hundreds of hits. `chance` is the probability of catching it, `confidence` and `false_alarm` are the audits' own.
+    hundreds of hits.
+
+    Parameters
+    ----------
+    epsilon, delta : the claim.
+    faults : factors in (0, 1) that the noise is too small by.
+    confidence, false_alarm : of the audits.
+    chance : the probability of catching the fault.
+
+    Returns
+    -------
+    A `PowerRow` for each factor.
+
+    Examples
+    --------
+    >>> from shapedp.audit import power
+    >>> [row.factor for row in power(epsilon=1.0, delta=1e-5, faults=(0.5, 0.9))]
+    [0.5, 0.9]
     """
     claimed = GaussianLoss.calibrate(epsilon, probability("delta", delta))
     rows = []
@@ -55,18 +79,11 @@ def power(
         if not 0 < positive("fault", factor) < 1:
             raise ValueError(f"faults must lie in (0, 1), got {factor!r}")
         actual = claimed.mu / factor
-        counted = [_outputs(Claim(epsilon, delta, loss), actual, 1 - confidence, chance) for loss in (None, claimed)]
+        claims = (Claim(epsilon, delta, loss) for loss in (None, claimed))
+        claim, profile = (_outputs(one, actual, 1 - confidence, chance) for one in claims)
         true = GaussianLoss(actual)
-        rows.append(
-            PowerRow(
-                factor=factor,
-                epsilon=true.epsilon(delta).upper,
-                delta=true.delta(epsilon).upper,
-                claim=counted[0],
-                profile=counted[1],
-                distribution=_values(factor, false_alarm, chance),
-            )
-        )
+        spent = true.epsilon(delta).upper, true.delta(epsilon).upper
+        rows.append(PowerRow(factor, *spent, claim, profile, _values(factor, false_alarm, chance)))
     return rows
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from shapedp.audit.subjects import Score, Subject, own_score, pair_of, subject_of
+from shapedp.audit.subjects import BLOCK, CALLS, Score, Subject, own_score, pair_of, subject_of
 from shapedp.mechanisms import AdaptiveMixing, Mixing
 from shapedp.mechanisms.mixing import Sketching, clipped_gram
 from shapedp.numerics.arrays import Floats
@@ -17,9 +17,6 @@ from shapedp.numerics.checks import finite
 from shapedp.numerics.outward import BELOW_8192
 
 __all__ = ["AdaptiveSubject", "MixingSubject", "subject_of"]
-
-_BLOCK = 1 << 20
-_CALLS = 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +56,7 @@ class MixingSubject(Subject):
 
     @property
     def block(self) -> int:
-        return max(1, min(_BLOCK // int(self.mechanism.rows * self.inputs[0].shape[1]), 1 << 15))
+        return max(1, min(BLOCK // int(self.mechanism.rows * self.inputs[0].shape[1]), 1 << 15))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,43 +85,35 @@ class AdaptiveSubject(MixingSubject):
 
     @property
     def block(self) -> int:
-        return _CALLS
+        return CALLS
 
 
 @subject_of.register
 def _(mechanism: Mixing, neighbours: Any, score: Score | None, vectorized: bool) -> Subject:
     """By default a lone row, set to zero or exchanged for one at a right angle: what attains the loss."""
-    n, d = _sizes(mechanism)
-    lone = np.zeros((n, d))
+    lone = np.zeros((mechanism.records or 2, mechanism.dim or 2))
     lone[0, 0] = mechanism.row_bound
-    return MixingSubject(mechanism, _tables(mechanism, neighbours, (lone, _changed(mechanism, lone)), score))
+    return MixingSubject(mechanism, _tables(mechanism, neighbours, lone, score))
 
 
 @subject_of.register
 def _(mechanism: AdaptiveMixing, neighbours: Any, score: Score | None, vectorized: bool) -> Subject:
     """By default rows along every axis alike, one of them set to zero or exchanged: the least eigenvalue falls."""
-    n, d = _sizes(mechanism)
+    n, d = mechanism.records or 2, mechanism.dim or 2
     even = mechanism.row_bound * np.eye(d)[np.arange(n) % d]
-    return AdaptiveSubject(mechanism, _tables(mechanism, neighbours, (even, _changed(mechanism, even)), score))
+    return AdaptiveSubject(mechanism, _tables(mechanism, neighbours, even, score))
 
 
-def _sizes(mechanism: Sketching) -> tuple[int, int]:
-    return mechanism.records or 2, mechanism.dim or 2
-
-
-def _changed(mechanism: Sketching, table: Floats) -> Floats:
-    changed = table.copy()
-    changed[0] = 0.0
-    if mechanism.adjacency == "replace":
-        changed[0, -1] = mechanism.row_bound if table.shape[1] > 1 else 0.0
-    return changed
-
-
-def _tables(
-    mechanism: Sketching, neighbours: Any, worst: tuple[Floats, Floats], score: Score | None
-) -> tuple[Floats, Floats]:
+def _tables(mechanism: Sketching, neighbours: Any, worst: Floats, score: Score | None) -> tuple[Floats, Floats]:
+    """The neighbours; where none are given, the worst table and itself with another first row."""
     own_score(score)
-    first, second = (finite("neighbours", side) for side in pair_of(worst if neighbours is None else neighbours))
+    if neighbours is None:
+        changed = worst.copy()
+        changed[0] = 0.0
+        if mechanism.adjacency == "replace" and worst.shape[1] > 1:
+            changed[0, -1] = mechanism.row_bound
+        neighbours = worst, changed
+    first, second = (finite("neighbours", side) for side in pair_of(neighbours))
     if first.ndim != 2 or first.shape != second.shape:
         raise ValueError(f"neighbours must be two tables of one shape, got {first.shape} and {second.shape}")
     return first, second

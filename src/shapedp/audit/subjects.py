@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
@@ -19,8 +19,8 @@ from shapedp.numerics.checks import finite
 
 Score = Callable[[Floats], Floats]
 Generator = np.random.Generator
-_BLOCK = 1 << 20
-_CALLS = 1 << 12
+BLOCK = 1 << 20
+CALLS = 1 << 12
 
 
 class Subject(ABC):
@@ -41,11 +41,6 @@ class Subject(ABC):
     def block(self) -> int:
         """How many outputs to draw at once."""
 
-    @property
-    def ready(self) -> bool:
-        """Whether the score is known; otherwise it is learned from samples of its own."""
-        return True
-
 
 @dataclass(frozen=True, eq=False)
 class AdditiveSubject(Subject):
@@ -56,19 +51,22 @@ class AdditiveSubject(Subject):
     method: str = "likelihood ratio"
 
     def draw(self, side: int, n: int, rng: Generator | None) -> Floats:
-        return released(self.mechanism, self.inputs[side], n, rng)
+        return released(self.mechanism, self.inputs[side], rng, n)
 
     def score(self, outputs: Floats) -> Floats:
         return log_ratio(self.mechanism.law, *self.inputs, outputs)
 
     @property
     def block(self) -> int:
-        return min(max(_BLOCK // self.mechanism.law.dim, 1), 1 << 16)
+        return min(max(BLOCK // self.mechanism.law.dim, 1), 1 << 16)
 
 
 @dataclass(frozen=True, eq=False)
 class CallableSubject(Subject):
-    """A user's function f(x, rng), or f(x, rng, n) with n outputs in rows where `vectorized`."""
+    """A user's function f(x, rng), or f(x, rng, n) with n outputs in rows where `vectorized`.
+
+    `given` is its score; None until one is learned from samples of its own.
+    """
 
     function: Callable[..., Any]
     inputs: tuple[Any, Any]
@@ -92,8 +90,7 @@ class CallableSubject(Subject):
         return rows
 
     def score(self, outputs: Floats) -> Floats:
-        if self.given is None:
-            raise ValueError("the score has not been learned yet")
+        assert self.given is not None  # it is learned first
         values = np.asarray(self.given(outputs), dtype=np.float64)
         if values.shape != (len(outputs),):
             raise ValueError(f"score must return one number per output ({len(outputs)}), got shape {values.shape}")
@@ -101,18 +98,10 @@ class CallableSubject(Subject):
 
     @property
     def block(self) -> int:
-        return 1 << 15 if self.vectorized else _CALLS
-
-    @property
-    def ready(self) -> bool:
-        return self.given is not None
-
-    def scored_by(self, score: Score) -> CallableSubject:
-        """The same subject with a score."""
-        return replace(self, given=score)
+        return 1 << 15 if self.vectorized else CALLS
 
 
-def released(mechanism: Additive, x: Any, n: int, rng: Generator | None) -> Floats:
+def released(mechanism: Additive, x: Any, rng: Generator | None, n: int) -> Floats:
     """n releases of the query x, whether or not the claim is certified, one per row."""
     query: NDArray[Any] = np.asarray(x, dtype=np.float64).reshape(mechanism.shape)
     if mechanism.sensitivity.whole and (query == np.rint(query)).all():

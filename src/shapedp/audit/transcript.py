@@ -6,6 +6,7 @@ import copy
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,14 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that differs between neighbours and must not; `release` counts from 0, None for the whole run."""
+    """One thing that differs between neighbours and must not; `release` counts from 0, None for the whole run.
+
+    Examples
+    --------
+    >>> from shapedp.audit import Finding
+    >>> print(Finding(pair=0, release=2, what="sensitivity", detail="the query moved 3 times as far as declared"))
+    pair 0, release 2: sensitivity: the query moved 3 times as far as declared
+    """
 
     pair: int
     release: int | None
@@ -43,6 +51,12 @@ class ReplayResult:
 
     `largest` is the largest difference seen, in units of the declared sensitivity: at most 1 if it holds.
     Passing proves nothing about pairs that were not tried.
+
+    Examples
+    --------
+    >>> from shapedp.audit import ReplayResult
+    >>> ReplayResult(pairs=8, releases=8, largest=0.9, findings=()).explain()
+    'no leak found: 8 releases on 8 pairs, largest difference 0.9 of the declared'
     """
 
     pairs: int
@@ -76,26 +90,16 @@ class _Step:
 
 
 @dataclass
-class _Recorder:
-    """Lets every release happen and keeps what went in and what came out."""
-
-    steps: list[_Step] = field(default_factory=list)
-
-    def __call__(self, mechanism: Any, x: Array, draw: Draw) -> Array:
-        value = draw()
-        self.steps.append(_Step(mechanism, np.array(x), np.array(value)))
-        return value
-
-
-@dataclass
 class _Player:
-    """Answers each release as it was answered before, so that what follows is comparable.
+    """Keeps what a run releases and shows, or how it fails; answers releases as the script does, as long as it goes.
 
     The noise is drawn all the same: a generator the run shares with other steps stays in place.
     """
 
     script: list[_Step]
     steps: list[_Step] = field(default_factory=list)
+    shown: Any = None
+    error: str | None = None
 
     def __call__(self, mechanism: Any, x: Array, draw: Draw) -> Array:
         value, at = draw(), len(self.steps)
@@ -105,23 +109,11 @@ class _Player:
         return value.copy()
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    steps: list[_Step]
-    shown: Any
-    error: str | None
-
-
-@dataclass(frozen=True)
-class _Fit:
-    """An estimator as a function of its data: a copy is fitted, so that runs share no state."""
-
-    estimator: Any
-
-    def __call__(self, data: Any) -> Any:
-        estimator = copy.deepcopy(self.estimator)
-        fitted = estimator.fit(*data) if isinstance(data, tuple) else estimator.fit(data)
-        return estimator if fitted is None else fitted
+def _fitted(given: Any, data: Any) -> Any:
+    """A copy of the estimator, fitted: runs share no state."""
+    estimator = copy.deepcopy(given)
+    fitted = estimator.fit(*data) if isinstance(data, tuple) else estimator.fit(data)
+    return estimator if fitted is None else fitted
 
 
 def replay(
@@ -139,28 +131,49 @@ def replay(
     For each pair (D, D') it runs on D, then on D' with every release answered as on D: given the same releases so
     far, what enters the next one may differ only as declared (`moved`), and the number, order and kind of releases,
     and what the run returns, may not differ at all. `public(result)` picks what is published; by default arrays,
-    numbers, releases, certificates and attributes whose name ends in an underscore are compared. `adjacency` is the
-    neighbour relation of the pairs; a mechanism that declares another one is reported.
+    numbers, releases, certificates and attributes whose name ends in an underscore are compared.
+
+    Parameters
+    ----------
+    run : a function of the data, or an object with `fit`.
+    pairs : neighbouring datasets.
+    adjacency : the neighbour relation of the pairs; a mechanism that declares another one is reported.
+    public : picks what is published from what the run returns.
+    tolerance : the share by which a query may move further than declared.
+
+    Returns
+    -------
+    A `ReplayResult`.
 
     Guarantee: a finding is a leak (or a run that is random by itself, which is reported as such: fix its seed).
+
+    Examples
+    --------
+    >>> import numpy as np, shapedp as sdp
+    >>> m = sdp.calibrate("laplace", sdp.L1(1.0, dim=1), epsilon=1.0, delta=0.0)
+    >>> def count(data):
+    ...     return m.release(np.array([float(len(data))]))
+    >>> sdp.audit.replay(count, sdp.audit.neighbours(np.ones(5), adjacency="add-remove")).passed
+    True
+    >>> sdp.audit.replay(lambda data: len(data), [(np.ones(5), np.ones(4))]).passed
+    False
     """
     slack, shown = 1 + nonnegative("tolerance", tolerance), public or published
     one_of("adjacency", adjacency, (*ADJACENCIES, None))
-    run = _Fit(run) if hasattr(run, "fit") else run
+    run = partial(_fitted, run) if hasattr(run, "fit") else run
     findings: list[Finding] = []
     largest, releases, tried = 0.0, 0, 0
     for number, (data, other) in enumerate(pairs):
         tried += 1
         if same(data, other):
             raise ValueError(f"the datasets of pair {number} are equal, so that nothing would be compared")
-        before = _watch(run, data, _Recorder(), shown)
-        control = _watch(run, data, _Player(before.steps), shown)
-        odd = [Finding(number, *one) for one in _compare(before, control, 0.0, None)[1]]
-        if odd:
+        before = _watch(run, data, shown, [])
+        control = _watch(run, data, shown, before.steps)
+        if odd := _compare(before, control, 0.0, None)[1]:
             what = "the run is random by itself, so neighbours cannot be compared: fix its seed"
-            findings.append(Finding(number, odd[0].release, what, odd[0].detail))
+            findings.append(Finding(number, odd[0][0], what, odd[0][2]))
             continue
-        after = _watch(run, other, _Player(before.steps), shown)
+        after = _watch(run, other, shown, before.steps)
         reach, found = _compare(before, after, slack, adjacency)
         findings += [Finding(number, *one) for one in found]
         largest, releases = max(largest, reach), releases + len(before.steps)
@@ -169,23 +182,25 @@ def replay(
     return ReplayResult(tried, releases, largest, tuple(findings))
 
 
-def _watch(run: Callable[[Any], Any], data: Any, watcher: _Recorder | _Player, shown: Callable[[Any], Any]) -> _Outcome:
-    with watching(watcher):
-        try:
-            result, error = run(data), None
-        except Exception as raised:  # whatever a run raises is control flow that the data decided
-            return _Outcome(watcher.steps, None, f"{type(raised).__name__}: {raised}")
-    return _Outcome(watcher.steps, copy.deepcopy(shown(result)), error)  # an estimator is the same object next time
+def _watch(run: Callable[[Any], Any], data: Any, shown: Callable[[Any], Any], script: list[_Step]) -> _Player:
+    player = _Player(script)
+    try:
+        with watching(player):
+            result = run(data)
+    except Exception as raised:  # whatever a run raises is control flow that the data decided
+        player.error = f"{type(raised).__name__}: {raised}"
+    else:
+        player.shown = copy.deepcopy(shown(result))  # an estimator is the same object next time
+    return player
 
 
 def _compare(
-    before: _Outcome, after: _Outcome, slack: float, adjacency: Adjacency | None
+    before: _Player, after: _Player, slack: float, adjacency: Adjacency | None
 ) -> tuple[float, list[tuple[int | None, str, str]]]:
     found: list[tuple[int | None, str, str]] = []
     largest = 0.0
     for i, (one, two) in enumerate(zip(before.steps, after.steps, strict=False)):
-        for what, detail in _claims(one, two, adjacency):
-            found.append((i, what, detail))
+        found += [(i, *claim) for claim in _claims(one, two, adjacency)]
         if one.x.shape != two.x.shape:
             found.append((i, "control flow", f"shapes {one.x.shape} and {two.x.shape} reach the release"))
             continue

@@ -21,7 +21,19 @@ SCHEMA = 2
 
 
 class BudgetError(RuntimeError):
-    """A further step would exceed the claim of the training; nothing was released."""
+    """A further step would exceed the claim of the training; nothing was released.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> from shapedp.torch import Account
+    >>> account = Account(sdp.accounting.Step(sdp.privacy.GaussianLoss(1.0)), 4.0, 1e-3, limit=1)
+    >>> account.charge()
+    >>> account.charge()
+    Traceback (most recent call last):
+        ...
+    shapedp.torch.accountant.BudgetError: ...
+    """
 
 
 @dataclass(eq=False)
@@ -97,25 +109,23 @@ class Account:
     @property
     def steps(self) -> tuple[Step, ...]:
         """What was charged so far, by this run and those before it."""
-        return self.plan(self.taken).steps if self.taken or self.past else ()
+        return (*self.past, replace(self.step, count=self.taken)) if self.taken else self.past
 
-    def plan(self, taken: int | None = None) -> Plan:
+    def plan(self) -> Plan:
         """The steps taken so far as a plan (all planned ones before the first)."""
-        if taken is None and not (self.taken or self.limit or self.past):
+        if not self.steps and not self.limit:
             raise ValueError(refusal("steps-not-planned"))
-        count = (self.taken or self.limit or 0) if taken is None else taken
-        own = (replace(self.step, count=count),) if count else ()
-        return Plan((*self.past, *own))
+        return Plan(self.steps if self.taken or not self.limit else (*self.past, replace(self.step, count=self.limit)))
 
     def spent(self, delta: float | None = None) -> Bracket:
         """The epsilon of the steps taken so far, at the claim's delta unless another one is given."""
         delta = self._delta(delta)
-        if not self.taken and not self.past:
+        if not self.steps:
             return Bracket(0.0, 0.0)
         if delta != self.delta:
-            return self.plan(self.taken).epsilon(delta)
+            return Plan(self.steps).epsilon(delta)
         if self.taken not in self._spent:
-            self._spent = {self.taken: self.plan(self.taken).epsilon(delta)}
+            self._spent = {self.taken: Plan(self.steps).epsilon(delta)}
         return self._spent[self.taken]
 
     def _delta(self, delta: float | None) -> float:
@@ -134,7 +144,8 @@ class Account:
         delta = self._delta(None)
         plan = self.plan()
         if self.epsilon is not None:
-            found = certify(self.plan(1) if early else plan, epsilon=self.epsilon, delta=delta)
+            first = Plan((*self.past, replace(self.step, count=1)))
+            found = certify(first if early else plan, epsilon=self.epsilon, delta=delta)
             if early and found.verdict != "refuted":
                 found = certify(plan, epsilon=self.epsilon, delta=delta)
         else:
@@ -143,7 +154,7 @@ class Account:
                 found = certify(plan, epsilon=spent * (1 + room), delta=delta)
                 if found.verdict == "certified":
                     break
-        return found.with_randomness(self.secure) if self.taken or self.past else found
+        return found.with_randomness(self.secure) if self.steps else found
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint must keep."""
@@ -151,7 +162,7 @@ class Account:
             "schema": SCHEMA,
             "step": identity(self.step),
             "taken": self.taken,
-            "steps": self.plan(self.taken).to_json() if self.taken or self.past else None,
+            "steps": Plan(self.steps).to_json() if self.steps else None,
             "secure": self.secure,
             "journal": None if self._journal is None else self._journal.name,
         }

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from shapedp.accounting import Plan, Step
+from shapedp.accounting import Plan
 from shapedp.audit.membership import epsilon_bound
 from shapedp.mechanisms.watch import watching
 from shapedp.numerics.arrays import Floats
@@ -88,6 +88,24 @@ def canary(
     -------
     A `CanaryResult`: the lower bound on epsilon beside the certified upper bound.
 
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> from torch.utils.data import DataLoader, TensorDataset
+    >>> from shapedp.torch import canary, make_private
+    >>> model, data = torch.nn.Linear(1, 1), TensorDataset(torch.zeros(4, 1))
+    >>> model, optimizer, loader = make_private(
+    ...     model, torch.optim.SGD(model.parameters(), lr=0.0), DataLoader(data, batch_size=4), clip=1.0,
+    ...     noise_multiplier=1.0, delta=1e-5, rng=np.random.default_rng(0),
+    ... )
+    >>> def loop():
+    ...     for _ in range(40):
+    ...         for (x,) in loader:
+    ...             model(x).mean().backward()
+    ...             optimizer.step()
+    >>> canary(optimizer.privacy_, loop, delta=0.05, rng=np.random.default_rng(1)).violation
+    False
+
     Reference: Nasr et al. 2023, Tight auditing of differentially private machine learning (gradient canaries).
     """
     if isinstance(training.clip, Adaptive):
@@ -100,7 +118,7 @@ def canary(
         raise ValueError("too few runs for a bound: let the loop take at least some dozen times `steps` steps")
     bound = epsilon_bound(scores[True], scores[False], delta=probability("delta", delta), confidence=confidence)
     step = training.account.step
-    certified = Plan((Step(step.subject, step.sampling_rate, steps),)).epsilon(delta).upper
+    certified = Plan((replace(step, count=steps),)).epsilon(delta).upper
     return CanaryResult(bound, certified, delta, confidence, steps, sum(map(len, scores.values())))
 
 

@@ -112,19 +112,11 @@ class NormClip(Clip):
         """Columns (n, k) that are released beside the gradient, or None."""
         return None
 
-    def norms(self, gradients: Tensor, layout: Layout) -> Tensor:
-        """The norms of each block of laid-out gradients, shape (n, blocks), float64."""
-        parts = torch.split(gradients.double(), self.block_sizes(layout), dim=1)
-        return torch.stack([torch.linalg.vector_norm(part, dim=1) for part in parts], dim=1)
-
-    def block_sizes(self, layout: Layout) -> list[int]:
-        """The number of entries of each block."""
-        return layout.added_up(self.blocks(layout))
-
     def rows(self, gradients: Tensor, layout: Layout) -> Tensor:
-        norms = self.norms(gradients, layout)
-        sizes = torch.tensor(self.block_sizes(layout), device=gradients.device)
-        rows = gradients * self.factors(norms).repeat_interleave(sizes, dim=1)
+        sizes = layout.added_up(self.blocks(layout))
+        parts = torch.split(gradients.double(), sizes, dim=1)
+        norms = torch.stack([torch.linalg.vector_norm(part, dim=1) for part in parts], dim=1)
+        rows = gradients * self.factors(norms).repeat_interleave(torch.tensor(sizes, device=norms.device), dim=1)
         extra = self.statistics(norms)
         return (rows if extra is None else torch.cat([rows, extra], dim=1)).to(gradients.dtype)
 
@@ -157,7 +149,7 @@ class Flat(_Whole):
     radius: float
 
     def factors(self, norms: Tensor) -> Tensor:
-        return self.radius / norms.clamp(min=self.radius)
+        return _scaled_down(norms, (self.radius,))
 
 
 @dataclass(frozen=True)
@@ -214,8 +206,7 @@ class PerLayer(NormClip):
         return Blocks(self.bounds(layout), layout.layer_sizes, adjacency="add-remove")
 
     def factors(self, norms: Tensor) -> Tensor:
-        radii = norms.new_tensor(_shared(self.radii, norms.shape[1], 2.0))
-        return radii / torch.maximum(norms, radii)
+        return _scaled_down(norms, _shared(self.radii, norms.shape[1], 2.0))
 
 
 @dataclass(frozen=True)
@@ -304,13 +295,12 @@ class Adaptive(NormClip):
         return layout.layers
 
     def sensitivity(self, layout: Layout) -> Blocks:
-        sizes = self.block_sizes(layout)
+        sizes = layout.added_up(self.blocks(layout))
         counts = len(sizes)
         return Blocks([*self.each, *[0.5] * counts], [*sizes, *[1] * counts], adjacency="add-remove")
 
     def factors(self, norms: Tensor) -> Tensor:
-        radii = norms.new_tensor(self.each)
-        return radii / torch.maximum(norms, radii)
+        return _scaled_down(norms, self.each)
 
     def statistics(self, norms: Tensor) -> Tensor:
         return (self.steepness / 2 * torch.log(norms.new_tensor(self.each) / norms)).clamp(-0.5, 0.5)
@@ -331,6 +321,12 @@ class Adaptive(NormClip):
 
     def with_state(self, state: dict[str, Any]) -> Adaptive:
         return replace(self, radii=state["radii"])
+
+
+def _scaled_down(norms: Tensor, radii: Sequence[float]) -> Tensor:
+    """The factors that bring each norm down to its radius, where it is longer."""
+    bounds = norms.new_tensor(radii)
+    return bounds / torch.maximum(norms, bounds)
 
 
 def _shared(radii: float | Sequence[float], layers: int, p: float) -> tuple[float, ...]:

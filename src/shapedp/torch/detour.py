@@ -21,7 +21,14 @@ _NUMBERS = itertools.count(1)
 
 
 class RecordError(RuntimeError):
-    """The gradients of single records cannot be separated; the message says where, and what to do."""
+    """The gradients of single records cannot be separated; the message says where, and what to do.
+
+    Examples
+    --------
+    >>> from shapedp.torch import RecordError
+    >>> issubclass(RecordError, RuntimeError)
+    True
+    """
 
 
 def enrolled(recorder: Any) -> int:
@@ -59,18 +66,11 @@ class Detour:
         return getattr, (self.module, self.method)  # the module is restored before its attributes: this is the class's
 
 
-class Notice:
+def notice(name: str, number: int, parameter: Any) -> None:
     """A hook of a parameter: the recorder's `stray(name, parameter)`."""
-
-    __slots__ = ("name", "number")
-
-    def __init__(self, name: str, number: int) -> None:
-        self.name, self.number = name, number
-
-    def __call__(self, parameter: Any) -> None:
-        recorder = _LIVE.get(self.number)
-        if recorder is not None:
-            recorder.stray(self.name, parameter)
+    recorder = _LIVE.get(number)
+    if recorder is not None:
+        recorder.stray(name, parameter)
 
 
 def without_frames(function: Callable[P, R]) -> Callable[P, R]:

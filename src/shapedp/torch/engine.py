@@ -6,6 +6,7 @@ import copy
 import os
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from shapedp.torch.refusals import refusal
 from shapedp.torch.training import Training
 from shapedp.torch.validate import check_model, check_optimizer, checked_loader
 
+Norm = float | Sequence[float]
 Private = tuple[Any, ...]  # module, optimizer, loader; or module, optimizer, criterion, loader
 _STATE = "privacy_accountant_state_dict"
 
@@ -60,37 +62,31 @@ class PrivacyEngine:
         self.accountant = Accountant()
 
     def make_private(
-        self,
-        *,
-        module: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        data_loader: DataLoader[Any],
-        noise_multiplier: float,
-        max_grad_norm: float | Sequence[float],
-        **options: Any,
+        self, *, module: nn.Module, optimizer: Any, data_loader: DataLoader[Any], max_grad_norm: Norm, **options: Any
     ) -> Private:
-        """Private counterparts with a given noise multiplier; with grad_sample_mode="ghost" the criterion too."""
-        return self._make(
-            module, optimizer, data_loader, max_grad_norm, options | {"noise_multiplier": noise_multiplier}
-        )
+        """Private counterparts with a given `noise_multiplier`; with grad_sample_mode="ghost" the criterion too."""
+        if options.get("noise_multiplier") is None and self.accountant.steps:
+            raise ValueError(refusal("engine-spent"))
+        clipping, criterion = options.pop("clipping", "flat"), options.pop("criterion", None)
+        mode = options.get("grad_sample_mode", "hooks")
+        for name, (served, remedy) in _SERVED.items():
+            if options.pop(name, served[0]) not in served:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, served))}: {remedy}")
+        options.pop("alphas", None)
+        options.setdefault("clip", _clip(max_grad_norm, clipping))
+        loss = None
+        if mode == "ghost":
+            loss = PerRecordLoss(criterion or nn.CrossEntropyLoss(), options.get("loss_reduction", "mean"))
+        module, optimizer, loader = make_private(module, optimizer, data_loader, **options)
+        self.training = optimizer.privacy_
+        self.accountant.accounts.append(optimizer.privacy_.account)
+        return (module, optimizer, loader) if loss is None else (module, optimizer, loss, loader)
 
     def make_private_with_epsilon(
-        self,
-        *,
-        module: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        data_loader: DataLoader[Any],
-        target_epsilon: float,
-        target_delta: float,
-        epochs: int,
-        max_grad_norm: float | Sequence[float],
-        **options: Any,
+        self, *, target_epsilon: float, target_delta: float, epochs: int, **options: Any
     ) -> Private:
-        """Private counterparts with the least noise that meets the target."""
-        if self.accountant.steps:
-            raise ValueError(refusal("engine-spent"))
-        claim = {"epsilon": target_epsilon, "delta": target_delta, "epochs": epochs}
-        return self._make(module, optimizer, data_loader, max_grad_norm, options | claim)
+        """Private counterparts with the least noise that meets the target; other arguments as in `make_private`."""
+        return self.make_private(epsilon=target_epsilon, delta=target_delta, epochs=epochs, **options)
 
     def get_epsilon(self, delta: float) -> float:
         """The upper end of the epsilon spent so far."""
@@ -127,48 +123,37 @@ class PrivacyEngine:
         return fixed
 
     def save_checkpoint(
-        self,
-        *,
-        path: Any,
-        module: nn.Module,
-        optimizer: torch.optim.Optimizer | None = None,
-        checkpoint_dict: dict[str, Any] | None = None,
-        module_state_dict_kwargs: dict[str, Any] | None = None,
-        torch_save_kwargs: dict[str, Any] | None = None,
-        **schedulers: None,
+        self, *, path: Any, module: nn.Module, optimizer: torch.optim.Optimizer | None = None, **options: Any
     ) -> None:
-        """Write the states of module, optimizer and account to a path or a file."""
-        _no_schedulers(**schedulers)
-        states = dict(checkpoint_dict or {})
-        states["module_state_dict"] = module.state_dict(**(module_state_dict_kwargs or {}))
-        states[_STATE] = self.accountant.state_dict() | {"training": self._made().state_dict()}
+        """Write the states of module, optimizer and account, and `checkpoint_dict`, to a path or a file.
+
+        `module_state_dict_kwargs` and `torch_save_kwargs` are passed on.
+        """
+        names = ("checkpoint_dict", "module_state_dict_kwargs", "torch_save_kwargs")
+        more, for_module, for_torch = _options(options, names)
+        account = self.accountant.state_dict() | {"training": self._made().state_dict()}
+        states = more | {"module_state_dict": module.state_dict(**for_module), _STATE: account}
         if optimizer is not None:
             states["optimizer_state_dict"] = optimizer.state_dict()
-        if not isinstance(path, str | os.PathLike):
-            torch.save(states, path, **(torch_save_kwargs or {}))
-            return
-        written(torch, states, path, torch_save_kwargs or {})
+        with atomic(path) if isinstance(path, str | os.PathLike) else nullcontext(path) as stream:
+            torch.save(states, stream, **for_torch)
 
     def load_checkpoint(
-        self,
-        *,
-        path: Any,
-        module: nn.Module,
-        optimizer: torch.optim.Optimizer | None = None,
-        module_load_dict_kwargs: dict[str, Any] | None = None,
-        torch_load_kwargs: dict[str, Any] | None = None,
-        **schedulers: None,
+        self, *, path: Any, module: nn.Module, optimizer: torch.optim.Optimizer | None = None, **options: Any
     ) -> dict[str, Any]:
-        """Go on from a checkpoint, after `make_private` and before the first step; returns what it holds."""
-        _no_schedulers(**schedulers)
+        """Go on from a checkpoint, after `make_private` and before the first step; returns what it holds.
+
+        `module_load_dict_kwargs` and `torch_load_kwargs` are passed on.
+        """
+        for_module, for_torch = _options(options, ("module_load_dict_kwargs", "torch_load_kwargs"))
         training = self._made()
-        states: dict[str, Any] = torch.load(path, **{"weights_only": True, **(torch_load_kwargs or {})})
+        states: dict[str, Any] = torch.load(path, **{"weights_only": True, **for_torch})
         account = states[_STATE]
         if not isinstance(account, dict) or "training" not in account:
             raise ValueError("the checkpoint's account is not one of shapedp: those of Opacus cannot be taken over")
         training.load_state_dict(account["training"])
         self.accountant.load_state_dict(account)
-        module.load_state_dict(states["module_state_dict"], **(module_load_dict_kwargs or {}))
+        module.load_state_dict(states["module_state_dict"], **for_module)
         found = states.pop("optimizer_state_dict", None)
         if optimizer is not None and found is not None:
             optimizer.load_state_dict(found)
@@ -180,29 +165,6 @@ class PrivacyEngine:
         if self.training is None:
             raise RuntimeError("nothing is private yet: call make_private first")
         return self.training
-
-    def _make(
-        self,
-        module: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        loader: DataLoader[Any],
-        norm: float | Sequence[float],
-        options: dict[str, Any],
-    ) -> Private:
-        clipping, criterion = options.pop("clipping", "flat"), options.pop("criterion", None)
-        mode = options.get("grad_sample_mode", "hooks")
-        for name, (served, remedy) in _SERVED.items():
-            if options.pop(name, served[0]) not in served:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, served))}: {remedy}")
-        options.pop("alphas", None)
-        options.setdefault("clip", _clip(norm, clipping))
-        loss = None
-        if mode == "ghost":
-            loss = PerRecordLoss(criterion or nn.CrossEntropyLoss(), options.get("loss_reduction", "mean"))
-        made = make_private(module, optimizer, loader, **options)
-        self.training = made[1].privacy_  # type: ignore[attr-defined]
-        self.accountant.accounts.append(self.training.account)
-        return made if loss is None else (made[0], made[1], loss, made[2])
 
 
 _SERVED: dict[str, tuple[tuple[Any, ...], str]] = {
@@ -232,8 +194,6 @@ class Accountant:
 
     def get_epsilon(self, delta: float) -> float:
         """The upper end of the epsilon spent so far."""
-        if len(self.accounts) == 1 and not self.past:
-            return self.accounts[0].spent(delta).upper
         return Plan(self.steps).epsilon(delta).upper if self.steps else 0.0
 
     def state_dict(self) -> dict[str, Any]:
@@ -275,7 +235,7 @@ class PerRecordLoss:
         return (inner.mean(1) if valid is None else inner.sum(1) / valid).mean()
 
 
-def _clip(norm: float | Sequence[float], clipping: str) -> Clip:
+def _clip(norm: Norm, clipping: str) -> Clip:
     if one_of("clipping", clipping, ("flat", "ghost", "per_layer")) == "per_layer":
         return PerLayer(norm)
     if isinstance(norm, Sequence):
@@ -283,12 +243,10 @@ def _clip(norm: float | Sequence[float], clipping: str) -> Clip:
     return Flat(norm)
 
 
-def _no_schedulers(noise_scheduler: None = None, grad_clip_scheduler: None = None) -> None:
-    if (noise_scheduler, grad_clip_scheduler) != (None, None):
+def _options(given: dict[str, Any], served: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Further arguments of a call by name, each {} where it is not given; those that are not served are refused."""
+    if any(given.pop(name, None) is not None for name in ("noise_scheduler", "grad_clip_scheduler")):
         raise ValueError("noise and clip schedulers are not served: a clip that moves is Adaptive")
-
-
-def written(library: Any, states: Any, path: Any, options: dict[str, Any]) -> None:
-    """States saved by torch, whole or not at all."""
-    with atomic(path) as stream:
-        library.save(states, stream, **options)
+    if unknown := sorted(set(given) - set(served)):
+        raise TypeError(f"unexpected arguments {', '.join(unknown)}: the call takes {', '.join(served)}")
+    return [given.get(name) or {} for name in served]

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import torch
 
@@ -24,6 +24,7 @@ _CACHED, _ON_DEVICE = 1 << 16, 1 << 25  # entries of a float64 copy: on the CPU 
 TABLE = 1 << 30  # entries of the largest table of gradients laid out on a GPU
 
 
+@dataclass(frozen=True)
 class Piece(ABC):
     """Gradients g_1 ... g_n of one parameter.
 
@@ -50,9 +51,8 @@ class Piece(ABC):
 
     def without(self, bad: Tensor) -> Self:
         """The same with zeros for the records of the mask, whatever they hold."""
-        piece: Any = self
-        found: Self = replace(piece, **{name: _cleared(getattr(self, name), bad) for name in self.cleared})
-        return found
+        held = {name: getattr(self, name) for name in self.cleared}
+        return replace(self, **{k: v.masked_fill(bad.reshape(-1, *(1,) * (v.ndim - 1)), 0.0) for k, v in held.items()})
 
 
 @dataclass(frozen=True)
@@ -77,15 +77,27 @@ class Dense(Piece):
 
 
 @dataclass(frozen=True)
-class Outer(Piece):
-    """g_i = left_i right_i^T: the weight of a linear layer seen once per record."""
+class _Factors(Piece):
+    """Gradients made of products of two factors.
+
+    float64 factors below 1e-100 become zero, above 1e100 infinite: their products and squares stay in range.
+    """
 
     cleared = ("left", "right")
     left: Tensor
     right: Tensor
 
     def __post_init__(self) -> None:
-        _tame(self)
+        for name, values in (("left", self.left), ("right", self.right)):
+            if values.dtype == torch.float64:
+                size = values.abs()
+                tamed = torch.where(size < _TAMED[0], 0.0, torch.where(size > _TAMED[1], torch.inf, values))
+                object.__setattr__(self, name, tamed)
+
+
+@dataclass(frozen=True)
+class Outer(_Factors):
+    """g_i = left_i right_i^T: the weight of a linear layer seen once per record."""
 
     def squared_norms(self) -> Tensor:
         return (row_norms(self.left) * row_norms(self.right)).square()
@@ -98,21 +110,18 @@ class Outer(Piece):
 
 
 @dataclass(frozen=True)
-class Products(Piece):
+class Products(_Factors):
     """g_i = sum_t left_it right_it^T over positions t: the weight of a wide linear layer on sequences.
 
+    Factors have the shapes (n, positions, out) and (n, positions, in).
     Norms come from Gram matrices, |g_i|^2 = sum_ts <left_t, left_s> <right_t, right_s>: terms may cancel, so the bound
     (out + in + 2 positions + 8) 2^-53 reach^2 on the rounding of that sum is added, reach = sum_t |left_t| |right_t|.
     """
 
-    cleared = ("left", "right")
-    left: Tensor  # (n, positions, out)
-    right: Tensor  # (n, positions, in)
-
     def __post_init__(self) -> None:
         if self.size(self.left.shape[1:], self.right.shape[2]) > GRAMS:
             raise ValueError("a gradient of this size must be laid out: its Gram matrices would round too much")
-        _tame(self)
+        super().__post_init__()
 
     @staticmethod
     def size(left: tuple[int, ...], inputs: int) -> int:
@@ -204,8 +213,7 @@ def summed_rows(clip: Clip, layout: Layout, records: int, gradients: Gradients, 
         return _by_norms(clip, layout, records, gradients, scale)
     flat = _laid_out(layout, records, gradients) * scale
     good = torch.isfinite(row_norms(flat))
-    if not bool(good.all()):
-        flat = torch.where(good[:, None], flat, torch.zeros_like(flat))
+    flat.masked_fill_(~good[:, None], 0.0)
     return Dense(clip.rows(flat, layout)).without(~good).weighted_sum(good.double())
 
 
@@ -215,36 +223,28 @@ def _by_norms(clip: NormClip, layout: Layout, records: int, gradients: Gradients
     if _worth_one_table(layout, records, gradients) and blocks[-1] == 0:
         gradients, layout = {0: Dense(_laid_out(layout, records, gradients))}, Layout.single(layout.dim)
         blocks = (0,)
-    squares: list[Tensor | None] = [None] * (blocks[-1] + 1)
-    for place, piece in gradients.items():
-        found, before = piece.squared_norms(), squares[blocks[place]]
-        squares[blocks[place]] = found if before is None else before + found
-    like = next(one for one in squares if one is not None)
-    each = [torch.zeros_like(like) if one is None else one for one in squares]
-    norms = torch.stack(each, dim=1).sqrt() * (scale * above)
+    found = {place: piece.squared_norms() for place, piece in gradients.items()}
+    squares = next(iter(found.values())).new_zeros(records, blocks[-1] + 1)
+    for place, one in found.items():
+        squares[:, blocks[place]] += one
+    norms = squares.sqrt() * (scale * above)
     bad = ~torch.isfinite(norms).all(1)
     if bool(bad.any()):
         gradients = {place: piece.without(bad) for place, piece in gradients.items()}
-        norms = torch.where(bad[:, None], torch.zeros_like(norms), norms)
+        norms = norms.masked_fill(bad[:, None], 0.0)
     factors = clip.factors(norms) * scale
-    parts = []
-    for place, size in enumerate(layout.sizes):
-        if place in gradients:
-            parts.append(gradients[place].weighted_sum(factors[:, blocks[place]]).reshape(-1))
-        else:
-            parts.append(like.new_zeros(size))
+    parts = [norms.new_zeros(size) for size in layout.sizes]
+    for place, piece in gradients.items():
+        parts[place] = piece.weighted_sum(factors[:, blocks[place]]).reshape(-1)
     extra = clip.statistics(norms)
     if extra is not None:
-        parts.append(torch.where(bad[:, None], torch.zeros_like(extra), extra).sum(0))
+        parts.append(extra.masked_fill(bad[:, None], 0.0).sum(0))
     return torch.cat(parts)
 
 
 def _worth_one_table(layout: Layout, records: int, gradients: Gradients) -> bool:
     """Whether one long product saves enough launches on a GPU to pay for a copy."""
-    table = all(
-        piece.values.is_cuda if isinstance(piece, Dense) else isinstance(piece, Outer) and piece.left.is_cuda
-        for piece in gradients.values()
-    )
+    table = all(isinstance(p, Dense | Outer) and getattr(p, p.cleared[0]).is_cuda for p in gradients.values())
     return table and records * layout.dim <= TABLE
 
 
@@ -288,17 +288,3 @@ def _products(left: Tensor, right: Tensor, weights: Tensor) -> Tensor:
 def _few(entries: int, like: Tensor) -> int:
     """How many records of so many entries are copied to float64 at a time."""
     return max(1, (_CACHED if like.device.type == "cpu" else _ON_DEVICE) // max(entries, 1))
-
-
-def _tame(piece: Outer | Products) -> None:
-    """float64 factors below 1e-100 become zero, above 1e100 infinite: their products and squares stay in range."""
-    for name in ("left", "right"):
-        values: Tensor = getattr(piece, name)
-        if values.dtype == torch.float64:
-            size = values.abs()
-            tamed = torch.where(size < _TAMED[0], 0.0, torch.where(size > _TAMED[1], torch.inf, values))
-            object.__setattr__(piece, name, tamed)
-
-
-def _cleared(values: Tensor, bad: Tensor) -> Tensor:
-    return torch.where(bad.reshape(-1, *(1,) * (values.ndim - 1)), torch.zeros_like(values), values)

@@ -36,7 +36,7 @@ class Journal:
             raise ValueError(f"{path} is not a journal of steps: name a file of its own for each training")
         if words[1] != step:
             raise ValueError(refusal("journal-of-other-steps", path=path))
-        self.premises = tuple(premises) if len(words) == 3 else _listed(words[3])
+        self.premises = tuple(premises) if len(words) == 3 else tuple(one for one in words[3].split(",") if one != "-")
         if not set(premises) <= set(self.premises):
             raise ValueError(refusal("journal-of-other-assumptions", path=path))
         self.name, self._head = words[2], len(line[0]) + 1
@@ -74,10 +74,6 @@ def _locked(path: Path, flags: int) -> Iterator[int]:
     finally:
         fcntl.flock(file, fcntl.LOCK_UN)  # a child forked by another thread meanwhile holds the file open
         os.close(file)
-
-
-def _listed(word: str) -> tuple[str, ...]:
-    return () if word == "-" else tuple(word.split(","))
 
 
 def _write(file: int, data: bytes) -> None:

@@ -88,7 +88,3 @@ class Layout:
         """A flat gradient (or rows of them) as views in the parameters' shapes."""
         parts = torch.split(flat[..., : self.dim], list(self.sizes), dim=-1)
         return [part.reshape((*flat.shape[:-1], *shape)) for part, shape in zip(parts, self.shapes, strict=True)]
-
-    def join(self, parts: Sequence[torch.Tensor]) -> torch.Tensor:
-        """The inverse of `split` for single gradients."""
-        return torch.cat([part.reshape(-1) for part in parts])

@@ -6,21 +6,23 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 
 from shapedp.sampling import Source
 from shapedp.torch.madeup import mapped
 from shapedp.torch.recorder import Recorder
-from shapedp.torch.secret import SecretWorker
+from shapedp.torch.secret import secret_worker
 from shapedp.torch.training import Part as Part
 from shapedp.torch.training import Training
 
 _CHUNK = 1 << 20
 _END = object()
+_KEPT = ("num_workers", "pin_memory", "timeout", "multiprocessing_context", "generator")  # of your loader
 
 
 @dataclass(eq=False)
@@ -39,15 +41,12 @@ class PoissonBatches:
     most: int | None
     announce: Callable[[Part], None]
 
-    def __len__(self) -> int:
-        return self.draws
-
     def __iter__(self) -> Iterator[list[int]]:
         for _ in range(self.draws):
             pieces = self._cut(self._draw())
             for k, piece in enumerate(pieces):
                 self.announce(Part(len(piece), k == len(pieces) - 1, k == 0))
-                yield piece or [-1]
+                yield piece
 
     @property
     def pieces(self) -> int:
@@ -75,35 +74,19 @@ class PoissonBatches:
 
 
 @dataclass(frozen=True)
-class _Blank:
-    """An empty piece, and a record that shows the shapes of a batch."""
-
-    example: Any
-
-
-@dataclass(frozen=True)
-class _WithEmpty:
-    """A collate function; an empty piece becomes one record of zeros, which the training gives no weight."""
-
-    collate: Callable[[list[Any]], Any]
-
-    def __call__(self, records: list[Any]) -> Any:
-        if isinstance(records[0], _Blank):
-            return mapped(self.collate([records[0].example]), torch.zeros_like)
-        return self.collate(records)
-
-
-@dataclass(frozen=True)
-class _Blanks(torch.utils.data.Dataset[Any]):
-    """A dataset whose entry -1 stands for an empty piece."""
+class _Pieces(Dataset[Any]):
+    """Batches by their indices; an empty piece becomes one record of zeros, which the training gives no weight."""
 
     dataset: Any
+    collate: Callable[[list[Any]], Any]
 
-    def __getitem__(self, index: int) -> Any:
-        return _Blank(self.dataset[0]) if index == -1 else self.dataset[index]
+    def __getitem__(self, indices: list[int]) -> Any:
+        batch = self.collate([self.dataset[index] for index in indices or [0]])
+        return batch if indices else mapped(batch, torch.zeros_like)
 
-    def __len__(self) -> int:
-        return len(self.dataset)
+
+def _unchanged(batch: Any) -> Any:
+    return batch
 
 
 @dataclass(eq=False, repr=False)
@@ -130,18 +113,11 @@ class PoissonLoader:
 
     def __iter__(self) -> Iterator[Any]:
         parts: deque[Part] = deque()  # one for each iteration: workers draw ahead
-        given = self.given
-        loader: DataLoader[Any] = DataLoader(
-            _Blanks(given.dataset),
-            batch_sampler=self.batches(parts.append),
-            collate_fn=_WithEmpty(given.collate_fn),
-            num_workers=given.num_workers,
-            pin_memory=given.pin_memory,
-            timeout=given.timeout,
-            worker_init_fn=SecretWorker(given.worker_init_fn, self.privacy_.source.secure),
-            multiprocessing_context=given.multiprocessing_context,
-            generator=given.generator,
-        )
+        dataset, workers = _Pieces(self.given.dataset, self.given.collate_fn), self.given.worker_init_fn
+        options: dict[str, Any] = {name: getattr(self.given, name) for name in _KEPT}
+        options["worker_init_fn"] = partial(secret_worker, workers, self.privacy_.source.secure)
+        sampler = self.batches(parts.append)
+        loader = DataLoader(dataset, batch_size=None, sampler=sampler, collate_fn=_unchanged, **options)
         with self.recorder.secret():
             batches = iter(loader)
         while True:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import itertools
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -36,12 +36,7 @@ def made_up(like: Tensor, rows: int, seed: int, plain: bool = False) -> Tensor:
     return flat.reshape(shape).to(like.device, like.dtype)
 
 
-def is_tensor(value: Any) -> bool:
-    """Whether a value is a tensor."""
-    return isinstance(value, Tensor)
-
-
-def mapped(values: Any, change: Callable[[Any], Any], is_leaf: Callable[[Any], bool] = is_tensor) -> Any:
+def mapped(values: Any, change: Callable[[Any], Any], is_leaf: Callable[[Any], bool] = torch.is_tensor) -> Any:
     """The same nested lists, tuples and dicts with `change` applied to each leaf, in order; the rest stays."""
     if is_leaf(values):
         return change(values)
@@ -57,32 +52,32 @@ def mapped(values: Any, change: Callable[[Any], Any], is_leaf: Callable[[Any], b
     return values
 
 
-def leaves(values: Any, is_leaf: Callable[[Any], bool] = is_tensor) -> list[Any]:
+def filled(values: Any, parts: Iterable[Tensor | None]) -> Any:
+    """The same nested values with other tensors in place of theirs, in order; None keeps one."""
+    given = iter(parts)
+
+    def change(leaf: Tensor) -> Tensor:
+        part = next(given)
+        return leaf if part is None else part.to(leaf.device, leaf.dtype)
+
+    return mapped(values, change)
+
+
+def leaves(values: Any, is_leaf: Callable[[Any], bool] = torch.is_tensor) -> list[Any]:
     """All leaves of nested lists, tuples and dicts, in order."""
     found: list[Any] = []
     mapped(values, found.append, is_leaf)
     return found
 
 
-@dataclass(frozen=True)
-class Example:
-    """Records of the types and shapes of an example, with made-up values; parts can be made longer.
+def made_record(like: Any, seed: int, longer: frozenset[int] = frozenset()) -> Any:
+    """A record of the types and shapes of another, with made-up values.
 
-    A part is a number, an array, a list of numbers or a text, at any depth. Anything else stays as it is.
+    A part is a number, an array, a list of numbers or a text, at any depth. Anything else stays as it is. The parts
+    whose numbers are in `longer` are twice as long along their first axis.
     """
-
-    record: Any
-
-    @property
-    def parts(self) -> int:
-        """The number of parts of the record."""
-        return len(leaves(self.record, _is_part))
-
-    def made(self, seed: int, longer: frozenset[int] = frozenset()) -> Any:
-        """A record; the parts whose numbers are in `longer` are twice as long along their first axis."""
-        rng = np.random.default_rng(seed)
-        numbers = iter(range(self.parts))
-        return mapped(self.record, lambda part: _made_part(part, rng, next(numbers) in longer), _is_part)
+    rng, numbers = np.random.default_rng(seed), itertools.count()
+    return mapped(like, lambda part: _made_part(part, rng, next(numbers) in longer), _is_part)
 
 
 def _is_part(value: Any) -> bool:
@@ -108,10 +103,7 @@ def _made_part(part: Any, rng: np.random.Generator, longer: bool) -> Any:
     return made.tolist() if isinstance(part, list) else made
 
 
-def plans(example: Example) -> Iterator[frozenset[int]]:
-    """Which parts are made longer: none, each, all."""
-    yield frozenset()
-    for part in range(example.parts):
-        yield frozenset({part})
-    if example.parts > 1:
-        yield frozenset(range(example.parts))
+def plans(record: Any) -> list[frozenset[int]]:
+    """Which parts of records like this are made longer: none, each, all."""
+    parts = range(len(leaves(record, _is_part)))
+    return list(dict.fromkeys([frozenset(), *(frozenset({part}) for part in parts), frozenset(parts)]))

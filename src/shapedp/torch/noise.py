@@ -90,28 +90,22 @@ class GaussianNoise(_GaussianKind):
 
     def law(self, sensitivity: Sensitivity, layout: Layout, scale: float) -> Gaussian:
         unit = self._unit(sensitivity)
-        return _multiplied(unit, self._scaled(unit, sensitivity, positive("scale", scale)))
+        values = unit.spread.values * self._scaled(unit, sensitivity, positive("scale", scale))
+        if values.size == 1 and unit.spread.sizes is None:
+            return Gaussian(float(values[0]), unit.dim)
+        return Gaussian(values, sizes=unit.spread.sizes)
 
     def _unit(self, sensitivity: Sensitivity) -> Gaussian:
-        if self.shape == "equal":
-            return Gaussian(1.0, sensitivity.dim)
         if self.shape == "optimal":
             law = calibrate("gaussian", sensitivity, epsilon=1.0, delta=1e-6).law
             assert isinstance(law, Gaussian)
             return law
-        if isinstance(sensitivity, Box):
+        if isinstance(sensitivity, Box) and self.shape != "equal":
             return Gaussian(sensitivity.profile)
-        if isinstance(sensitivity, Blocks):
-            per_entry = np.sqrt(sensitivity.sizes) if self.shape == "spr" else np.ones(sensitivity.sizes.size)
+        if isinstance(sensitivity, Blocks) and self.shape != "equal":
+            per_entry = np.sqrt(sensitivity.sizes) if self.shape == "spr" else 1.0
             return Gaussian(sensitivity.radii / per_entry, sizes=sensitivity.sizes)
         return Gaussian(1.0, sensitivity.dim)
-
-
-def _multiplied(law: Gaussian, factor: float) -> Gaussian:
-    values = law.spread.values * factor
-    if values.size == 1 and law.spread.sizes is None:
-        return Gaussian(float(values[0]), law.dim)
-    return Gaussian(values, sizes=law.spread.sizes)
 
 
 @dataclass(frozen=True)
@@ -165,12 +159,10 @@ class RadialNoise(Noise):
     b: float = 2.0
 
     def law(self, sensitivity: Sensitivity, layout: Layout, scale: float) -> Radial:
-        if not isinstance(sensitivity, L2) or sensitivity.scales is not None:
-            raise ValueError(f"radial noise needs a flat clip, not the set {sensitivity.kind!r}: use Flat or Auto")
-        dim = sensitivity.dim
+        dim, radius = sensitivity.dim, flat_radius(sensitivity)
         unit = Radial(dim, dim if self.a is None else self.a, self.b, 1.0)
         rms = math.sqrt(unit.mean_squared_radius / dim)
-        return Radial(dim, unit.a, unit.b, sensitivity.radius * positive("scale", scale) / rms)
+        return Radial(dim, unit.a, unit.b, radius * positive("scale", scale) / rms)
 
 
 @dataclass(frozen=True)
@@ -216,6 +208,13 @@ class TensorNoise(_GaussianKind):
         return law
 
 
+def flat_radius(sensitivity: Sensitivity) -> float:
+    """The radius of a flat clip; any other set is refused."""
+    if not isinstance(sensitivity, L2) or sensitivity.scales is not None:
+        raise ValueError(f"this noise is for a flat clip, not the set {sensitivity.kind!r}: use Flat or Auto")
+    return sensitivity.radius
+
+
 NAMES: dict[str, Callable[[], Noise]] = {
     "gaussian": GaussianNoise,
     "laplace": LaplaceNoise,
@@ -226,6 +225,4 @@ NAMES: dict[str, Callable[[], Noise]] = {
 
 def noise_from(noise: Any) -> Noise:
     """A noise, or the name of one in its default form."""
-    if isinstance(noise, Noise):
-        return noise
-    return NAMES[one_of("noise", noise, tuple(NAMES))]()
+    return noise if isinstance(noise, Noise) else NAMES[one_of("noise", noise, tuple(NAMES))]()

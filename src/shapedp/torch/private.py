@@ -22,6 +22,7 @@ from shapedp.torch.layout import Layout
 from shapedp.torch.loader import PoissonBatches, PoissonLoader
 from shapedp.torch.noise import Noise, noise_from
 from shapedp.torch.plan import TrainingPlan, steps_of_epoch
+from shapedp.torch.probe import Probe
 from shapedp.torch.processes import Processes
 from shapedp.torch.recorder import Recorder
 from shapedp.torch.refusals import refusal
@@ -110,8 +111,7 @@ def make_private(
     (5, 0)
     """
     check_records, unsafe = boolean("check_records", check_records), boolean("unsafe", unsafe)
-    _check_words(loss_reduction, gradients)
-    layout, records, expected = _known(model, optimizer, loader)
+    layout, records, expected = _known(model, optimizer, loader, loss_reduction, gradients)
     if epochs is not None and steps is not None:
         raise ValueError("give epochs or steps, not both")
     if epochs is not None:
@@ -158,8 +158,7 @@ def attach(
     1.0
     """
     unsafe = boolean("unsafe", unsafe)
-    _check_words(loss_reduction, gradients)
-    if (plan.layout, plan.records, plan.batch_size) != _known(model, optimizer, loader):
+    if (plan.layout, plan.records, plan.batch_size) != _known(model, optimizer, loader, loss_reduction, gradients):
         raise ValueError("the plan was made for other parameters, records or batches: make one for these")
     if not unsafe and plan.epsilon is not None:
         plan.certificate.require()
@@ -169,14 +168,14 @@ def attach(
     per_epoch = steps_of_epoch(plan.records, plan.batch_size, loader.drop_last)
     most = None if physical_batch_size is None else count("physical_batch_size", physical_batch_size)
     account = plan.account(Path(journal) if journal is not None and processes.first else None, randomness.secure)
-    training = Training(
-        model, plan, account, processes, randomness, loss_reduction == "mean", _report(progress), per_epoch
-    )
-    recorder = Recorder(
-        model, plan.layout, training.mean, training.add, plan.check_records, training.has_records,
-        None if loader.collate_fn is default_collate else loader.collate_fn, partial(loader.dataset.__getitem__, 0),
-        side_stream(randomness, rng), ROUTES[gradients],
-    )  # fmt: skip
+    to_screen = partial(print, file=sys.stderr, flush=True) if progress else None
+    report = progress if callable(progress) else to_screen
+    training = Training(model, plan, account, processes, randomness, loss_reduction == "mean", report, per_epoch)
+    collate = None if loader.collate_fn is default_collate else loader.collate_fn
+    example = partial(loader.dataset.__getitem__, 0)
+    probe = partial(Probe, on=plan.check_records, real=training.has_records, collate=collate, example=example)
+    draws, rule = side_stream(randomness, rng), ROUTES[gradients]
+    recorder = Recorder(model, plan.layout, training.mean, training.add, probe, draws, rule)
     recorder.attach()
     training.flush = recorder.flush
     processes.share_model(model)
@@ -188,11 +187,6 @@ def attach(
     return model, optimizer, PoissonLoader(loader, batches, per_epoch, recorder, training)
 
 
-def _check_words(loss_reduction: str, gradients: str) -> None:
-    one_of("loss_reduction", loss_reduction, ("mean", "sum"))
-    one_of("gradients", gradients, tuple(ROUTES))
-
-
 def _given_scale(multiplier: float | None, epsilon: float | None) -> float:
     """The noise scale that was given; 0 where it is solved for."""
     if multiplier is not None and epsilon is not None:
@@ -200,8 +194,10 @@ def _given_scale(multiplier: float | None, epsilon: float | None) -> float:
     return 0.0 if multiplier is None else positive("noise_multiplier", multiplier)
 
 
-def _known(model: nn.Module, optimizer: torch.optim.Optimizer, loader: DataLoader[Any]) -> tuple[Layout, int, int]:
+def _known(model: nn.Module, optimizer: Any, loader: Any, reduction: str, gradients: str) -> tuple[Layout, int, int]:
     """What a plan must know: layout, records, expected batch size; raises for what cannot be trained privately."""
+    one_of("loss_reduction", reduction, ("mean", "sum"))
+    one_of("gradients", gradients, tuple(ROUTES))
     check_model(model)
     records, batch_size = checked_loader(loader)
     processes = Processes.current().count
@@ -210,9 +206,3 @@ def _known(model: nn.Module, optimizer: torch.optim.Optimizer, loader: DataLoade
     layout = Layout.of(model)
     check_optimizer(optimizer, model)
     return layout, records, batch_size * processes
-
-
-def _report(progress: Report | bool) -> Report | None:
-    if callable(progress):
-        return progress
-    return (lambda line: print(line, file=sys.stderr, flush=True)) if progress else None

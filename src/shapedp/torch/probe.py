@@ -12,9 +12,9 @@ import torch
 from torch import nn
 
 from shapedp.torch.detour import RecordError
-from shapedp.torch.madeup import Example, leaves, made_up, mapped, plans
+from shapedp.torch.madeup import filled, leaves, made_record, made_up, plans
 from shapedp.torch.refusals import refusal
-from shapedp.torch.rules import argument_names, is_shared
+from shapedp.torch.rules import shared_mask
 from shapedp.torch.secret import kept_states
 
 Tensor = torch.Tensor
@@ -49,22 +49,25 @@ class Probe:
     what the model answers for a record must not depend on what it was collated with (evaluation mode, padding cut
     off). That needs the model to be called with what the loader gave; otherwise it is left out.
 
-    `layers` are the recorded modules by name; `real` says whether the batch holds records. Layers may be called
-    inside the model's own forward only: what is done outside of it would go unchecked.
+    `layers` are the recorded modules by name; `on` says whether anything is checked; `real` says whether the batch
+    holds records. Layers may be called inside the model's own forward only: what is done outside of it would go
+    unchecked.
     """
 
     model: nn.Module
     layers: Sequence[tuple[str, nn.Module]]
+    on: bool = True
     real: Callable[[], bool] = lambda: True
     collate: Callable[[list[Any]], Any] | None = None
     example: Callable[[], Any] | None = None
-    waiting: bool = True
     _axes: bool = True
     _inside: bool = False
-    _busy: bool = False
     _refused: bool = False
     _batch: Any = None
     _kept: dict[str, Tensor] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.waiting = self.on
 
     def show(self, batch: Any) -> None:
         """What the loader hands out."""
@@ -72,27 +75,25 @@ class Probe:
 
     def called(self, name: str) -> None:
         """A layer is being called."""
-        if not self._inside and not self._busy:
+        if self.on and not self._inside:
             raise RecordError(refusal("called-outside-forward", name=name))
 
-    def enter(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """The model is being called, in training; raises RecordError where records mix."""
-        if self.waiting and self.real():
-            self._busy = True
-            try:
-                self.waiting = not self._passed(args, kwargs)
-            finally:
-                self._busy, self._batch = False, None
-            if not self.waiting:
-                self.collate = self.example = None  # they lead to the records
+    @contextmanager
+    def around(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[None]:
+        """A call of the model, in training; raises RecordError where records mix.
+
+        So it does where the model takes the batch, but not made-up records of the same shape.
+        """
         self._inside = True
-
-    def leave(self) -> None:
-        """The model's forward is over."""
-        self._inside = False
-
-    def conclude(self) -> None:
-        """The model took the batch; raises if it did not take made-up records of the same shape."""
+        try:
+            if self.waiting and self.real():
+                self.waiting = not self._passed(args, kwargs)
+                if not self.waiting:
+                    self.collate = self.example = None  # they lead to the records
+            del args, kwargs
+            yield
+        finally:
+            self._inside, self._batch = False, None
         if self._refused:
             raise RecordError(refusal("made-up-not-taken"))
 
@@ -119,7 +120,7 @@ class Probe:
         if moved:
             raise RecordError(f"the forward pass changes {', '.join(moved)} in place: its records would leave traces")
         if n > 1 and self.collate is not None and self.example is not None and not self._refused:
-            self._check_collate([args, kwargs], n, self.collate, Example(self.example()))
+            self._check_collate([args, kwargs], n, self.collate, self.example())
         return n > 1
 
     def _run_all(self, given: list[Any], n: int, plain: bool) -> None:
@@ -130,15 +131,7 @@ class Probe:
             for seed, one in enumerate(leaves(given))
         ]
 
-        def run(rows: list[int], row: int, train: bool) -> list[Seen]:
-            parts = iter(made)
-
-            def change(leaf: Tensor) -> Tensor:
-                part = next(parts)
-                return leaf if part is None else part[rows]
-
-            return self._run(mapped(given, change), len(rows), row, train)
-
+        run = partial(self._run, given, made)
         whole = run([*range(size)] if n > 1 else [0, 0], last, False)
         alone = run([last if n > 1 else 0], 0, False)
         _compare_axes(whole, alone, size)
@@ -150,22 +143,23 @@ class Probe:
                 _compare(mixed, run([row] * size, row, True), _SAME)
                 _compare_kept(kept, self._kept)
 
-    def _run(self, given: list[Any], n: int, row: int, train: bool) -> list[Seen]:
-        """What layers and caller get for the given row of a batch of n records."""
+    def _run(self, given: list[Any], made: list[Any], rows: list[int], row: int, train: bool) -> list[Seen]:
+        """What layers and caller get for one row of a batch that holds the given rows of what was made up."""
         found: list[Seen] = []
+        n, parts = len(rows), [None if one is None else one[rows] for one in made]
 
         def see(name: str, module: nn.Module, args: Any, kwargs: Any) -> None:
-            named = [*zip(argument_names(module, len(args)), args, strict=True), *kwargs.items()]
-            values = [leaf for key, value in named for leaf in leaves(value) if not is_shared(module, key, leaf)]
-            found.append(Seen(name, [len(value) for value in values if value.ndim], _row(values, row, n)))
+            mask = shared_mask(module, args, kwargs)
+            values = [leaf for leaf in leaves((*args, *kwargs.values())) if leaf is not mask]
+            found.append(Seen(name, [len(v) for v in values if v.ndim], [v[row] for v in _floats(values, n)]))
 
         handles = [m.register_forward_pre_hook(partial(see, name), with_kwargs=True) for name, m in self.layers]
         try:
-            answer = self._answer(given, train)
+            answer = self._answer(filled(given, parts), train)
         finally:
             for handle in handles:
                 handle.remove()
-        return [*found, Seen("the caller", [], _row(leaves(answer), row, n))]
+        return [*found, Seen("the caller", [], [v[row] for v in _floats(leaves(answer), n)])]
 
     def _answer(self, given: list[Any], train: bool) -> Any:
         with torch.no_grad(), _undone(self.model):
@@ -175,7 +169,7 @@ class Probe:
             self._kept = _held(self.model)
             return answer
 
-    def _check_collate(self, given: list[Any], n: int, collate: Callable[[list[Any]], Any], example: Example) -> None:
+    def _check_collate(self, given: list[Any], n: int, collate: Callable[[list[Any]], Any], example: Any) -> None:
         """A record that is collated with others, longer ones too, must be answered as with copies of itself."""
         places = _places(leaves(given), leaves(self._batch), n)
         if places is None:
@@ -184,17 +178,12 @@ class Probe:
         def answers(records: list[Any]) -> list[Tensor]:
             with _undone(self.model):
                 batch = leaves(collate(records))
-            parts = iter(places)
-
-            def change(leaf: Tensor) -> Tensor:
-                place = next(parts)
-                return leaf if place is None else batch[place].to(leaf.device, leaf.dtype)
-
-            return _floats(self._answer(mapped(given, change), False), len(records))
+            parts = [None if place is None else batch[place] for place in places]
+            return _floats(leaves(self._answer(filled(given, parts), False)), len(records))
 
         for longer in plans(example):
-            first = example.made(1)
-            others = [example.made(seed, longer) for seed in range(2, 1 + _ROWS)]
+            first = made_record(example, 1)
+            others = [made_record(example, seed, longer) for seed in range(2, 1 + _ROWS)]
             try:
                 copies, mixed = answers([first] * _ROWS), answers([first, *others])
             except Exception:  # records of other lengths are not taken, or made-up ones at all
@@ -207,25 +196,23 @@ def _places(given: list[Tensor], batch: list[Tensor], n: int) -> list[int | None
     """Which tensor of the loader's batch each of the model's inputs is; None where one of them is not among them."""
     found: list[int | None] = []
     for one in given:
-        if not one.ndim or len(one) != n:
-            found.append(None)
-            continue
-        same = (k for k, other in enumerate(batch) if other.shape == one.shape and _same(one, other))
-        place = next(same, None)
-        if place is None:
-            return None
+        place = None
+        if one.ndim and len(one) == n:
+            place = next((k for k, other in enumerate(batch) if _same(one, other)), None)
+            if place is None:
+                return None
         found.append(place)
     return found
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
-    if one is other or (one.device == other.device and one.data_ptr() == other.data_ptr()):
-        return True
-    return torch.equal(one.to("cpu", torch.float64), other.to("cpu", torch.float64))
+    same = one.shape == other.shape and torch.equal(one.to("cpu", torch.float64), other.to("cpu", torch.float64))
+    return one is other or same
 
 
-def _floats(answer: Any, n: int) -> list[Tensor]:
-    return [v.clone() for v in leaves(answer) if v.ndim and len(v) == n and v.is_floating_point()]
+def _floats(values: list[Tensor], n: int) -> list[Tensor]:
+    """Copies of those that hold a number for each of n records."""
+    return [v.clone() for v in values if v.ndim and len(v) == n and v.is_floating_point()]
 
 
 def _answered(copies: list[Tensor], mixed: list[Tensor], row: int) -> bool:
@@ -301,7 +288,3 @@ def _undone(model: nn.Module) -> Iterator[None]:
         for module, key, buffer, value in buffers:
             with torch.no_grad():
                 module._buffers[key] = buffer.copy_(value)
-
-
-def _row(values: list[Tensor], row: int, n: int) -> list[Tensor]:
-    return [v[row].clone() for v in values if v.ndim and len(v) == n and v.is_floating_point()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import distributed as dist
@@ -18,7 +17,6 @@ class Processes:
 
     rank: int = 0
     count: int = 1
-    group: Any = None
 
     @classmethod
     def current(cls) -> Processes:
@@ -35,21 +33,21 @@ class Processes:
     def sum_at_first(self, values: Tensor) -> Tensor:
         """The sum over all processes; meaningful in the first only."""
         if self.count > 1:
-            dist.reduce(values, dst=0, group=self.group)
+            dist.reduce(values, dst=0)
         return values
 
     def from_first(self, values: Tensor) -> Tensor:
         """What the first process holds."""
         if self.count > 1:
-            dist.broadcast(values, src=0, group=self.group)
+            dist.broadcast(values, src=0)
         return values
 
     def largest(self, value: int) -> int:
         """The largest of a number over all processes."""
         if self.count == 1:
             return value
-        held = torch.tensor([value], device="cuda" if dist.get_backend(self.group) == "nccl" else "cpu")
-        dist.all_reduce(held, op=dist.ReduceOp.MAX, group=self.group)
+        held = torch.tensor([value], device="cuda" if dist.get_backend() == "nccl" else "cpu")
+        dist.all_reduce(held, op=dist.ReduceOp.MAX)
         return int(held)
 
     def share_model(self, model: nn.Module) -> None:
@@ -57,4 +55,4 @@ class Processes:
         if self.count > 1:
             with torch.no_grad():
                 for value in (*model.parameters(), *model.buffers()):
-                    dist.broadcast(value, src=0, group=self.group)
+                    dist.broadcast(value, src=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from torch import nn
 from torch.nn.utils.parametrize import is_parametrized
 
 from shapedp.sampling import Source, source
-from shapedp.torch.detour import Detour, Notice, enrolled
+from shapedp.torch.detour import Detour, enrolled, notice
 from shapedp.torch.detour import RecordError as RecordError
 from shapedp.torch.gradients import Gradients, Piece, added
 from shapedp.torch.layout import Layout
@@ -53,9 +54,8 @@ def sites_of(model: nn.Module, layout: Layout, rule: Callable[[nn.Module], Rule]
                 visit(f"{name}.{key}" if name else key, child)
             return
         places = {key: first[id(p)] for key, p in module.named_parameters() if p.requires_grad}
-        if not places:
-            return
-        found.append(Site(name or "the model", module, rule(module), places))
+        if places:
+            found.append(Site(name or "the model", module, rule(module), places))
 
     visit("", model)
     return found
@@ -72,12 +72,6 @@ class Call:
     versions: list[int]
     grad: Tensor | None = None
     over: bool = False
-
-    def receive(self, grad: Tensor) -> bool:
-        """Take the gradient of the output; further ones of the same pass add up. False if the pass is over."""
-        if not self.over:
-            self.grad = grad if self.grad is None else self.grad + grad
-        return not self.over
 
     def end(self) -> None:
         """Forget the records: a graph that somebody keeps still refers to the call."""
@@ -108,11 +102,13 @@ class _Tap(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        if ctx.call.receive(grad):
-            return grad, None, None
-        name = ctx.call.site.name
-        del ctx, grad
-        raise RecordError(refusal("gradient-too-late", name=name))
+        call = ctx.call
+        if call.over:
+            name = call.site.name
+            del ctx, grad, call  # the error's frames hold no record
+            raise RecordError(refusal("gradient-too-late", name=name))
+        call.grad = grad if call.grad is None else call.grad + grad  # those of one pass add up
+        return grad, None, None
 
 
 _apply: Any = _Tap.apply
@@ -128,8 +124,7 @@ class Recorder:
     mean : whether the loss is a mean over the batch, which divides every gradient by the number of records.
     on_pass : called with (records, gradients, scale) for each pass that was run backward, before the next one and on
         `flush`; the gradients are to be multiplied by `scale`.
-    probe, real : whether the model is checked for mixing records, and whether the batch at hand holds any.
-    collate, example : the loader's function where it is not torch's own, and a record for its types and shapes.
+    probe : from the model and its recorded layers to what checks that records are not mixed.
     draws : the bits of the model's random numbers.
     rule : how a module runs, and what its gradients are.
 
@@ -140,50 +135,27 @@ class Recorder:
     layout: Layout
     mean: bool
     on_pass: Callable[[int, Gradients, float], None]
-    probe: bool = True
-    real: Callable[[], bool] = lambda: True
-    collate: Callable[[list[Any]], Any] | None = None
-    example: Callable[[], Any] | None = None
+    probe: Callable[..., Probe] = Probe
     draws: Source = field(default_factory=source)
     rule: Callable[[nn.Module], Rule] = rule_for
     calls: list[Call] = field(default_factory=list)
-    _handles: list[Any] = field(default_factory=list)
-    _sites: dict[int, Site] = field(default_factory=dict)
 
     def attach(self) -> None:
         """Start recording: the forward of each recorded module, and the model's own call, are replaced on them."""
-        device = next(self.model.parameters()).device
-        leave_tf32(self.mean, device)
+        if self.mean and next(self.model.parameters()).is_cuda:  # TF32 is off in this process; see `check_precision`
+            torch.set_float32_matmul_precision("highest")
+            torch.backends.cudnn.allow_tf32 = False
         self.anchor = torch.zeros((), requires_grad=True)
         number = enrolled(self)
-        sites = sites_of(self.model, self.layout, self.rule)
-        self._sites = {id(site.module): site for site in sites}
-        for site in sites:
+        self._sites = {id(site.module): site for site in sites_of(self.model, self.layout, self.rule)}
+        for site in self._sites.values():
             Detour(site.module, "forward", number)
         Detour(self.model, _CALL, number)
-        layers = [(site.name, site.module) for site in sites]
-        self._probe = Probe(self.model, layers, self.real, self.collate, self.example)
-        self.collate = self.example = None  # they lead to the records
+        layers = [(site.name, site.module) for site in self._sites.values()]
+        self._probe, self.probe = self.probe(self.model, layers), Probe  # what was given leads to the records
         for name, parameter in self.model.named_parameters():
             if name in self.layout.names:
-                notice = Notice(name, number)
-                self._handles.append(parameter.register_post_accumulate_grad_hook(notice))  # type: ignore[no-untyped-call]
-
-    def detach(self) -> None:
-        """Stop recording."""
-        for site in self._sites.values():
-            site.module.__dict__.pop("forward", None)
-        self.model.__dict__.pop(_CALL, None)
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
-        self._sites.clear()
-        self.calls.clear()
-
-    @property
-    def active(self) -> bool:
-        """Whether calls are recorded now."""
-        return self.model.training and torch.is_grad_enabled()
+                parameter.register_post_accumulate_grad_hook(partial(notice, name, number))  # type: ignore[no-untyped-call]
 
     def secret(self) -> AbstractContextManager[None]:
         """Secret states for all random generators that the model may draw from."""
@@ -192,16 +164,17 @@ class Recorder:
 
     def show(self, batch: Any) -> None:
         """What the loader hands out, for the check on the first batch."""
-        if self.probe:
-            self._probe.show(batch)
+        self._probe.show(batch)
 
     def run(self, module: nn.Module, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a recorded module, or of the model."""
-        if not self.active:
+        if not self.model.training or not torch.is_grad_enabled():
             return getattr(type(module), method)(module, *args, **kwargs)
-        if method == _CALL:
-            return self._whole(args, kwargs)
-        return _recorded(self, self._sites[id(module)], *args, **kwargs)
+        if method != _CALL:
+            return self._recorded(self._sites[id(module)], args, kwargs)
+        self.flush()
+        with self.secret(), self._probe.around(args, kwargs):
+            return getattr(type(module), _CALL)(module, *args, **kwargs)
 
     def forget(self) -> None:
         """Drop what was recorded."""
@@ -210,18 +183,24 @@ class Recorder:
             call.end()
         self._probe.show(None)
 
-    def _whole(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        self.flush()
-        with self.secret():
-            if self.probe:
-                self._probe.enter(args, kwargs)
-            try:
-                answer = getattr(type(self.model), _CALL)(self.model, *args, **kwargs)
-            finally:
-                self._probe.leave()
-        if self.probe:
-            self._probe.conclude()
-        return answer
+    def _recorded(self, site: Site, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self._probe.called(site.name)
+        tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+        records = next((len(value) for value in tensors if value.ndim), None)
+        if records is None:
+            raise RecordError(f"{site.name} was called without a tensor whose first axis is the record")
+        versions = _versions(args, kwargs)
+        output = site.rule.forward(site.module, *args, **kwargs)
+        rest: tuple[Any, ...] = ()
+        if isinstance(output, tuple) and isinstance(site.module, nn.MultiheadAttention):
+            output, rest = output[0], tuple(map(_detached, output[1:]))
+        if not isinstance(output, Tensor):
+            raise RecordError(refusal("not-one-tensor", name=site.name, kind=type(output).__name__))
+        kept, named = tuple(map(_detached, args)), {key: _detached(one) for key, one in kwargs.items()}
+        call = Call(site, kept, named, records, versions)
+        self.calls.append(call)
+        tapped = _apply(output, self.anchor, call)
+        return (tapped, *rest) if rest else tapped
 
     def stray(self, name: str, parameter: Tensor) -> None:
         """A gradient reached the parameter itself, not through its layer."""
@@ -250,7 +229,8 @@ class Recorder:
         scale = float(records) if self.mean else 1.0  # a mean over the batch divided every gradient
         found: dict[int, list[Piece]] = {}
         grads = [call.grad for call in calls if call.grad is not None]
-        check_precision(self.mean, grads[0].device, *(grad.dtype for grad in grads))
+        if self.mean:
+            check_precision(grads)
         with torch.no_grad(), torch.autocast(grads[0].device.type, enabled=False):
             for call in calls:
                 for place, piece in call.pieces().items():
@@ -258,51 +238,23 @@ class Recorder:
             self.on_pass(records, {place: added(pieces) for place, pieces in found.items()}, scale)
 
 
-def leave_tf32(mean: bool, device: torch.device) -> None:
-    """Switch TF32 off in this process where a mean is trained on a CUDA device; see `check_precision`."""
-    if mean and device.type == "cuda":
-        torch.set_float32_matmul_precision("highest")
-        torch.backends.cudnn.allow_tf32 = False
-
-
-def check_precision(mean: bool, device: torch.device, *dtypes: torch.dtype) -> None:
+def check_precision(grads: list[Tensor]) -> None:
     """Refuse gradients of a mean that were rounded to fewer digits than float32 has.
 
     Each is divided by the size of the batch first, so that all are rounded otherwise when one record leaves.
     """
-    if mean and any(dtype in (torch.bfloat16, torch.float16) for dtype in dtypes):
+    if any(grad.dtype in (torch.bfloat16, torch.float16) for grad in grads):
         raise RecordError(refusal("mean-in-half-precision"))
     coarse = torch.get_float32_matmul_precision() != "highest" or torch.backends.cudnn.allow_tf32
-    if mean and device.type == "cuda" and coarse:
+    if grads[0].is_cuda and coarse:
         raise RecordError(refusal("mean-with-tf32"))
 
 
-def _recorded(recorder: Recorder, site: Site, *args: Any, **kwargs: Any) -> Any:
-    if recorder.probe:
-        recorder._probe.called(site.name)
-    records, versions = _records(site, args, kwargs), _versions(args, kwargs)
-    output = site.rule.forward(site.module, *args, **kwargs)
-    rest: tuple[Any, ...] = ()
-    if isinstance(output, tuple) and isinstance(site.module, nn.MultiheadAttention):
-        output, rest = output[0], tuple(None if one is None else one.detach() for one in output[1:])
-    if not isinstance(output, Tensor):
-        raise RecordError(refusal("not-one-tensor", name=site.name, kind=type(output).__name__))
-    kept = tuple(one.detach() if isinstance(one, Tensor) else one for one in args)
-    named = {key: one.detach() if isinstance(one, Tensor) else one for key, one in kwargs.items()}
-    call = Call(site, kept, named, records, versions)
-    recorder.calls.append(call)
-    tapped = _apply(output, recorder.anchor, call)
-    return (tapped, *rest) if rest else tapped
+def _detached(value: Any) -> Any:
+    return value.detach() if isinstance(value, Tensor) else value
 
 
 def _versions(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int]:
     """How often each tensor was changed in place."""
     tensors = (value for value in (*args, *kwargs.values()) if isinstance(value, Tensor))
     return [0 if value.is_inference() else value._version for value in tensors]
-
-
-def _records(site: Site, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    for value in (*args, *kwargs.values()):
-        if isinstance(value, Tensor) and value.ndim:
-            return len(value)
-    raise RecordError(f"{site.name} was called without a tensor whose first axis is the record")

@@ -57,12 +57,6 @@ def rule_for(module: nn.Module) -> Rule:
     return UNIT
 
 
-def _frozen(module: nn.Module, name: str) -> Tensor | None:
-    """A parameter without its gradient, or None where the module has none of that name."""
-    value: Tensor | None = getattr(module, name, None)
-    return None if value is None else value.detach()
-
-
 def _layer(run: Callable[[Any, Tensor, Any, Any], Any], gradients: Callable[[Any, Tensor, Tensor], Given]) -> Rule:
     """The rule of a layer with a weight and a bias.
 
@@ -71,7 +65,8 @@ def _layer(run: Callable[[Any, Tensor, Any, Any], Any], gradients: Callable[[Any
     """
 
     def forward(module: nn.Module, x: Tensor) -> Any:
-        return run(module, x, _frozen(module, "weight"), _frozen(module, "bias"))
+        weight, bias = (getattr(module, name, None) for name in ("weight", "bias"))
+        return run(module, x, None if weight is None else weight.detach(), None if bias is None else bias.detach())
 
     def pieces(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], grad: Tensor) -> Parts:
         trained = {name for name, p in module.named_parameters() if p.requires_grad}
@@ -177,29 +172,23 @@ def _per_channel(module: nn.Module, values: Tensor) -> Tensor:
     return values.flatten(2).sum(2) if values.ndim > 2 else values
 
 
-def argument_names(module: nn.Module, number: int) -> list[str | None]:
-    """The names of a module's first arguments, as far as its forward tells them."""
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    told = inspect.signature(type(module).forward).parameters.values()
-    names = [one.name for one in told if one.kind in kinds][1:]
-    return [*names, *[None] * number][:number]
-
-
-def is_shared(module: nn.Module, name: str | None, value: Tensor) -> bool:
-    """Whether an argument belongs to all records alike, whatever its length: torch's mask of places by places."""
-    return isinstance(module, nn.MultiheadAttention) and name == "attn_mask" and value.ndim == 2
+def shared_mask(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
+    """torch's mask of places by places, which belongs to all records alike, whatever its length."""
+    if not isinstance(module, nn.MultiheadAttention):
+        return None
+    mask = inspect.signature(type(module).forward).bind_partial(module, *args, **kwargs).arguments.get("attn_mask")
+    return mask if isinstance(mask, Tensor) and mask.ndim == 2 else None
 
 
 @contextmanager
 def bare(module: nn.Module) -> Iterator[None]:
     """The module with the methods of its class."""
-    kept: dict[str, Any] = {
-        name: module.__dict__.pop(name) for name in ("forward", "_call_impl") if name in module.__dict__
-    }
+    own = module.__dict__
+    kept: dict[str, Any] = {name: own.pop(name) for name in ("forward", "_call_impl") if name in own}
     try:
         yield
     finally:
-        module.__dict__.update(kept)
+        own.update(kept)
 
 
 def unit_forward(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
@@ -210,19 +199,18 @@ def unit_forward(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
 
 def _unit(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], grad: Tensor) -> Parts:
     """The module's vector-Jacobian product, record by record; tensors whose first axis is the record are split."""
-    n = len(grad)
+    n, mask = len(grad), shared_mask(module, args, kwargs)
     wanted = {name: p.detach() for name, p in module.named_parameters() if p.requires_grad}
     fixed = {name: p.detach() for name, p in module.named_parameters() if not p.requires_grad}
 
-    def split(name: str | None, value: Any) -> int | None:
-        if not isinstance(value, Tensor) or not value.ndim or is_shared(module, name, value):
+    def split(value: Any) -> int | None:
+        if not isinstance(value, Tensor) or not value.ndim or value is mask:
             return None
         if len(value) != n:
             raise RecordError(refusal("first-axis-not-record", kind=type(module).__name__))
         return 0
 
-    named_args = zip(argument_names(module, len(args)), args, strict=True)
-    places = tuple(split(*pair) for pair in named_args), {name: split(name, value) for name, value in kwargs.items()}
+    places = tuple(map(split, args)), {name: split(value) for name, value in kwargs.items()}
 
     def one(args: tuple[Any, ...], kwargs: dict[str, Any], grad: Tensor) -> dict[str, Tensor]:
         alone = tuple(v[None] if place == 0 else v for v, place in zip(args, places[0], strict=True))
@@ -270,17 +258,13 @@ _INSTANCE = _norm(
 )
 RULES: dict[type[nn.Module], Rule] = {
     nn.Linear: _layer(lambda m, x, weight, bias: F.linear(x, weight, bias), _linear),
-    nn.Conv1d: _CONV,
-    nn.Conv2d: _CONV,
-    nn.Conv3d: _CONV,
+    **dict.fromkeys((nn.Conv1d, nn.Conv2d, nn.Conv3d), _CONV),
     nn.Embedding: _layer(lambda m, x, weight, bias: F.embedding(x, weight, m.padding_idx), _embedding),
     nn.LayerNorm: _norm(
         lambda m, x, weight, bias: F.layer_norm(x, m.normalized_shape, weight, bias, m.eps), _over_positions
     ),
     nn.RMSNorm: _norm(lambda m, x, weight, bias: F.rms_norm(x, m.normalized_shape, weight, m.eps), _over_positions),
     nn.GroupNorm: _norm(lambda m, x, weight, bias: F.group_norm(x, m.num_groups, weight, bias, m.eps), _per_channel),
-    nn.InstanceNorm1d: _INSTANCE,
-    nn.InstanceNorm2d: _INSTANCE,
-    nn.InstanceNorm3d: _INSTANCE,
+    **dict.fromkeys((nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d), _INSTANCE),
 }
 ROUTES: dict[str, Callable[[nn.Module], Rule]] = {"fast": rule_for, "opacus": opacus_rule}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -23,31 +22,25 @@ _HEAD, _WORDS = 24, 624  # of torch's Mersenne twister: bytes before its words, 
 
 
 @contextmanager
-def kept_states(devices: Iterable[torch.device] = ()) -> Iterator[list[Any]]:
-    """The generators of the given CUDA devices; afterwards all global generators are as they were before.
-
-    These are those of torch (on the CPU and the given devices), NumPy and Python.
-    """
-    kept = torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002 (a model may draw from it)
-    cards = [torch.cuda.default_generators[_index(device)] for device in devices]
-    states = [card.get_state() for card in cards]
+def kept_states(devices: Iterable[Any] = ()) -> Iterator[None]:
+    """Afterwards all global generators are as before: torch's (on the CPU and these devices), NumPy's and Python's."""
+    kept = random.getstate(), np.random.get_state()  # noqa: NPY002 (a model may draw from it)
     try:
-        yield cards
+        with torch.random.fork_rng(devices):
+            yield
     finally:
-        torch.set_rng_state(kept[0])
-        random.setstate(kept[1])
-        np.random.set_state(kept[2])  # noqa: NPY002
-        for card, state in zip(cards, states, strict=True):
-            card.set_state(state)
+        random.setstate(kept[0])
+        np.random.set_state(kept[1])  # noqa: NPY002
 
 
 @contextmanager
-def secret_states(bits: Source, devices: Iterable[torch.device] = ()) -> Iterator[None]:
+def secret_states(bits: Source, devices: Iterable[Any] = ()) -> Iterator[None]:
     """Fresh secret states for the global generators of torch, NumPy and Python, which are put back afterwards."""
-    with kept_states(devices) as cards:
+    with kept_states(devices):
         reseed(bits)
-        for card in cards:
-            card.manual_seed(int(bits.words(1)[0] >> np.uint64(1)))
+        for device in devices:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(int(bits.words(1)[0] >> np.uint64(1)))
         yield
 
 
@@ -72,22 +65,12 @@ def _template() -> torch.Tensor:
     return state
 
 
-def _index(device: torch.device) -> int:
-    return int(torch.cuda.current_device()) if device.index is None else int(device.index)  # type: ignore[redundant-expr]
-
-
-@dataclass(frozen=True)
-class SecretWorker:
+def secret_worker(given: Any, secure: bool, worker: int) -> None:
     """A worker's `worker_init_fn`: the user's, then secret states of its own."""
-
-    given: Any
-    secure: bool
-
-    def __call__(self, worker: int) -> None:
-        if self.given is not None:
-            self.given(worker)
-        if self.secure:
-            reseed(source())
+    if given is not None:
+        given(worker)
+    if secure:
+        reseed(source())
 
 
 def side_stream(bits: Source, rng: np.random.Generator | None) -> Source:

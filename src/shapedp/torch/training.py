@@ -214,21 +214,17 @@ class Training:
             return
         found = self._rows
         self._drop()
-        if found == 0:
-            raise RecordError(refusal("no-gradient"))
-        raise RecordError(refusal("fewer-rows"))
+        raise RecordError(refusal("fewer-rows") if found else refusal("no-gradient"))
 
     def _check_parameters(self, optimizer: Any) -> None:
-        known = {id(parameter) for parameter in self._parameters}
         if not all(parameter.requires_grad for parameter in self._parameters):
             raise RuntimeError("a parameter was frozen after make_private: freeze first, then call make_private")
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                if id(parameter) in known:
-                    continue
-                if parameter.requires_grad:
-                    raise RuntimeError(refusal("parameter-not-private"))
-                parameter.grad = None  # one left from before it was frozen would move it without noise
+        known = {id(parameter) for parameter in self._parameters}
+        others = [p for group in optimizer.param_groups for p in group["params"] if id(p) not in known]
+        if any(parameter.requires_grad for parameter in others):
+            raise RuntimeError(refusal("parameter-not-private"))
+        for parameter in others:
+            parameter.grad = None  # one left from before it was frozen would move it without noise
 
     def _release(self) -> Tensor:
         """Sum over processes, noise once, the mean gradient."""
@@ -248,17 +244,12 @@ class Training:
             self.report(Progress(self.account.taken, self.account.limit, self.epsilon(), self.account.delta or 0.0))
         return flat if self.mean else flat * self.expected
 
-    @property
-    def draws_on_gpu(self) -> bool:
-        """Whether the noise is drawn where the parameters are."""
-        return self.planned.gpu_noise and gpu.at_hand(self._parameters[0])
-
     def _noisy(self, total: Tensor) -> Tensor:
         """The float64 sum with noise, rounded to float32 after that."""
         if is_watched():
             self.account.secure = False
         law = self.mechanism.law
-        if self.draws_on_gpu and isinstance(law, Gaussian) and not is_watched():
+        if self.planned.gpu_noise and gpu.at_hand(total) and isinstance(law, Gaussian) and not is_watched():
             return gpu.draw(law, total, self.source)
         query = total.detach().cpu().numpy()
         noisy = watched(self.mechanism, query, lambda: law.add_to(query, self.source))

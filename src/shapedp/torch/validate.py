@@ -33,12 +33,6 @@ def check_model(model: nn.Module) -> None:
         raise ValueError("the model cannot be trained privately: " + "; ".join(faults))
 
 
-def _rate(module: nn.Module) -> bool:
-    """Whether an attribute `dropout` of the module is a rate above zero."""
-    rate = vars(module).get("dropout", 0.0)
-    return isinstance(rate, float) and rate > 0
-
-
 def fault_of(module: nn.Module) -> str | None:
     """Why a module is refused, or None."""
     if isinstance(module, DistributedDataParallel | DataParallel):
@@ -60,8 +54,8 @@ def fault_of(module: nn.Module) -> str | None:
     if isinstance(module, nn.MultiheadAttention) and not module.batch_first:
         return "build MultiheadAttention with batch_first=True: the record must be the first axis"
     if rule_for(module) is UNIT and any(p.requires_grad for p in module.parameters(recurse=False)):
-        noisy = [m for m in module.modules() if isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0]
-        if noisy or _rate(module):
+        rates = [m.p for m in module.modules() if isinstance(m, nn.modules.dropout._DropoutNd)]
+        if any(isinstance(rate, float) and rate > 0 for rate in (*rates, vars(module).get("dropout"))):
             return refusal("dropout-inside", kind=type(module).__name__)
     return None
 
