@@ -1,4 +1,4 @@
-"""What a loader returns, what it says about its origin, and the errors of loading."""
+"""What a loader returns, and the errors of loading."""
 
 from __future__ import annotations
 
@@ -24,18 +24,6 @@ class ChecksumError(ValueError):
 
 class DataFormatError(ValueError):
     """A file is not in the format it should be in: cut short, malformed, or of unexpected content."""
-
-
-@dataclass(frozen=True)
-class Card:
-    """Where a data set comes from and under what terms."""
-
-    name: str
-    title: str
-    citation: str
-    licence: str
-    source: str
-    notes: str = ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,13 +90,6 @@ class Dataset:
     def __repr__(self) -> str:
         parts = f", parts {', '.join(self.splits)}" if self.splits else ""
         return f"Dataset({self.name}: x {self.x.shape} {self.x.dtype}, y {self.y.dtype}{parts})"
-
-
-def build(card: Card, x: Any, y: NDArray[Any], **fields: Any) -> Dataset:
-    """A Dataset that carries the texts of its card."""
-    description = f"{card.title}. {card.notes}".strip()
-    fields |= {"citation": card.citation, "licence": card.licence, "source": card.source}
-    return Dataset(card.name, x, y, description=description, **fields)
 
 
 def parts(sizes: Iterable[int], names: Iterable[str] = ("train", "test")) -> dict[str, slice]:
