@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,8 +16,7 @@ from shapedp.accounting import Plan
 from shapedp.accounting.plan import Step
 from shapedp.boundary.arrays import numbers
 from shapedp.boundary.values import boolean
-from shapedp.learn.solvers import SOLVERS
-from shapedp.learn.solvers.base import Draws, Solution
+from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.mechanisms import certify
 from shapedp.mechanisms.watch import is_watched
 from shapedp.numerics.arrays import Floats
@@ -97,9 +96,11 @@ class PrivateModel(PrivateEstimator):
 
     progress: bool = False
 
-    def _solved(self, task: str, name: str, problem: Any, data: Callable[[], Any]) -> Solution:
+    def _solved(
+        self, solvers: Mapping[str, Solver[Any, Any]], name: str, problem: Any, data: Callable[[], Any]
+    ) -> Solution:
         """Certify, then read the data, release and solve; leaves the certificate in `privacy_`."""
-        solver = SOLVERS[task][name]
+        solver = solvers[name]
         if self.adjacency not in solver.adjacencies:
             raise ValueError(
                 f"solver {name!r} is for adjacency {', '.join(solver.adjacencies)}, got {self.adjacency!r}"
@@ -110,10 +111,11 @@ class PrivateModel(PrivateEstimator):
         self.privacy_ = certificate or self._certify(found.released)
         return found
 
-    def _certify(self, releases: Iterable[Any]) -> Certificate:
+    def _certify(self, releases: Sequence[Any]) -> Certificate:
         """The certificate of releasing once through each mechanism (a `Step`: as often as it says)."""
-        steps = tuple(one if isinstance(one, Step) else Step(one) for one in releases)
-        subject = steps[0].subject if len(steps) == 1 and steps[0].count == 1 else Plan(steps)
+        subject = releases[0]
+        if len(releases) > 1 or isinstance(subject, Step):
+            subject = Plan(tuple(one if isinstance(one, Step) else Step(one) for one in releases))
         return self._required(certify(subject, epsilon=self.epsilon, delta=self.delta))
 
 

@@ -18,11 +18,11 @@ from shapedp.boundary.arrays import distinct, equal
 from shapedp.learn.base import PrivateModel, PublicLabelsWarning, checked_rows, read_table, refuse
 from shapedp.learn.losses import HuberHinge, Logistic, MarginLoss
 from shapedp.learn.moments import Bounds, Reading
+from shapedp.learn.solvers import linear
 from shapedp.learn.solvers.erm import SOLVERS
 from shapedp.learn.solvers.erm.mixing import quadratic_surrogate
-from shapedp.learn.solvers.erm.noise import NOISES
+from shapedp.learn.solvers.erm.output import NOISES
 from shapedp.learn.solvers.erm.problem import Problem, Risk, read_records
-from shapedp.learn.solvers.linear import Problem as LeastSquares
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, one_of, positive
 from shapedp.tables.blocks import entries, labels_of, same_length
@@ -86,7 +86,7 @@ class LinearClassifier(ClassifierMixin, PrivateModel, ABC):  # type: ignore[misc
         problem = self._problem(signs, bounds, is_sparse=sparse.issparse(rows))
         if self.regularization is None:
             problem = SOLVERS[name].completed(problem)
-        found = self._solved("classification", name, problem, lambda: Risk(problem, read_records(rows, signs, bounds)))
+        found = self._solved(SOLVERS, name, problem, lambda: Risk(problem, read_records(rows, signs, bounds)))
         return found.weights, name
 
     def _problem(self, signs: Floats, bounds: Bounds, *, is_sparse: bool) -> Problem:
@@ -242,8 +242,8 @@ class LogisticRegression(LinearClassifier):
         """Two classes from second moments: one pass over whatever `read_table` reads."""
         data = Reading(read_table(self, x, y, classes=classes.tolist()), bounds, self.progress)
         order = self.n_features_in_ + (bounds.constant > 0)
-        problem = LeastSquares(data.records, order, bounds, *self._claim(), self.sketch_rows)
-        return self._solved("least squares", "mixing", problem, lambda: data.moments).weights[:, None]
+        problem = linear.Problem(data.records, order, bounds, *self._claim(), self.sketch_rows)
+        return self._solved(linear.SOLVERS, "mixing", problem, lambda: data.moments).weights[:, None]
 
     def _problem(self, signs: Floats, bounds: Bounds, *, is_sparse: bool) -> Problem:
         return replace(super()._problem(signs, bounds, is_sparse=is_sparse), sketch_rows=self.sketch_rows)

@@ -109,7 +109,7 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of runs that are not shown
             for _ in range(draw_runs(gamma, randomness)):
-                chosen = candidates[_below(len(candidates), randomness)]
+                chosen = candidates[int(randomness.words(1)[0]) * len(candidates) >> 64]  # uniform up to 2^-60
                 model = clone(self.estimator).set_params(**chosen).set_params(**shared)
                 if unnamed and model.classes is None:
                     model.set_params(classes=occur)
@@ -219,11 +219,6 @@ def _claim_within(run: GaussianLoss, delta: float) -> tuple[float, float]:
         if epsilon > 0:
             return epsilon, smaller
     raise ValueError("delta is too large for a search: ask for a smaller one")
-
-
-def _below(bound: int, randomness: Source) -> int:
-    """A number in [0, bound), uniform up to 2^-60."""
-    return int(randomness.words(1)[0]) * bound >> 64
 
 
 def _require(model: Any, run: GaussianLoss, adjacency: Adjacency) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -12,9 +12,9 @@ import numpy as np
 
 from shapedp.accounting import Step, compose
 from shapedp.learn.losses import MarginLoss
-from shapedp.learn.moments import in_units
-from shapedp.learn.progress import bar
+from shapedp.learn.moments import bar, in_units
 from shapedp.learn.solvers.base import Draws, Solution, Solver
+from shapedp.learn.solvers.erm.problem import Problem, Risk, two_classes
 from shapedp.mechanisms import Additive
 from shapedp.noise import Gaussian
 from shapedp.noise.request import optimal_scales
@@ -291,6 +291,26 @@ def solve(data: Penalized, mechanisms: tuple[Any, ...], draws: Draws) -> Descend
 
 
 CD: Solver[Descent, Penalized] = Solver(lambda descent: (), solve)
+
+
+def classify(risk: Risk, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:
+    """Weights for a loss of margins, on the records [x, c] with every entry within its bound; as a column."""
+    problem, bounds = risk.problem, risk.problem.bounds
+    descent = Descent(problem.epsilon, problem.delta, problem.adjacency, passes=problem.passes)
+    each = np.full(problem.order, bounds.feature)
+    if bounds.constant:
+        each[-1] = bounds.constant
+    columns = Columns.of(risk.data.x, risk.data.signs[:, 0], each, intercept=False)
+    data = Penalized(descent, columns, of_margin(problem.loss), Penalty(l2=problem.regularization))
+    found = solve(data, (), draws)
+    return replace(found, weights=found.weights[:, None])
+
+
+CLASSIFIER: Solver[Problem, Risk] = Solver(
+    lambda problem: two_classes(problem, "cd") or (),  # those of later passes depend on what the first release said
+    classify,
+    completed=lambda problem: replace(problem, regularization=0.0),
+)
 
 
 @cache
