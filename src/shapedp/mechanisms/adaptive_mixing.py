@@ -15,8 +15,6 @@ from shapedp.mechanisms.mixing import (
     ROOM,
     Sketching,
     calibratable,
-    check_claim,
-    check_sizes,
     draw_sketch,
     eigenvalue_slip,
     float_share,
@@ -24,7 +22,7 @@ from shapedp.mechanisms.mixing import (
     too_large,
 )
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import count, one_of, positive, probability, size
+from shapedp.numerics.checks import count, one_of, probability, size
 from shapedp.numerics.gram import gram_error, least_eigenvalue
 from shapedp.numerics.outward import (
     ABOVE_512,
@@ -56,6 +54,7 @@ class AdaptiveMixing(Sketching):
     """
 
     kind: ClassVar[str] = "adaptive-mixing"
+    _positive: ClassVar[tuple[str, ...]] = ("gamma", "eta", "tau")
     rows: int
     row_bound: float
     gamma: float
@@ -68,12 +67,9 @@ class AdaptiveMixing(Sketching):
     dim: int | None = None
 
     def __post_init__(self) -> None:
-        check_claim(self)
-        for name in ("gamma", "eta", "tau"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        super().__post_init__()
         if not 1 < self.gamma < 1e90 or not 1e-9 < self.eta < 1e90:
             raise ValueError(f"gamma must lie in (1, 1e90) and eta in (1e-9, 1e90), got {self.gamma!r}, {self.eta!r}")
-        check_sizes(self)
 
     @property
     def failure(self) -> float:
@@ -84,16 +80,12 @@ class AdaptiveMixing(Sketching):
     @property
     def _slip(self) -> float:
         """How far the computed eigenvalue may be off, in units of C^2."""
-        if self.records is None or self.dim is None:
-            return 0.0
         return eigenvalue_slip(self.records, self.dim)
 
     @cached_property
     def loss(self) -> Loss:
         """The privacy loss of the eigenvalue and the sketch together, from above: sigma is mostly larger."""
         mu = (1 + 2 * self._slip) / self.eta * ABOVE_512
-        if self.records is None or self.dim is None:
-            return MixingLoss(self.rows, ABOVE_512 / self.gamma, self.adjacency, mu, 0.0).with_failure(self.failure)
         base = MixingLoss(self.rows, float_share(self.gamma, self.records, self.dim), self.adjacency, mu, 0.0)
         missed = rounding(self.rows, self.gamma, self.records, self.dim)
         return base.with_failure(self.failure, total_variation=missed)
@@ -134,7 +126,7 @@ class AdaptiveMixing(Sketching):
                 raise ValueError(too_large(rows, records, dim, delta))
         mu, share, about = _best(rows, epsilon, delta - spent, adjacency, plain)
         tau = -float(special.ndtri(share * (delta - spent))) + 2.0**-17  # half a step of the grid, in units of eta
-        tau += 0.0 if records is None or dim is None else mu * eigenvalue_slip(records, dim)
+        tau += mu * eigenvalue_slip(records, dim)
         aim = (delta - spent) * (1 - share) * BELOW_WIDER
         near = MixingLoss(rows, min(1 / about, 0.5), adjacency)
         gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, mu=mu * ABOVE_WIDER, near=near).gamma

@@ -82,14 +82,7 @@ class Additive(Claimed):
         spends, certificate = 1 if batch is None else len(values), drawn.certificate
         if spends > 1:
             certificate = replace(certificate, scope=TOGETHER.format(spends))
-        return Release(
-            value=drawn.value.reshape(values.shape),
-            law=self.law,
-            certificate=certificate,
-            spends=spends,
-            unsafe=drawn.unsafe,
-            shape=self.shape,
-        )
+        return Release(drawn.value.reshape(values.shape), self.law, certificate, spends, drawn.unsafe, self.shape)
 
     def _checked(self, x: ArrayLike, batch: int | None) -> NDArray[Any]:
         array = numeric("x", x)
@@ -102,13 +95,9 @@ class Additive(Claimed):
         return array if array.dtype == np.float32 else checked
 
     def _described(self) -> dict[str, Any]:
-        plain = super()._described()
-        premises = plain.pop("premises")
-        return {
-            **plain,
-            "sensitivity": self.sensitivity.to_json(),
-            **({"premises": list(premises)} if premises else {}),
-        }
+        plain = {**super()._described(), "sensitivity": self.sensitivity.to_json()}
+        premises = list(plain.pop("premises"))
+        return {**plain, "premises": premises} if premises else plain
 
     @classmethod
     def _read(cls, data: dict[str, Any]) -> dict[str, Any]:

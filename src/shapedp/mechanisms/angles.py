@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shapedp.boundary.documents import decode, encode
-from shapedp.boundary.values import boolean
 from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.base import Claimed, Release
 from shapedp.mechanisms.calibrate import calibrate
@@ -73,6 +72,7 @@ class Polar(Claimed):
     Guarantee: `loss` is that of the noise against `sensitivity`, a box that holds for every pair of neighbours.
     """
 
+    _laws: ClassVar[tuple[str, ...]] = ("law",)
     law: Law
     clip: float
     batch: int
@@ -82,9 +82,9 @@ class Polar(Claimed):
 
     def __post_init__(self) -> None:
         size("dim", self.law.dim, least=2)
-        object.__setattr__(self, "clip", positive("clip", self.clip))
+        for name in ("clip", "epsilon"):
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
         object.__setattr__(self, "batch", count("batch", self.batch))
-        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         object.__setattr__(self, "delta", probability("delta", self.delta))
         one_of("adjacency", self.adjacency, ADJACENCIES)
 
@@ -120,20 +120,14 @@ class Polar(Claimed):
         self, gradients: ArrayLike, *, rng: np.random.Generator | None = None, unsafe: bool = False
     ) -> Direction:
         """The noisy mean of per-example gradients, one per row."""
-        unsafe = boolean("unsafe", unsafe)
         return self.release_query(self.query(gradients), rng=rng, unsafe=unsafe)
 
     def release_query(
         self, answer: ArrayLike, *, rng: np.random.Generator | None = None, unsafe: bool = False
     ) -> Direction:
         """The same from (norm, angles) that `query` gave, or that sums kept elsewhere give."""
-        unsafe = boolean("unsafe", unsafe)
         noisy = self.additive.release(answer, rng=rng, unsafe=unsafe)
         return Direction.of(self.vector(np.asarray(noisy.value)), noisy)
-
-    @classmethod
-    def _laws(cls) -> tuple[str, ...]:
-        return ("law",)
 
 
 @dataclass(frozen=True, eq=False)

@@ -109,13 +109,12 @@ class Release(Generic[T]):
         return len(np.asarray(self.value))
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """What was drawn, and the certificate marked for it."""
-
-    value: NDArray[Any]
-    certificate: Certificate
-    unsafe: bool
+def certificate_for(subject: Any, epsilon: float, delta: float) -> Certificate:
+    """The certificate of a claim about a mechanism, or anything with a `loss`."""
+    described = Deferred(subject.to_json) if hasattr(subject, "to_json") else None
+    loss, stated = subject.loss.under(adjacency_of(subject)), assumptions_of(subject)
+    reason = getattr(subject, "reason", "")
+    return certificate_of(loss, epsilon, delta, subject=described, reason=reason, assumptions=stated)
 
 
 KINDS: dict[str, Any] = {}  # what `mechanism_from_json` reads; filled by every class of the library that names its kind
@@ -128,6 +127,7 @@ class Claimed(ABC):
     """
 
     kind: ClassVar[str]
+    _laws: ClassVar[tuple[str, ...]] = ()  # the fields that hold laws
     epsilon: float
     delta: float
 
@@ -149,14 +149,7 @@ class Claimed(ABC):
     @cached_property
     def certificate(self) -> Certificate:
         """The mechanism's own claim, computed."""
-        return certificate_of(
-            self.loss.under(adjacency_of(self)),
-            self.epsilon,
-            self.delta,
-            subject=Deferred(self.to_json),
-            reason=self.reason,
-            assumptions=assumptions_of(self),
-        )
+        return certificate_for(self, self.epsilon, self.delta)
 
     def _drawn(
         self,
@@ -165,11 +158,12 @@ class Claimed(ABC):
         rng: np.random.Generator | None,
         unsafe: bool,
         certificate: Certificate | None = None,
-    ) -> Drawn:
+        law: Law | None = None,
+    ) -> Release[NDArray[Any]]:
         """draw(randomness) for the input x, once the certificate allows it; an audit that watches sees both.
 
         `rng` replaces secure randomness; the certificate then says so. `certificate` is the one checked, where it
-        is not the mechanism's own.
+        is not the mechanism's own; `law` the noise in what is drawn, where that has error bars.
         """
         checked = self.certificate if certificate is None else certificate
         if not boolean("unsafe", unsafe):
@@ -177,7 +171,7 @@ class Claimed(ABC):
         randomness = source(rng)
         value = watched(self, x, lambda: draw(randomness))
         marked = checked.with_randomness(randomness.secure and not is_watched())
-        return Drawn(value, marked, unsafe=checked.verdict != "certified")
+        return Release(value, law, marked, unsafe=checked.verdict != "certified")
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `from_json` restores an equal mechanism."""
@@ -205,9 +199,4 @@ class Claimed(ABC):
     def _read(cls, data: dict[str, Any]) -> dict[str, Any]:
         """The fields from a description."""
         names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
-        return {name: law_from_json(data[name]) if name in cls._laws() else data[name] for name in names}
-
-    @classmethod
-    def _laws(cls) -> tuple[str, ...]:
-        """Which fields hold laws."""
-        return ()
+        return {name: law_from_json(data[name]) if name in cls._laws else data[name] for name in names}

@@ -37,21 +37,11 @@ def calibrate(
     Guarantee: the mechanism returned is certified; the scale lies on the private side of the root.
     """
     exact_zeros = boolean("exact_zeros", exact_zeros)
-    chosen = _family(family)
-    request = _request(sensitivity, epsilon, delta, weights, error, exact_zeros, _options(chosen, options))
-    return _calibrated(chosen, request)
-
-
-def _family(name: str) -> Family:
-    return FAMILIES[one_of("family", name, tuple(FAMILIES))]
-
-
-def _options(family: Family, options: dict[str, Any]) -> dict[str, Any]:
-    unknown = sorted(set(options) - set(family.options))
-    if unknown:
-        known = ", ".join(family.options) or "none"
-        raise TypeError(f"{family.name} noise takes no option {', '.join(unknown)} (its options: {known})")
-    return options
+    chosen = FAMILIES[one_of("family", family, tuple(FAMILIES))]
+    if unknown := sorted(set(options) - set(chosen.options)):
+        known = ", ".join(chosen.options) or "none"
+        raise TypeError(f"{chosen.name} noise takes no option {', '.join(unknown)} (its options: {known})")
+    return _calibrated(chosen, _request(sensitivity, epsilon, delta, weights, error, exact_zeros, options))
 
 
 def _request(

@@ -9,9 +9,9 @@ from typing import Any
 
 from shapedp._papers import PROVIDED, published
 from shapedp.boundary.documents import described
-from shapedp.mechanisms.base import KINDS, adjacency_of
+from shapedp.mechanisms.base import KINDS, certificate_for
 from shapedp.numerics.checks import positive, probability
-from shapedp.privacy import Bracket, Certificate, Deferred, Loss, assumptions_of, certificate_of
+from shapedp.privacy import Bracket, Certificate, Loss, assumptions_of, certificate_of
 from shapedp.privacy.assumptions import UNSTATED
 
 __all__ = ["KINDS", "certify", "mechanism_from_json", "verify"]
@@ -52,11 +52,7 @@ def certify(subject: Any, *, epsilon: float, delta: float) -> Certificate:
     own = getattr(subject, "certificate", None)
     if isinstance(own, Certificate) and (own.epsilon, own.delta) == (epsilon, delta):
         return own
-    description = Deferred(subject.to_json) if hasattr(subject, "to_json") else None
-    reason = getattr(subject, "reason", "")
-    loss = subject.loss.under(adjacency_of(subject))
-    assumed = assumptions_of(subject)
-    return certificate_of(loss, epsilon, delta, subject=description, reason=reason, assumptions=assumed)
+    return certificate_for(subject, epsilon, delta)
 
 
 def _compare(stated: Any, made: Any, where: str) -> None:

@@ -54,15 +54,29 @@ class Sketch(Release[Floats]):
 class Sketching(Claimed):
     """What the mixing mechanisms share: sizes, certificate, release and description. A subclass has the fields."""
 
+    _positive: ClassVar[tuple[str, ...]] = ("gamma",)
     rows: int
     row_bound: float
     adjacency: Neighbours
     records: int | None
     dim: int | None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", count("rows", self.rows))
+        for name in ("row_bound", "epsilon", *self._positive):
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        if not 1e-100 < self.row_bound < 1e100:
+            raise ValueError(f"row_bound must lie between 1e-100 and 1e100, got {self.row_bound!r}: use other units")
+        object.__setattr__(self, "delta", probability("delta", self.delta))
+        one_of("adjacency", self.adjacency, NEIGHBOURS)
+        if (self.records is None) != (self.dim is None):
+            raise ValueError("records and dim go together: give both sizes of the data, or neither")
+        for name in ("records", "dim"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, count(name, getattr(self, name)))
+
     def release(self, x: Any, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Sketch:
         """The sketch of the rows of x, clipped to the row bound; `rng` replaces secure randomness in simulations."""
-        unsafe = boolean("unsafe", unsafe)
         table = x.tocsr() if hasattr(x, "tocsr") else numeric("x", x)
         if len(table.shape) != 2 or 0 in table.shape:
             raise ValueError(f"x must be a non-empty 2-d array, one row per record, got shape {table.shape}")
@@ -128,10 +142,9 @@ class Mixing(Sketching):
     recipe: str | None = None
 
     def __post_init__(self) -> None:
-        check_claim(self)
-        if not 1 < positive("gamma", self.gamma) < 1e90:
+        super().__post_init__()
+        if not 1 < self.gamma < 1e90:
             raise ValueError(f"gamma must lie above 1 and below 1e90, got {self.gamma!r}")
-        check_sizes(self)
 
     @property
     def noise_variance(self) -> float:
@@ -145,9 +158,9 @@ class Mixing(Sketching):
         A lone row attains it, and two orthogonal ones do under replacement (nothing is known from below if dim = 1).
         """
         least = 0.0 if self.dim == 1 and self.adjacency == "replace" else BELOW_512 / self.gamma
-        if self.records is None or self.dim is None:
-            return MixingLoss(self.rows, ABOVE_512 / self.gamma, self.adjacency, least=least)
         base = MixingLoss(self.rows, float_share(self.gamma, self.records, self.dim), self.adjacency, least=least)
+        if self.records is None:
+            return base
         return base.with_failure(0.0, total_variation=rounding(self.rows, self.gamma, self.records, self.dim))
 
     @classmethod
@@ -169,14 +182,12 @@ class Mixing(Sketching):
         """
         epsilon, delta = calibratable(epsilon), probability("delta", delta)
         one_of("adjacency", adjacency, NEIGHBOURS)
-        aim = delta * (1 - ROOM) if records is None or dim is None else delta * BELOW_8192
-        tolerance = 1e-14 if records is None or dim is None else 1e-6
+        aim, tolerance = (delta * (1 - ROOM), 1e-14) if records is None else (delta * BELOW_8192, 1e-6)
         near = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, tolerance=tolerance)
         gamma = near.gamma
         if records is not None and dim is not None:
-            aim -= (
-                (1 + math.exp(epsilon)) * rounding(rows, gamma, count("records", records), size("dim", dim)) * ABOVE_512
-            )
+            missed = rounding(rows, gamma, count("records", records), size("dim", dim))
+            aim -= (1 + math.exp(epsilon)) * missed * ABOVE_512
             if not aim > 0:
                 raise ValueError(too_large(rows, records, dim, delta))
             gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, near=near).gamma
@@ -195,26 +206,6 @@ def calibratable(epsilon: float) -> float:
     if not positive("epsilon", epsilon) <= MOST_EPSILON:
         raise ValueError(f"epsilon must be at most {MOST_EPSILON:g} for a sketch, got {epsilon!r}: rounding would show")
     return float(epsilon)
-
-
-def check_claim(mechanism: Any) -> None:
-    """rows, row_bound, epsilon, delta and adjacency of a mixing mechanism, checked and made plain numbers."""
-    object.__setattr__(mechanism, "rows", count("rows", mechanism.rows))
-    for name in ("row_bound", "epsilon"):
-        object.__setattr__(mechanism, name, positive(name, getattr(mechanism, name)))
-    if not 1e-100 < mechanism.row_bound < 1e100:
-        raise ValueError(f"row_bound must lie between 1e-100 and 1e100, got {mechanism.row_bound!r}: use other units")
-    object.__setattr__(mechanism, "delta", probability("delta", mechanism.delta))
-    one_of("adjacency", mechanism.adjacency, NEIGHBOURS)
-
-
-def check_sizes(mechanism: Any) -> None:
-    """records and dim, both or neither."""
-    if (mechanism.records is None) != (mechanism.dim is None):
-        raise ValueError("records and dim go together: give both sizes of the data, or neither")
-    for name in ("records", "dim"):
-        if getattr(mechanism, name) is not None:
-            object.__setattr__(mechanism, name, count(name, getattr(mechanism, name)))
 
 
 def clipped_gram(table: Any, row_bound: float) -> Floats:
@@ -262,18 +253,24 @@ def normals(n: int, randomness: Source) -> Floats:
     return np.asarray(np.copysign(u, words))
 
 
-def float_share(gamma: float, records: int, dim: int) -> float:
+def float_share(gamma: float, records: int | None, dim: int | None) -> float:
     """t = 1/gamma, and more by what rounding may take from the eigenvalues of the other records' covariance."""
+    if records is None or dim is None:
+        return ABOVE_512 / gamma
     return min(ABOVE_512 / gamma * (1 + 2 * gram_error(records, dim) / (gamma - 1)), BELOW_1)
 
 
-def eigenvalue_slip(records: int, dim: int) -> float:
-    """How far the computed least eigenvalue of X^T X may be off, in units of the squared row bound."""
+def eigenvalue_slip(records: int | None, dim: int | None) -> float:
+    """How far the computed least eigenvalue of X^T X may be off, in units of the squared row bound; 0 without sizes."""
+    if records is None or dim is None:
+        return 0.0
     return gram_error(records, dim) + eigenvalue_error(dim) * records
 
 
-def rounding(rows: int, gamma: float, records: int, dim: int) -> float:
+def rounding(rows: int, gamma: float, records: int | None, dim: int | None) -> float:
     """A bound on the total variation between the floats released and an exact rounding of the real-valued sketch.
+
+    0 without the sizes: that is then the loss in real arithmetic.
 
     In units of the row bound: half of the noise, v = (gamma - 1)/2, is in the factored covariance A >= v I of trace
     at most n + d v, half is added last, exactly. A is the computed Gram matrix of the other records, which neighbours
@@ -286,6 +283,8 @@ def rounding(rows: int, gamma: float, records: int, dim: int) -> float:
 
     and a shift of length s costs s/sqrt(2 pi v). |G|_2 <= sqrt k + sqrt d + 9 but for probability e^-40.5.
     """
+    if records is None or dim is None:
+        return 0.0
     n, d, k, v = float(records), float(dim), float(rows), (gamma - 1) / 2
     trace = n + d * v
     error = (factor_error(dim) * trace + block_error(records, dim)) * 1.01
@@ -295,9 +294,3 @@ def rounding(rows: int, gamma: float, records: int, dim: int) -> float:
     shift = spectral * error / math.sqrt(v) + ROUNDINGS_1024 * math.sqrt(k * d * (n + 2 * v))
     shift += (d + 8) * UNIT * 1.01 * frobenius * math.sqrt(trace * 1.01)
     return min(shift / math.sqrt(2 * math.pi * v) * 1.01 + 2.0**-56, BELOW_1)
-
-
-def explicit_sketch(x: Floats, rows: int, noise_variance: float, rng: np.random.Generator) -> Floats:
-    """S X + sigma xi as written, n k normals and all: the reference that tests compare against; protects nothing."""
-    n, d = x.shape
-    return np.asarray(rng.standard_normal((rows, n)) @ x + math.sqrt(noise_variance) * rng.standard_normal((rows, d)))

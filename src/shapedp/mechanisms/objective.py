@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shapedp.boundary.values import boolean
 from shapedp.mechanisms.base import Claimed, Release
 from shapedp.noise import Gaussian, Law
 from shapedp.noise.radial import Radial
@@ -47,6 +46,7 @@ class ObjectivePerturbation(Claimed):
     """
 
     kind: ClassVar[str] = "objective"
+    _laws: ClassVar[tuple[str, ...]] = ("law", "output_law")
     law: Law
     reach: float
     problems: int
@@ -67,6 +67,10 @@ class ObjectivePerturbation(Claimed):
         object.__setattr__(self, "delta", probability("delta", self.delta))
         object.__setattr__(self, "problems", count("problems", self.problems))
         one_of("adjacency", self.adjacency, NEIGHBOURS)
+        if not isinstance(self.law, Gaussian | Radial) or (
+            isinstance(self.law, Gaussian) and self.law.scales.size != 1
+        ):
+            raise TypeError(f"objective perturbation needs isotropic Gaussian or radial noise, not {self.law.kind}")
         if self.law.dim != self.output_law.dim or self.law.dim % self.problems:
             raise ValueError("both laws must have one dimension, a multiple of problems")
         if not self.law.second_moment > 0 or (self.output_reach and not self.output_law.scales.min() > 0):
@@ -114,7 +118,6 @@ class ObjectivePerturbation(Claimed):
 
         `gradient` is J'(0), by which an audit sees what one record moves.
         """
-        unsafe = boolean("unsafe", unsafe)
         if solve is None:
             raise TypeError("solve must be given: a function from the random linear term to the weights")
 
@@ -122,24 +125,12 @@ class ObjectivePerturbation(Claimed):
             weights = solve(fine_draw(self.law, randomness))
             return np.asarray(self.output_law.add_to(weights.reshape(-1), randomness))
 
-        drawn = self._drawn(np.asarray(gradient).reshape(-1), draw, rng, unsafe)
-        return Release(drawn.value, None, drawn.certificate, unsafe=drawn.unsafe)
-
-    @classmethod
-    def _laws(cls) -> tuple[str, ...]:
-        return "law", "output_law"
+        return self._drawn(np.asarray(gradient).reshape(-1), draw, rng, unsafe)
 
 
 @singledispatch
 def loss_with(law: Law, mechanism: ObjectivePerturbation, mu: float) -> Loss:
-    """The loss of the noise `law` on the gradient and of a Gaussian release mu given the minimum."""
-    raise TypeError(f"objective perturbation needs Gaussian or radial noise, not {law.kind}")
-
-
-@loss_with.register
-def _(law: Gaussian, mechanism: ObjectivePerturbation, mu: float) -> Loss:
-    if law.scales.size != 1:
-        raise TypeError("objective perturbation needs isotropic Gaussian noise")
+    """The loss of Gaussian (or radial) noise `law` on the gradient and of a Gaussian release mu given the minimum."""
     sigma = float(law.scales[0])
     parts = [(math.hypot(length / sigma, mu) * ABOVE_32, times) for length, times in mechanism.vertices]
     return LargestLoss(
@@ -162,12 +153,7 @@ def _(law: Radial, mechanism: ObjectivePerturbation, mu: float) -> Loss:
 
 @singledispatch
 def farthest(law: Law) -> float:
-    """A length that a draw exceeds with probability at most FAR."""
-    raise TypeError(f"objective perturbation needs Gaussian or radial noise, not {law.kind}")
-
-
-@farthest.register
-def _(law: Gaussian) -> float:
+    """A length that a draw of Gaussian (or radial) noise exceeds with probability at most FAR."""
     return float(law.scales.max()) * (math.sqrt(law.dim) + 12)
 
 
@@ -179,12 +165,7 @@ def _(law: Radial) -> float:
 
 @singledispatch
 def fine_draw(law: Law, randomness: Source) -> Floats:
-    """One draw, rounded to a grid far finer than that of releases: it is not released, only minimised with."""
-    raise TypeError(f"objective perturbation needs Gaussian or radial noise, not {law.kind}")
-
-
-@fine_draw.register
-def _(law: Gaussian, randomness: Source) -> Floats:
+    """One Gaussian (or radial) draw, on a grid far finer than that of releases: not released, only minimised with."""
     return rounded_sum(np.zeros(law.dim), "gaussian", float(law.scales[0]), fine_grid(law), randomness)
 
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from shapedp.boundary.values import boolean
-from shapedp.mechanisms.mixing import Sketching, check_claim, check_sizes, draw_sketch
+from shapedp.mechanisms.mixing import Sketching, draw_sketch
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import one_of, positive
 from shapedp.numerics.gram import least_eigenvalue
@@ -37,6 +37,7 @@ class ThresholdMixing(Sketching):
     """
 
     kind: ClassVar[str] = "threshold-mixing"
+    _positive: ClassVar[tuple[str, ...]] = ("threshold", "slack", "scale", "variance")
     rows: int
     row_bound: float
     threshold: float
@@ -49,12 +50,7 @@ class ThresholdMixing(Sketching):
     records: int | None = None
     dim: int | None = None
     recipe: str | None = None
-
-    def __post_init__(self) -> None:
-        check_claim(self)
-        for name in ("threshold", "slack", "scale", "variance"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
-        check_sizes(self)
+    reason: ClassVar[str] = REASON
 
     @cached_property
     def loss(self) -> Loss:
@@ -68,10 +64,6 @@ class ThresholdMixing(Sketching):
     def _last(self) -> float:
         """The part of the covariance that is added last, exactly: half of what a record can count on."""
         return max((min(1 + self.variance, self.threshold) - 1) / 2, ROUNDINGS_8192) * self.row_bound**2
-
-    @property
-    def reason(self) -> str:
-        return REASON
 
     def _draw(self, moments: Floats, randomness: Source) -> tuple[Floats, float]:
         """The sketch: for reproduction and as a baseline."""

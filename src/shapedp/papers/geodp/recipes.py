@@ -18,7 +18,7 @@ from scipy import special
 
 from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms.angles import Direction, MeanAngles, polar
-from shapedp.mechanisms.base import Claimed, Release
+from shapedp.mechanisms.base import Claimed
 from shapedp.noise import Gaussian
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, finite, positive, probability, size
@@ -95,6 +95,7 @@ class GeoDP(Claimed):
     """
 
     kind: ClassVar[str] = "geodp"
+    reason: ClassVar[str] = REASON
     dim: int
     clip: float
     batch: int
@@ -138,10 +139,6 @@ class GeoDP(Claimed):
         honest = MeanAngles(sums, self.clip, self.batch, self.epsilon, self.delta, self.adjacency)
         return TurnedMeanLoss(self.spread, self.dim - 2, loss_of(sums, honest.sensitivity))
 
-    @property
-    def reason(self) -> str:
-        return REASON
-
     def clipped(self, gradients: ArrayLike) -> Floats:
         """The gradients, one per row, as Algorithm 1 or AUTO-S clips them."""
         rows = finite("gradients", gradients)
@@ -155,20 +152,17 @@ class GeoDP(Claimed):
         self, gradients: ArrayLike, *, rng: np.random.Generator | None = None, unsafe: bool = False
     ) -> Direction:
         """The noisy mean of per-example gradients; raises unless certified or `unsafe`."""
-        unsafe = boolean("unsafe", unsafe)
         return self.release_mean(self.clipped(gradients).sum(axis=0) / self.batch, rng=rng, unsafe=unsafe)
 
     def release_mean(
         self, mean: ArrayLike, *, rng: np.random.Generator | None = None, unsafe: bool = False
     ) -> Direction:
         """The same, from the mean of the clipped gradients."""
-        unsafe = boolean("unsafe", unsafe)
         exact = polar(mean)
         if exact.shape != (self.dim,):
             raise ValueError(f"mean must have shape ({self.dim},), got {np.shape(mean)}")
-        drawn = self._drawn(exact, lambda randomness: self.law.add_to(exact, randomness), rng, unsafe)
-        noisy = Release(drawn.value, self.law, drawn.certificate, unsafe=drawn.unsafe)
-        return Direction.of(np.asarray(from_angles(drawn.value[0], drawn.value[1:])), noisy)
+        noisy = self._drawn(exact, lambda randomness: self.law.add_to(exact, randomness), rng, unsafe, law=self.law)
+        return Direction.of(np.asarray(from_angles(noisy.value[0], noisy.value[1:])), noisy)
 
 
 def noise_multiplier(epsilon: float, delta: float) -> float:
