@@ -14,7 +14,7 @@ from shapedp.learn.solvers.linear import SOLVERS, Draws, Problem
 from shapedp.learn.solvers.linear import suffstats as block
 from shapedp.learn.solvers.linear.mixing import default_rows, scaled
 from shapedp.learn.solvers.linear.problem import row_bound, unit
-from shapedp.learn.solvers.linear.shrink import RIDGES, NoisyMoments, cleaned, risk, shrunk
+from shapedp.learn.solvers.linear.suffstats import RIDGES, NoisyMoments, cleaned, risk, shrunk
 from shapedp.mechanisms import AdaptiveMixing, Mixing
 from shapedp.privacy import GaussianLoss
 from shapedp.sensitivity.symmetric import upper_triangle

@@ -16,6 +16,8 @@ from shapedp.accounting import Plan
 from shapedp.accounting.plan import Step
 from shapedp.boundary.arrays import numbers
 from shapedp.boundary.values import boolean
+from shapedp.learn.moments import Bounds, Reading, one_blas_thread
+from shapedp.learn.solvers import linear
 from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.mechanisms import certify
 from shapedp.mechanisms.watch import is_watched
@@ -110,6 +112,16 @@ class PrivateModel(PrivateEstimator):
         found = solver.solve(data(), mechanisms, Draws(self._rng(), self.unsafe, self.progress))
         self.privacy_ = certificate or self._certify(found.released)
         return found
+
+    def _least_squares(
+        self, name: str, x: Any, y: Any, bounds: Bounds, rows: int | None, classes: Sequence[Any] | None = None
+    ) -> Solution:
+        """The solution of a least-squares solver, by one pass over whatever `read_table` reads."""
+        data = Reading(read_table(self, x, y, classes=classes), bounds, self.progress)
+        order = self.n_features_in_ + (bounds.constant > 0)
+        problem = linear.Problem(data.records, order, bounds, *self._claim(), rows)
+        with one_blas_thread(order < 500):
+            return self._solved(linear.SOLVERS, name, problem, lambda: data.moments)
 
     def _certify(self, releases: Sequence[Any]) -> Certificate:
         """The certificate of releasing once through each mechanism (a `Step`: as often as it says)."""

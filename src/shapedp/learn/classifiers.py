@@ -15,10 +15,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from shapedp.boundary.arrays import distinct, equal
-from shapedp.learn.base import PrivateModel, PublicLabelsWarning, checked_rows, read_table, refuse
+from shapedp.learn.base import PrivateModel, PublicLabelsWarning, checked_rows, refuse
 from shapedp.learn.losses import HuberHinge, Logistic, MarginLoss
-from shapedp.learn.moments import Bounds, Reading
-from shapedp.learn.solvers import linear
+from shapedp.learn.moments import Bounds
 from shapedp.learn.solvers.erm import SOLVERS
 from shapedp.learn.solvers.erm.mixing import quadratic_surrogate
 from shapedp.learn.solvers.erm.output import NOISES
@@ -233,17 +232,11 @@ class LogisticRegression(LinearClassifier):
 
     def _weights(self, x: Any, y: Any, classes: NDArray[Any], bounds: Bounds) -> tuple[Floats, str]:
         if self.solver == "mixing" and classes.size == 2:
-            weights, name = self._streamed(x, y, classes, bounds), "mixing"
+            found = self._least_squares("mixing", x, y, bounds, self.sketch_rows, classes.tolist())
+            weights, name = found.weights[:, None], "mixing"
         else:
             weights, name = super()._weights(x, y, classes, bounds)
         return (quadratic_surrogate(self.surrogate_reach).scale * weights if name == "mixing" else weights), name
-
-    def _streamed(self, x: Any, y: Any, classes: NDArray[Any], bounds: Bounds) -> Floats:
-        """Two classes from second moments: one pass over whatever `read_table` reads."""
-        data = Reading(read_table(self, x, y, classes=classes.tolist()), bounds, self.progress)
-        order = self.n_features_in_ + (bounds.constant > 0)
-        problem = linear.Problem(data.records, order, bounds, *self._claim(), self.sketch_rows)
-        return self._solved(linear.SOLVERS, "mixing", problem, lambda: data.moments).weights[:, None]
 
     def _problem(self, signs: Floats, bounds: Bounds, *, is_sparse: bool) -> Problem:
         return replace(super()._problem(signs, bounds, is_sparse=is_sparse), sketch_rows=self.sketch_rows)

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from shapedp.learn.base import PrivateRegressor, checked_rows, read_table, refuse
-from shapedp.learn.moments import Bounds, Reading, one_blas_thread
+from shapedp.learn.base import PrivateRegressor, checked_rows, refuse
+from shapedp.learn.moments import Bounds
 from shapedp.learn.solvers.cd import CD, SQUARED, UNITS, Columns, Descended, Descent, Penalized, Penalty
-from shapedp.learn.solvers.linear import AUTO, SOLVERS, Problem, Solution
+from shapedp.learn.solvers.linear import AUTO, SOLVERS, Solution
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, one_of, positive, vector
 from shapedp.tables.blocks import finite_records, target_of
@@ -66,16 +66,12 @@ class LinearRegression(PrivateRegressor):
 
     def fit(self, X: Any, y: Any) -> LinearRegression:
         """Fit to features X (n, d) and a target y (n,) or the name of its column: whatever `read_table` reads."""
-        claim = self._claim()
+        self._claim()
         bounds = Bounds.of(self.feature_bound, self.target_bound, intercept=self.fit_intercept)
         rows = None if self.sketch_rows is None else count("sketch_rows", self.sketch_rows)
         one_of("solver", self.solver, ("auto", *SOLVERS))
-        data = Reading(read_table(self, X, y), bounds, self.progress)
-        order = self.n_features_in_ + bool(self.fit_intercept)
-        problem = Problem(data.records, order, bounds, *claim, rows)
         name = AUTO if self.solver == "auto" else self.solver
-        with one_blas_thread(order < 500):
-            found = self._solved(SOLVERS, name, problem, lambda: data.moments)
+        found = self._least_squares(name, X, y, bounds, rows)
         self.solver_ = name
         self._publish(found, bounds.constant)
         return self

@@ -22,7 +22,7 @@ from shapedp.mechanisms.mixing import (
     too_large,
 )
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import count, one_of, probability, size
+from shapedp.numerics.checks import count, size
 from shapedp.numerics.gram import gram_error, least_eigenvalue
 from shapedp.numerics.outward import (
     ABOVE_512,
@@ -36,7 +36,7 @@ from shapedp.numerics.outward import (
 )
 from shapedp.privacy import Loss
 from shapedp.privacy.losses.gaussian import GaussianLoss
-from shapedp.privacy.losses.mixing import NEIGHBOURS, MixingLoss, Neighbours
+from shapedp.privacy.losses.mixing import MixingLoss, Neighbours
 from shapedp.sampling import Source, grid_for, rounded_sum
 
 
@@ -115,8 +115,7 @@ class AdaptiveMixing(Sketching):
         gamma alone would be least with eta infinite, an eigenvalue that says nothing; gamma + eta tau is what
         sigma^2 + lambda_min comes to.
         """
-        epsilon, delta = calibratable(epsilon), probability("delta", delta)
-        one_of("adjacency", adjacency, NEIGHBOURS)
+        epsilon, delta = calibratable(epsilon, delta, adjacency)
         plain = plain or MixingLoss.calibrate(rows, epsilon, delta, neighbours=adjacency, tolerance=1e-4).gamma
         spent = ROOM * delta
         if records is not None and dim is not None:

@@ -180,8 +180,7 @@ class Mixing(Sketching):
         Without the sizes 2^-10 of delta is left for floating point, enough for small data; with `records` and `dim`
         exactly what is needed.
         """
-        epsilon, delta = calibratable(epsilon), probability("delta", delta)
-        one_of("adjacency", adjacency, NEIGHBOURS)
+        epsilon, delta = calibratable(epsilon, delta, adjacency)
         aim, tolerance = (delta * (1 - ROOM), 1e-14) if records is None else (delta * BELOW_8192, 1e-6)
         near = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, tolerance=tolerance)
         gamma = near.gamma
@@ -201,11 +200,12 @@ class Mixing(Sketching):
         return draw_sketch(moments, self.rows, variance, variance / 2, randomness), variance
 
 
-def calibratable(epsilon: float) -> float:
-    """An epsilon whose exponential times the rounding of floats can stay below a delta."""
+def calibratable(epsilon: float, delta: float, adjacency: Neighbours) -> tuple[float, float]:
+    """A claim, checked: an epsilon whose exponential times the rounding of floats can stay below a delta."""
+    one_of("adjacency", adjacency, NEIGHBOURS)
     if not positive("epsilon", epsilon) <= MOST_EPSILON:
         raise ValueError(f"epsilon must be at most {MOST_EPSILON:g} for a sketch, got {epsilon!r}: rounding would show")
-    return float(epsilon)
+    return float(epsilon), probability("delta", delta)
 
 
 def clipped_gram(table: Any, row_bound: float) -> Floats:

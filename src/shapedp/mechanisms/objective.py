@@ -67,9 +67,8 @@ class ObjectivePerturbation(Claimed):
         object.__setattr__(self, "delta", probability("delta", self.delta))
         object.__setattr__(self, "problems", count("problems", self.problems))
         one_of("adjacency", self.adjacency, NEIGHBOURS)
-        if not isinstance(self.law, Gaussian | Radial) or (
-            isinstance(self.law, Gaussian) and self.law.scales.size != 1
-        ):
+        isotropic = isinstance(self.law, Gaussian) and self.law.scales.size == 1
+        if not isotropic and not isinstance(self.law, Radial):
             raise TypeError(f"objective perturbation needs isotropic Gaussian or radial noise, not {self.law.kind}")
         if self.law.dim != self.output_law.dim or self.law.dim % self.problems:
             raise ValueError("both laws must have one dimension, a multiple of problems")

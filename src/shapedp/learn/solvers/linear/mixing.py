@@ -10,8 +10,7 @@ import numpy as np
 
 from shapedp.learn.moments import Moments
 from shapedp.learn.solvers.linear.problem import Draws, Problem, Solution, Solver, row_bound, solved, unit
-from shapedp.learn.solvers.linear.shrink import NoisyMoments, Shrunk, shrunk
-from shapedp.learn.solvers.linear.suffstats import positive_part
+from shapedp.learn.solvers.linear.suffstats import NoisyMoments, Shrunk, positive_part, shrunk
 from shapedp.mechanisms import AdaptiveMixing, Mixing
 from shapedp.numerics.arrays import Floats
 from shapedp.privacy import GaussianLoss
