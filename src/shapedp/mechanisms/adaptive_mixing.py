@@ -51,6 +51,16 @@ class AdaptiveMixing(Sketching):
     t = q/(1 + q) with q = x^T (A + sigma^2 I)^-1 x, at most 1/gamma as soon as l <= lambda_min(A) + C^2, hence as
     soon as l <= lambda_min of either neighbour.
     Reference: Lev et al. 2025, Algorithm 1, mended: l in units of C^2, sqrt(gamma), no classic Gaussian bound.
+
+    Parameters
+    ----------
+    gamma, eta, tau: see above.
+    Others as for `Mixing`.
+
+    Examples
+    --------
+    >>> AdaptiveMixing.calibrate(rows=500, row_bound=1.0, epsilon=1.0, delta=1e-6).certificate.verdict
+    'certified'
     """
 
     kind: ClassVar[str] = "adaptive-mixing"

@@ -24,8 +24,22 @@ TOGETHER = "This is the worth of each of {} releases made together: all of them 
 class Additive(Claimed):
     """f(D) + noise, with the claim (epsilon, delta) it is meant to meet.
 
+    Parameters
+    ----------
+    law: the noise.
+    sensitivity: what one record can change of f.
+    epsilon, delta: the claim.
+    recipe: the name of the published calibration that chose the scale, if one did.
+    premises: names of what is assumed about the query; see `privacy.assumptions`.
+
     Guarantee: `loss` is computed from the law and the sensitivity set; `release` happens only if the claim is
-    certified by it. `recipe` names the published calibration that chose the scale, if one did.
+    certified by it.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> Additive(sdp.Gaussian(5.0, 3), sdp.L2(1.0, dim=3), epsilon=1.0, delta=1e-5).certificate.verdict
+    'certified'
     """
 
     kind: ClassVar[str] = "additive"
@@ -34,7 +48,7 @@ class Additive(Claimed):
     epsilon: float
     delta: float
     recipe: str | None = None
-    premises: tuple[str, ...] = ()  # names of what is assumed about the query; see privacy.assumptions
+    premises: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.law.dim != self.sensitivity.dim:

@@ -135,6 +135,19 @@ class MeanAngles(Polar):
     """Variant (i): the angles of the mean gradient, each at its full range: one record may turn the mean at will.
 
     Guarantee: pi for each angle, 2 pi for the last, the clip (twice the clip under "replace") for the norm of the sum.
+
+    Parameters
+    ----------
+    law: the noise on (norm, angles) of the sum.
+    clip: the bound on the norm of a gradient.
+    batch: the number that the sum is divided by.
+    epsilon, delta, adjacency: the claim.
+
+    Examples
+    --------
+    >>> mechanism = MeanAngles.calibrate(dim=3, clip=1.0, batch=8, epsilon=1.0, delta=1e-5)
+    >>> mechanism.release(np.ones((8, 3)), rng=np.random.default_rng(0)).value.shape
+    (3,)
     """
 
     kind: ClassVar[str] = "mean-angles"
@@ -174,9 +187,18 @@ class MeanAngles(Polar):
 class AngleWindows(Polar):
     """Variant (ii): per-example norms and angles, clamped to the clip and to windows around pi/2, then averaged.
 
-    `windows` holds d - 1 half-widths, at most pi/2 each and pi for the last; they must not depend on the data.
+    Parameters
+    ----------
+    windows: d - 1 half-widths, at most pi/2 each and pi for the last; they must not depend on the data.
+    Others as for `MeanAngles`.
+
     Guarantee: h_z per angle under "add-remove" and "zero-out", 2 h_z under "replace"; the clip for the norm, which is
     never negative. A record without gradient adds nothing.
+
+    Examples
+    --------
+    >>> AngleWindows.calibrate(dim=3, clip=1.0, batch=8, epsilon=1.0, delta=1e-5).certificate.verdict
+    'certified'
     """
 
     kind: ClassVar[str] = "angle-windows"

@@ -27,7 +27,14 @@ T = TypeVar("T")
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """A release with a privacy loss: the loss is the mechanism's own, nothing else computes privacy."""
+    """A release with a privacy loss: the loss is the mechanism's own, nothing else computes privacy.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> isinstance(sdp.calibrate("gaussian", sdp.L2(1.0, dim=3), epsilon=1.0, delta=1e-6), Mechanism)
+    True
+    """
 
     @property
     def loss(self) -> Loss:

@@ -32,12 +32,28 @@ def calibrate(
 ) -> Additive:
     """The least-error mechanism of a family that meets (epsilon, delta) for a sensitivity set.
 
-    `error` is what is minimised: "squared", "absolute", "l3" or ("lp", p) for sum_i E |n_i|^p, "max" for the largest
-    E n_i^2; `weights` w_i > 0 weigh the coordinates: sum_i w_i E |n_i|^p, max_i w_i E n_i^2.
-    Coordinates of zero sensitivity need no noise and are released as they are, but only if `exact_zeros=True` says
-    so. `delta=0.0` asks for pure differential privacy.
+    Parameters
+    ----------
+    family: the kind of noise, one of `noise.FAMILIES`.
+    sensitivity: what one record can change of the query.
+    epsilon, delta: the claim; `delta=0.0` asks for pure differential privacy.
+    weights: w_i > 0, the weights of the coordinates in the error.
+    error: what is minimised: "squared", "absolute", "l3" or ("lp", p) for sum_i w_i E |n_i|^p, "max" for the largest
+        w_i E n_i^2.
+    exact_zeros: release coordinates of zero sensitivity as they are; without it they are refused.
+    options: those of the family.
+
+    Returns
+    -------
+    The mechanism.
 
     Guarantee: the mechanism returned is certified; the scale lies on the private side of the root.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> calibrate("laplace", sdp.L1(1.0, dim=2), epsilon=0.5, delta=0.0).law.scales.round(3)
+    array([2.])
     """
     exact_zeros = boolean("exact_zeros", exact_zeros)
     chosen = FAMILIES[one_of("family", family, tuple(FAMILIES))]
@@ -103,7 +119,17 @@ def _calibrated(family: Family, request: Request) -> Additive:
 class Advice:
     """One family's answer: a calibrated mechanism and its expected error, or the reason it does not apply.
 
-    `why` says, of the best family, in one sentence what made it win.
+    Parameters
+    ----------
+    family: the name of the family.
+    mechanism, expected_error: its mechanism and what that costs; None and infinity where the family does not apply.
+    reason: how it compares with the best, or why it does not apply.
+    why: of the best family, in one sentence what made it win.
+
+    Examples
+    --------
+    >>> print(Advice("staircase", None, float("inf"), "needs delta = 0"))
+    staircase             -  needs delta = 0
     """
 
     family: str
@@ -126,7 +152,22 @@ def advise(
     error: Any = "squared",
     exact_zeros: bool = False,
 ) -> list[Advice]:
-    """Every family, calibrated to (epsilon, delta) and ranked by expected error; those that do not apply last."""
+    """Every family, calibrated to (epsilon, delta) and ranked by expected error; those that do not apply last.
+
+    Parameters
+    ----------
+    sensitivity, epsilon, delta, weights, error, exact_zeros: as for `calibrate`.
+
+    Returns
+    -------
+    One `Advice` per family.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> advise(sdp.Box([1.0]), epsilon=1.0, delta=0.0)[-1].mechanism is None
+    True
+    """
     exact_zeros = boolean("exact_zeros", exact_zeros)
     request = _request(sensitivity, epsilon, delta, weights, error, exact_zeros, {})
     served, refused = [], []

@@ -40,7 +40,13 @@ CHUNK = GROUP * BLOCK
 class Sketch(Release[Floats]):
     """k released rows, each distributed as N(0, X^T X + noise_variance I), and the certificate they carry.
 
-    A sketch has no error bars of its own: what is read from it has.
+    A sketch has no error bars of its own: what is read from it has. `noise_variance` is that of the noise in the rows.
+
+    Examples
+    --------
+    >>> mechanism = Mixing.calibrate(rows=50, row_bound=1.0, epsilon=1.0, delta=1e-6)
+    >>> mechanism.release(np.zeros((100, 2)), rng=np.random.default_rng(0)).gram().shape
+    (2, 2)
     """
 
     noise_variance: float = 0.0
@@ -123,11 +129,22 @@ class Sketching(Claimed):
 class Mixing(Sketching):
     """Y = S X + sigma xi with S, xi standard normal, k = `rows` rows, records of L2 norm at most `row_bound` C.
 
-    sigma^2 = (gamma - 1) C^2: a record is part of the covariance it hides in, which is worth C^2. `records` and `dim`
-    are the public sizes (n, d) of X, for which floating point is then accounted; `release` fills them in.
+    Parameters
+    ----------
+    rows: the rows k of the sketch.
+    row_bound: C, the bound on a record.
+    gamma: sigma^2 = (gamma - 1) C^2: a record is part of the covariance it hides in, which is worth C^2.
+    epsilon, delta, adjacency: the claim.
+    records, dim: the public sizes (n, d) of X, for which floating point is then accounted; `release` fills them in.
+    recipe: the name of the published calibration that chose gamma, if one did.
 
     Guarantee: `loss` holds for every pair of neighbours, whatever the data: one row set to zero, or exchanged.
     Reference: Lev et al. 2025, The Gaussian mixing mechanism; Sheffet 2019, Theorem 2.
+
+    Examples
+    --------
+    >>> Mixing.calibrate(rows=50, row_bound=1.0, epsilon=1.0, delta=1e-6).certificate.verdict
+    'certified'
     """
 
     kind: ClassVar[str] = "mixing"

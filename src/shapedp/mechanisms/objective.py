@@ -43,6 +43,19 @@ class ObjectivePerturbation(Claimed):
     of `output_reach`: it composes exactly for Gaussian noise, and for radial noise at a share `output_epsilon`.
     Reference: Kifer, Smith and Thakurta 2012, Theorem 2; Iyengar et al. 2019, Algorithm 1; that the direction is fixed
     for generalised linear losses, Redberg, Koskela and Wang 2023.
+
+    Parameters
+    ----------
+    law, output_law: the noise in the objective and on the weights.
+    reach, problems, log_ratio, output_reach, output_epsilon: see above.
+    epsilon, delta, adjacency: the claim.
+    recipe: the name of the published calibration that chose the scales, if one did.
+
+    Examples
+    --------
+    >>> noise, after = Gaussian(10.0, 1), Gaussian(1e-3, 1)
+    >>> ObjectivePerturbation(noise, 1.0, 1, 0.1, after, 1e-6, epsilon=1.0, delta=1e-5).certificate.verdict
+    'certified'
     """
 
     kind: ClassVar[str] = "objective"

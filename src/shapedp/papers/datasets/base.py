@@ -15,15 +15,31 @@ Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 class MissingDataError(FileNotFoundError):
-    """A data file is not at hand; the message names the file, its official source and its licence."""
+    """A data file is not at hand; the message names the file, its official source and its licence.
+
+    >>> from shapedp.datasets import load_mnist
+    >>> load_mnist("no-such-folder")
+    Traceback (most recent call last):
+    shapedp.papers.datasets.base.MissingDataError: MNIST: file mnist/train-images-idx3-ubyte.gz not found: ...
+    """
 
 
 class ChecksumError(ValueError):
-    """A data file differs from the one the loader was written for."""
+    """A data file differs from the one the loader was written for.
+
+    >>> issubclass(ChecksumError, ValueError)
+    True
+    """
 
 
 class DataFormatError(ValueError):
-    """A file is not in the format it should be in: cut short, malformed, or of unexpected content."""
+    """A file is not in the format it should be in: cut short, malformed, or of unexpected content.
+
+    >>> from shapedp.papers.datasets.formats import read_idx
+    >>> read_idx(b"")
+    Traceback (most recent call last):
+    shapedp.papers.datasets.base.DataFormatError: not an IDX file: it begins with nothing
+    """
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -24,6 +24,19 @@ class PublishedTensorNoise(Published):
     Guarantee: the certificate decides; Theorem 1 is valid and loose by orders of magnitude (see `recipes.tvg`), so
     that the claim holds with room although Theorem D.2 is stated for delta = 0 only.
     Reference: tensor-valued queries, Theorem 1 and Appendix D.
+
+    Parameters
+    ----------
+    step_epsilon, step_delta: the claim of one step.
+    slack: that of the composition.
+
+    Examples
+    --------
+    >>> from shapedp.sensitivity import L2
+    >>> noise = PublishedTensorNoise(step_epsilon=1.0, step_delta=1e-6, slack=1e-6)
+    >>> epsilon, delta = noise.claim(L2(1.0, 100), rate=0.01, steps=10)
+    >>> epsilon < 1
+    True
     """
 
     step_epsilon: float
