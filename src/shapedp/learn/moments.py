@@ -99,23 +99,18 @@ class Partial:
         self.records = self.groups = 0
         beside = [bounds.constant] if bounds.constant > 0 else []
         widths = np.array([*[bounds.feature] * columns, *beside, bounds.target])
-        self.total = GramSum(widths)
-        self._buffer = np.empty((0, len(widths)))
+        self.total, self.width = GramSum(widths), len(widths)
 
     def add(self, x: Any, y: Floats) -> None:
         """Add records, in groups of 4096 and blocks of 1024."""
         records = len(y)
-        if len(self._buffer) < min(BLOCK, records):
-            self._buffer = np.empty((min(BLOCK, records), self._buffer.shape[1]))
+        buffer = np.empty((min(BLOCK, records), self.width))
         with np.errstate(all="ignore"):
             for start in range(0, records, CHUNK):
                 cuts = [slice(at, at + BLOCK) for at in range(start, min(start + CHUNK, records), BLOCK)]
-                self.total.add(clipped(x[cut], y[cut], self.bounds, self._buffer) for cut in cuts)
+                self.total.add(clipped(x[cut], y[cut], self.bounds, buffer) for cut in cuts)
                 self.groups += 1
         self.records += records
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_buffer": self._buffer[:0]}
 
     def merge(self, other: Partial) -> Partial:
         """Add what another part found."""

@@ -11,16 +11,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
-from shapedp.mechanisms.mixing import (
-    ROOM,
-    Sketching,
-    calibratable,
-    draw_sketch,
-    eigenvalue_slip,
-    float_share,
-    rounding,
-    too_large,
-)
+from shapedp.mechanisms.mixing import ROOM, Sketching, calibratable, draw_sketch, eigenvalue_slip, float_share, rounding
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, size
 from shapedp.numerics.gram import gram_error, least_eigenvalue
@@ -132,7 +123,7 @@ class AdaptiveMixing(Sketching):
             tv = rounding(rows, plain, count("records", records), size("dim", dim))
             spent = ((1 + math.exp(epsilon)) * tv + WIDE * delta) * ABOVE_512
             if not spent < delta / 2:
-                raise ValueError(too_large(rows, records, dim, delta))
+                raise ValueError(cls.too_large(rows, records, dim, delta))
         mu, share, about = _best(rows, epsilon, delta - spent, adjacency, plain)
         tau = -float(special.ndtri(share * (delta - spent))) + 2.0**-17  # half a step of the grid, in units of eta
         tau += mu * eigenvalue_slip(records, dim)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.values import boolean
-from shapedp.mechanisms.base import Claimed, Release
+from shapedp.mechanisms.base import Claimed, Release, Rng
 from shapedp.noise import Law, law_from_json
 from shapedp.numerics.checks import count, finite, numeric, positive, probability
 from shapedp.privacy import Loss
@@ -54,8 +54,8 @@ class Additive(Claimed):
         if self.law.dim != self.sensitivity.dim:
             raise ValueError(f"the law has dimension {self.law.dim}, the sensitivity {self.sensitivity.dim}")
         object.__setattr__(self, "premises", known(self.premises))
-        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", probability("delta", self.delta))
+        self._plain(positive, "epsilon")
+        self._plain(probability, "delta")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -77,12 +77,7 @@ class Additive(Claimed):
         return self.law.expected_error(measure, weights)
 
     def release(
-        self,
-        x: ArrayLike,
-        *,
-        rng: np.random.Generator | None = None,
-        unsafe: bool = False,
-        batch: int | None = None,
+        self, x: ArrayLike, *, rng: Rng = None, unsafe: bool = False, batch: int | None = None
     ) -> Release[NDArray[Any]]:
         """x + noise, on the grid of the law; float32 in, float32 out.
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from shapedp.boundary.documents import decode, encode
 from shapedp.mechanisms.additive import Additive
-from shapedp.mechanisms.base import Claimed, Release
+from shapedp.mechanisms.base import Claimed, Release, Rng
 from shapedp.mechanisms.calibrate import calibrate
 from shapedp.noise import Gaussian, Law
 from shapedp.numerics.arrays import Floats, frozen
@@ -82,10 +82,9 @@ class Polar(Claimed):
 
     def __post_init__(self) -> None:
         size("dim", self.law.dim, least=2)
-        for name in ("clip", "epsilon"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
-        object.__setattr__(self, "batch", count("batch", self.batch))
-        object.__setattr__(self, "delta", probability("delta", self.delta))
+        self._plain(positive, "clip", "epsilon")
+        self._plain(count, "batch")
+        self._plain(probability, "delta")
         one_of("adjacency", self.adjacency, ADJACENCIES)
 
     @property
@@ -116,15 +115,11 @@ class Polar(Claimed):
         """The privacy loss of one release."""
         return self.additive.loss
 
-    def release(
-        self, gradients: ArrayLike, *, rng: np.random.Generator | None = None, unsafe: bool = False
-    ) -> Direction:
+    def release(self, gradients: ArrayLike, *, rng: Rng = None, unsafe: bool = False) -> Direction:
         """The noisy mean of per-example gradients, one per row."""
         return self.release_query(self.query(gradients), rng=rng, unsafe=unsafe)
 
-    def release_query(
-        self, answer: ArrayLike, *, rng: np.random.Generator | None = None, unsafe: bool = False
-    ) -> Direction:
+    def release_query(self, answer: ArrayLike, *, rng: Rng = None, unsafe: bool = False) -> Direction:
         """The same from (norm, angles) that `query` gave, or that sums kept elsewhere give."""
         noisy = self.additive.release(answer, rng=rng, unsafe=unsafe)
         return Direction.of(self.vector(np.asarray(noisy.value)), noisy)

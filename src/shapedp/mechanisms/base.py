@@ -22,6 +22,7 @@ from shapedp.privacy import Certificate, Deferred, Loss, assumptions_of, certifi
 from shapedp.sampling import Source, source
 
 SCHEMA = 1
+Rng = np.random.Generator | None  # None: secure randomness
 T = TypeVar("T")
 
 
@@ -44,7 +45,7 @@ class Mechanism(Protocol):
     def certificate(self) -> Certificate:
         """The mechanism's own claim, computed."""
 
-    def release(self, x: Any, /, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Release[Any]:
+    def release(self, x: Any, /, *, rng: Rng = None, unsafe: bool = False) -> Release[Any]:
         """A noisy answer; raises unless the certificate is certified or `unsafe` is passed."""
 
 
@@ -158,11 +159,16 @@ class Claimed(ABC):
         """The mechanism's own claim, computed."""
         return certificate_for(self, self.epsilon, self.delta)
 
+    def _plain(self, check: Callable[[str, Any], Any], *names: str) -> None:
+        """Put plain numbers, checked, in place of what the fields were given."""
+        for name in names:
+            object.__setattr__(self, name, check(name, getattr(self, name)))
+
     def _drawn(
         self,
         x: NDArray[Any],
         draw: Callable[[Source], NDArray[Any]],
-        rng: np.random.Generator | None,
+        rng: Rng,
         unsafe: bool,
         certificate: Certificate | None = None,
         law: Law | None = None,

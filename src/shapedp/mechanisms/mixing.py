@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from shapedp.boundary.values import boolean
-from shapedp.mechanisms.base import Claimed, Release
+from shapedp.mechanisms.base import Claimed, Release, Rng
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, numeric, one_of, positive, probability, size
 from shapedp.numerics.gram import (
@@ -68,20 +68,18 @@ class Sketching(Claimed):
     dim: int | None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", count("rows", self.rows))
-        for name in ("row_bound", "epsilon", *self._positive):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        self._plain(count, "rows")
+        self._plain(positive, "row_bound", "epsilon", *self._positive)
         if not 1e-100 < self.row_bound < 1e100:
             raise ValueError(f"row_bound must lie between 1e-100 and 1e100, got {self.row_bound!r}: use other units")
-        object.__setattr__(self, "delta", probability("delta", self.delta))
+        self._plain(probability, "delta")
         one_of("adjacency", self.adjacency, NEIGHBOURS)
         if (self.records is None) != (self.dim is None):
             raise ValueError("records and dim go together: give both sizes of the data, or neither")
-        for name in ("records", "dim"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, count(name, getattr(self, name)))
+        if self.records is not None:
+            self._plain(count, "records", "dim")
 
-    def release(self, x: Any, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Sketch:
+    def release(self, x: Any, *, rng: Rng = None, unsafe: bool = False) -> Sketch:
         """The sketch of the rows of x, clipped to the row bound; `rng` replaces secure randomness in simulations."""
         table = x.tocsr() if hasattr(x, "tocsr") else numeric("x", x)
         if len(table.shape) != 2 or 0 in table.shape:
@@ -90,13 +88,7 @@ class Sketching(Claimed):
         return self.release_gram(lambda: clipped_gram(table, self.row_bound), n, d, rng=rng, unsafe=unsafe)
 
     def release_gram(
-        self,
-        gram: Floats | Callable[[], Floats],
-        records: int,
-        dim: int,
-        *,
-        rng: np.random.Generator | None = None,
-        unsafe: bool = False,
+        self, gram: Floats | Callable[[], Floats], records: int, dim: int, *, rng: Rng = None, unsafe: bool = False
     ) -> Sketch:
         """The sketch of rows given by their Gram matrix (or a function that computes it once all is checked).
 
@@ -119,6 +111,14 @@ class Sketching(Claimed):
         if records > self.records or dim != self.dim:
             raise ValueError(f"x must have at most {self.records} rows and {self.dim} columns, got {(records, dim)}")
         return self
+
+    @staticmethod
+    def too_large(rows: int, records: int, dim: int, delta: float) -> str:
+        """Why floating point does not let a claim be certified."""
+        return (
+            f"rounding of float64 for {records} records, {dim} columns and {rows} rows is not covered by delta {delta:g}: "
+            "calibrate with records= and dim=, or claim a larger delta or a smaller epsilon"
+        )
 
     @abstractmethod
     def _draw(self, moments: Floats, randomness: Source) -> tuple[Floats, float]:
@@ -205,7 +205,7 @@ class Mixing(Sketching):
             missed = rounding(rows, gamma, count("records", records), size("dim", dim))
             aim -= (1 + math.exp(epsilon)) * missed * ABOVE_512
             if not aim > 0:
-                raise ValueError(too_large(rows, records, dim, delta))
+                raise ValueError(cls.too_large(rows, records, dim, delta))
             gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, near=near).gamma
             gamma *= 1 + 2 * gram_error(records, dim) / (gamma - 1)
         made = cls(rows, row_bound, gamma * ABOVE_8192, epsilon, delta, adjacency, records, dim)
@@ -237,16 +237,8 @@ def required(sized: Any) -> Certificate:
     """The certificate of a mechanism with its sizes; says so where only floating point stands in the way."""
     certificate: Certificate = sized.certificate
     if certificate.verdict == "undecided" and replace(sized, records=None, dim=None).certificate.verdict == "certified":
-        raise ValueError(too_large(sized.rows, sized.records, sized.dim, sized.delta))
+        raise ValueError(sized.too_large(sized.rows, sized.records, sized.dim, sized.delta))
     return certificate.require()
-
-
-def too_large(rows: int, records: int, dim: int, delta: float) -> str:
-    """Why floating point does not let a claim be certified."""
-    return (
-        f"rounding of float64 for {records} records, {dim} columns and {rows} rows is not covered by delta {delta:g}: "
-        "calibrate with records= and dim=, or claim a larger delta or a smaller epsilon"
-    )
 
 
 def draw_sketch(moments: Floats, rows: int, variance: float, last: float, randomness: Source) -> Floats:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shapedp.mechanisms.base import Claimed, Release
+from shapedp.mechanisms.base import Claimed, Release, Rng
 from shapedp.noise import Gaussian, Law
 from shapedp.noise.radial import Radial
 from shapedp.numerics.arrays import Floats
@@ -73,12 +73,10 @@ class ObjectivePerturbation(Claimed):
     recipe: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("reach", "epsilon"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
-        for name in ("log_ratio", "output_reach", "output_epsilon"):
-            object.__setattr__(self, name, nonnegative(name, getattr(self, name)))
-        object.__setattr__(self, "delta", probability("delta", self.delta))
-        object.__setattr__(self, "problems", count("problems", self.problems))
+        self._plain(positive, "reach", "epsilon")
+        self._plain(nonnegative, "log_ratio", "output_reach", "output_epsilon")
+        self._plain(probability, "delta")
+        self._plain(count, "problems")
         one_of("adjacency", self.adjacency, NEIGHBOURS)
         isotropic = isinstance(self.law, Gaussian) and self.law.scales.size == 1
         if not isotropic and not isinstance(self.law, Radial):
@@ -123,7 +121,7 @@ class ObjectivePerturbation(Claimed):
         gradient: Floats,
         solve: Callable[[Floats], Floats] | None = None,
         *,
-        rng: np.random.Generator | None = None,
+        rng: Rng = None,
         unsafe: bool = False,
     ) -> Release[Floats]:
         """`solve(b)` must return weights within `output_reach`/2 of the minimum, rounding of b to its grid included.

@@ -96,12 +96,10 @@ def sheffet(
     slack, scale, square = 4 * math.log(1 / delta) / epsilon, 4 / epsilon, bound**2
     if analysis == "sheffet":
         log = math.log(8 / delta)
-        gamma = 4 / epsilon * (math.sqrt(2 * rows * log) + 2 * log)
+        gamma = threshold = 4 / epsilon * (math.sqrt(2 * rows * log) + 2 * log)
         variance = gamma**2 * square if printed else gamma  # printed: gamma, with its C^2, times xi
-        return ThresholdMixing(
-            rows, bound, gamma, slack, scale, variance, epsilon, delta, recipe=f"sheffet{'-printed' * printed}"
-        )
-    gamma = rdp_gamma(rows, epsilon / 2, delta if printed else delta / 2)
-    threshold, variance = (gamma / square, gamma**2 / square) if printed else (gamma, gamma)
-    name = f"sheffet-renyi{'-printed' * printed}"
+    else:
+        gamma = rdp_gamma(rows, epsilon / 2, delta if printed else delta / 2)
+        threshold, variance = (gamma / square, gamma**2 / square) if printed else (gamma, gamma)
+    name = f"sheffet{'-renyi' * (analysis == 'renyi')}{'-printed' * printed}"
     return ThresholdMixing(rows, bound, threshold, slack, scale, variance, epsilon, delta, recipe=name)

@@ -11,15 +11,8 @@ from shapedp.mechanisms.angles import polar
 from shapedp.noise import Gaussian
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.hyperspherical import to_angles
-from shapedp.papers.geodp.recipes import (
-    EfficiencyDifference,
-    GeoDP,
-    direction_mse,
-    efficiency_difference,
-    geodp,
-    model_efficiency,
-    noise_multiplier,
-)
+from shapedp.papers.geodp import recipes
+from shapedp.papers.geodp.recipes import direction_mse, geodp, model_efficiency, noise_multiplier
 from shapedp.papers.values import Values
 from shapedp.privacy import GaussianLoss, loss_of
 from shapedp.sensitivity import L2
@@ -33,7 +26,7 @@ def sensitivity(p: Values) -> Values:
     return {"claimed": claimed, "reached": float(np.linalg.norm(first[1:] - second[1:]))}
 
 
-def _iteration(p: Values, clip: float, **claim: float) -> GeoDP:
+def _iteration(p: Values, clip: float, **claim: float) -> recipes.GeoDP:
     return geodp(dim=int(p["dim"]), sensitivity=clip, batch=int(p["batch"]), beta=p["beta"], **claim)  # type: ignore[arg-type]
 
 
@@ -81,9 +74,8 @@ def theorem_1(p: Values) -> Values:
     return {"left": left, "right": _difference(p, noise, gradient, weights, optimum).total}
 
 
-def _difference(p: Values, noise: Floats, gradient: Floats, weights: Floats, optimum: Floats) -> EfficiencyDifference:
-    step = {"rate": p["rate"], "clip": p["clip"], "batch": int(p["batch"])}
-    return efficiency_difference(noise=noise, gradient=gradient, weights=weights, optimum=optimum, **step)  # type: ignore[arg-type]
+def _difference(p: Values, *vectors: Floats) -> recipes.EfficiencyDifference:
+    return recipes.efficiency_difference(*vectors, rate=p["rate"], clip=p["clip"], batch=int(p["batch"]))
 
 
 def corollary_1(p: Values) -> Values:

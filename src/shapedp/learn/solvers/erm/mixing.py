@@ -33,13 +33,8 @@ def solve(risk: Risk, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:
     """Least-squares weights (order, problems) for targets +1 and -1, to be scaled by the surrogate's."""
     problem, (mechanism,) = risk.problem, mechanisms
     one = unit(problem.bounds, problem.problems)
-    sketch = mechanism.release_gram(
-        lambda: gram_sum(_rows(risk.data, one), column_bounds(problem, one)),
-        problem.records,
-        problem.order + problem.problems,
-        rng=draws.rng,
-        unsafe=draws.unsafe,
-    )
+    bounds = column_bounds(problem, one)
+    sketch = draws.sketch(mechanism, lambda: gram_sum(_rows(risk.data, one), bounds), problem.records, len(bounds))
     x, y = sketch.value[:, : problem.order], sketch.value[:, problem.order :]
     return Solution(np.asarray(np.linalg.pinv(x.T @ x, hermitian=True) @ (x.T @ y) / one))
 

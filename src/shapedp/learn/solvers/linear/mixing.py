@@ -69,7 +69,7 @@ def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Soluti
     """The sketch's moments less the noise variance, then shrunk as moments with Gaussian noise would be."""
     (mechanism,) = mechanisms
     width, factor = len(moments.gram), unit(moments.bounds)
-    sketch = mechanism.release_gram(scaled(moments), moments.records, width, rng=draws.rng, unsafe=draws.unsafe)
+    sketch = draws.sketch(mechanism, scaled(moments), moments.records, width)
     rows, variance, total = len(sketch.value), sketch.noise_variance, sketch.gram()
     floor = max(variance, row_bound(moments.bounds) ** 2)  # a sketch without noise still errs by its rows
     noisy = NoisyMoments(total[:-1, :-1], total[:-1, -1], math.sqrt(2 / rows) * floor, floor / math.sqrt(rows))
