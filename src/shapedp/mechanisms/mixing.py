@@ -116,8 +116,8 @@ class Sketching(Claimed):
     def too_large(rows: int, records: int, dim: int, delta: float) -> str:
         """Why floating point does not let a claim be certified."""
         return (
-            f"rounding of float64 for {records} records, {dim} columns and {rows} rows is not covered by delta {delta:g}: "
-            "calibrate with records= and dim=, or claim a larger delta or a smaller epsilon"
+            f"rounding of float64 for {records} records, {dim} columns and {rows} rows is not covered by delta "
+            f"{delta:g}: calibrate with records= and dim=, or claim a larger delta or a smaller epsilon"
         )
 
     @abstractmethod

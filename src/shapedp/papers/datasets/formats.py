@@ -39,20 +39,13 @@ def read_idx(content: bytes) -> NDArray[Any]:
 
 def read_npz(content: bytes, keys: Sequence[str]) -> dict[str, NDArray[Any]]:
     """The named arrays of an npz file; pickled objects are refused."""
-    arrays: dict[str, NDArray[Any]] = {}
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            absent = sorted(set(keys) - set(archive.files))
-            if absent:
-                raise DataFormatError(
-                    f"npz file lacks {', '.join(absent)}; it has {', '.join(archive.files) or 'nothing'}"
-                )
-            for key in keys:
-                arrays[key] = archive[key]
-    except DataFormatError:
-        raise
+            arrays = {key: archive[key] for key in archive.files if key in keys}
     except (ValueError, OSError, EOFError, TypeError, zipfile.BadZipFile) as problem:
         raise DataFormatError(f"not a readable npz file of plain arrays (pickle is refused): {problem}") from problem
+    if absent := sorted(set(keys) - set(arrays)):
+        raise DataFormatError(f"npz file lacks {', '.join(absent)}")
     return arrays
 
 
