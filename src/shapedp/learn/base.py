@@ -104,9 +104,8 @@ class PrivateModel(PrivateEstimator):
         """Certify, then read the data, release and solve; leaves the certificate in `privacy_`."""
         solver = solvers[name]
         if self.adjacency not in solver.adjacencies:
-            raise ValueError(
-                f"solver {name!r} is for adjacency {', '.join(solver.adjacencies)}, got {self.adjacency!r}"
-            )
+            known = ", ".join(solver.adjacencies)
+            raise ValueError(f"solver {name!r} is for adjacency {known}, got {self.adjacency!r}")
         mechanisms = solver.mechanisms(problem)
         certificate = self._certify(mechanisms) if mechanisms else None
         found = solver.solve(data(), mechanisms, Draws(self._rng(), self.unsafe, self.progress))

@@ -224,9 +224,7 @@ class LogisticRegression(LinearClassifier):
         super()._checked()
         quadratic_surrogate(self.surrogate_reach)
         if self.regularization is not None and self.solver in ("kifer", "mixing"):
-            raise ValueError(
-                f"regularization is not for solver {self.solver!r}, which has its own or none: leave it out"
-            )
+            raise ValueError(f"regularization is not for solver {self.solver!r}, which has its own or none: omit it")
         if self.sketch_rows is not None:
             count("sketch_rows", self.sketch_rows)
 

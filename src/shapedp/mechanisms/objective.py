@@ -107,9 +107,7 @@ class ObjectivePerturbation(Claimed):
         for _ in range(self.problems):
             counts = np.convolve(counts, one)
         if not np.isfinite(counts).all():
-            raise ValueError(
-                f"{self.problems} problems are too many for objective perturbation: use output perturbation"
-            )
+            raise ValueError(f"{self.problems} problems are too many for objective perturbation: perturb the output")
         return tuple(
             (self.reach * math.sqrt(m) * ABOVE_32, float(times) * ABOVE_32)
             for m, times in enumerate(counts)
@@ -143,9 +141,7 @@ def loss_with(law: Law, mechanism: ObjectivePerturbation, mu: float) -> Loss:
     """The loss of Gaussian (or radial) noise `law` on the gradient and of a Gaussian release mu given the minimum."""
     sigma = float(law.scales[0])
     parts = [(math.hypot(length / sigma, mu) * ABOVE_32, times) for length, times in mechanism.vertices]
-    return LargestLoss(
-        tuple((GaussianLoss(both), times) for both, times in parts if both), mechanism.log_ratio * ABOVE_32
-    )
+    return LargestLoss(tuple((GaussianLoss(one), times) for one, times in parts if one), mechanism.log_ratio * ABOVE_32)
 
 
 @loss_with.register

@@ -60,9 +60,7 @@ def load_cifar10(folder: Folder = None) -> Dataset:
     """
     keys = ("x_train", "y_train", "train_index", "x_test", "y_test", "test_index")
     arrays = read_npz(read("cifar10/cifar10_10k_2k.npz", folder), keys)
-    x, y, index = (
-        np.concatenate([arrays[train], arrays[test]]) for train, test in zip(keys[:3], keys[3:], strict=True)
-    )
+    x, y, index = (np.concatenate([arrays[a], arrays[b]]) for a, b in zip(keys[:3], keys[3:], strict=True))
     sizes = [len(arrays[key]) for key in ("y_train", "y_test")]
     return build("cifar10", x, y, splits=parts(sizes), extra={"official_index": index})
 

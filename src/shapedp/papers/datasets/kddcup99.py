@@ -67,9 +67,7 @@ def parse(content: bytes, dtype: Any = np.float64) -> tuple[NDArray[Any], NDArra
     try:
         table = np.atleast_1d(np.loadtxt(io.BytesIO(content), delimiter=",", dtype=kinds))
     except ValueError as problem:
-        raise DataFormatError(
-            f"KDD Cup 1999: every line must have 42 fields of the documented kinds: {problem}"
-        ) from None
+        raise DataFormatError(f"KDD Cup 1999: a line needs 42 fields of the documented kinds: {problem}") from None
     codes = [_lookup(table[f"f{k}"], names) for k, names in zip(SYMBOLIC, CATEGORIES.values(), strict=True)]
     labels = _lookup(table["f41"], tuple(f"{name}." for name in LABELS))
     return np.stack([table[f"f{k}"] for k in NUMERIC], axis=1), np.stack(codes, axis=1), labels

@@ -55,10 +55,8 @@ class ThresholdMixing(Sketching):
     @cached_property
     def loss(self) -> Loss:
         """Its privacy loss: in real arithmetic without the sizes, with them that of the floats released."""
-        ideal = ThresholdLoss(
-            self.rows, self.threshold, self.slack, self.scale, self.variance, neighbours=self.adjacency
-        )
-        return with_rounding(ideal, ideal.gamma, self.records, self.dim)
+        own = ThresholdLoss(self.rows, self.threshold, self.slack, self.scale, self.variance, neighbours=self.adjacency)
+        return with_rounding(own, own.gamma, self.records, self.dim)
 
     @property
     def _last(self) -> float:

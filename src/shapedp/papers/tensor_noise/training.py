@@ -54,9 +54,8 @@ class PublishedTensorNoise(Published):
         return recipe.law
 
     def claim(self, sensitivity: Sensitivity, rate: float, steps: int) -> tuple[float, float]:
-        return advanced_composition(
-            amplify_pure(self.step_epsilon, rate).pure_epsilon, self.step_delta, steps, self.slack
-        )
+        step = amplify_pure(self.step_epsilon, rate).pure_epsilon
+        return advanced_composition(step, self.step_delta, steps, self.slack)
 
 
 def advanced_composition(epsilon: float, delta: float, steps: int, slack: float) -> tuple[float, float]:
@@ -71,7 +70,5 @@ def advanced_composition(epsilon: float, delta: float, steps: int, slack: float)
     total = -math.expm1(steps * math.log1p(-delta) + math.log1p(-probability("slack", slack)))
     if slack == 0:
         return steps * epsilon, total
-    spread = epsilon * math.sqrt(
-        2 * steps * min(math.log(math.e + math.sqrt(steps) * epsilon / slack), -math.log(slack))
-    )
-    return min(steps * epsilon, drift + spread), total
+    log = min(math.log(math.e + math.sqrt(steps) * epsilon / slack), -math.log(slack))
+    return min(steps * epsilon, drift + epsilon * math.sqrt(2 * steps * log)), total

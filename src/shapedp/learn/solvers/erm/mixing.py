@@ -24,9 +24,8 @@ def mechanisms(problem: Problem) -> tuple[Any, ...]:
     """As for one target, with 10 rows of the sketch per column."""
     rows = problem.sketch_rows or 10 * (problem.order + problem.problems)
     claim = (problem.epsilon, problem.delta, problem.adjacency)
-    return mixing.mechanisms(
-        LeastSquares(problem.records, problem.order, problem.bounds, *claim, rows, problem.problems)
-    )
+    given = LeastSquares(problem.records, problem.order, problem.bounds, *claim, rows, problem.problems)
+    return mixing.mechanisms(given)
 
 
 def solve(risk: Risk, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:

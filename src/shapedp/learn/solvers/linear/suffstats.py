@@ -59,13 +59,11 @@ def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Soluti
     """Release once, then shrink."""
     (mechanism,) = mechanisms
     order = len(moments.cross)
-    triangle = order * (order + 1) // 2
+    corner = order * (order + 1) // 2
     query = np.concatenate([upper_triangle(moments.design), moments.cross, [moments.gram[-1, -1]]])
     value = draws.release(mechanism, query)
     scales = mechanism.law.marginal_scales()
-    noisy = NoisyMoments(
-        symmetric_matrix(value[:triangle]), value[triangle:-1], float(scales[0]), float(scales[triangle])
-    )
+    noisy = NoisyMoments(symmetric_matrix(value[:corner]), value[corner:-1], float(scales[0]), float(scales[corner]))
     found = shrunk(noisy)
     residual = max(float(value[-1]) + found.risk, 0.0) / moments.records
     return Solution(found.weights, covariance(noisy, found, residual))
