@@ -66,11 +66,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         for name, parameter in inspect.signature(type(self)).parameters.items():
             if parameter.annotation == "bool":
                 boolean(name, getattr(self, name))
-        return (
-            positive("epsilon", self.epsilon),
-            probability("delta", self.delta),
-            one_of("adjacency", self.adjacency, NEIGHBOURS),
-        )
+        adjacency = one_of("adjacency", self.adjacency, NEIGHBOURS)
+        return positive("epsilon", self.epsilon), probability("delta", self.delta), adjacency
 
     def _rng(self) -> np.random.Generator | None:
         """None for secure randomness; a generator where `random_state` asks for a simulation."""
@@ -157,14 +154,8 @@ def checked_rows(estimator: Any, x: Any, *, reset: bool = True) -> Any:
         estimator.n_features_in_ = x.shape[1]  # nothing is left to check
         estimator.__dict__.pop("feature_names_in_", None)
         return x
-    rows = check_array(
-        numbers(x),
-        accept_sparse="csr",
-        dtype=(np.float64, np.float32),
-        ensure_all_finite=False,
-        input_name="X",
-        estimator=estimator,
-    )
+    kinds = {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "ensure_all_finite": False}
+    rows = check_array(numbers(x), input_name="X", estimator=estimator, **kinds)
     validate_data(estimator, x if hasattr(x, "columns") else rows, reset=reset, skip_check_array=True)
     return rows
 

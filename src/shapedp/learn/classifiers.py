@@ -89,20 +89,10 @@ class LinearClassifier(ClassifierMixin, PrivateModel, ABC):  # type: ignore[misc
         return found.weights, name
 
     def _problem(self, signs: Floats, bounds: Bounds, *, is_sparse: bool) -> Problem:
-        return Problem(
-            self._loss(),
-            len(signs),
-            self.n_features_in_ + (bounds.constant > 0),
-            signs.shape[1],
-            bounds.design,
-            1.0 if self.regularization is None else float(self.regularization),
-            *self._claim(),
-            is_sparse,
-            bounds,
-            self.noise,
-            self.passes,
-            self.batch_size,
-        )
+        sizes = (len(signs), self.n_features_in_ + (bounds.constant > 0), signs.shape[1])
+        strength = 1.0 if self.regularization is None else float(self.regularization)
+        settings = (is_sparse, bounds, self.noise, self.passes, self.batch_size)
+        return Problem(self._loss(), *sizes, bounds.design, strength, *self._claim(), *settings)
 
     def decision_function(self, X: Any) -> Floats:
         """X coef_ + intercept_: one number per record for two classes, one per class for more."""

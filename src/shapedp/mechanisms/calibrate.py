@@ -64,13 +64,7 @@ def calibrate(
 
 
 def _request(
-    sensitivity: Sensitivity,
-    epsilon: float,
-    delta: float,
-    weights: ArrayLike | None,
-    error: Any,
-    exact_zeros: bool,
-    options: dict[str, Any],
+    sensitivity: Sensitivity, epsilon: float, delta: float, weights: Any, error: Any, exact_zeros: bool, options: Any
 ) -> Request:
     if not isinstance(sensitivity, Sensitivity):
         raise TypeError(f"sensitivity must be L2, L1, Box, Blocks or Slices, got {type(sensitivity).__name__}")

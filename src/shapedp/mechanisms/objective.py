@@ -25,6 +25,7 @@ from shapedp.sensitivity import L2, Adjacency
 
 FAR = 1e-30  # the probability with which `farthest` may be exceeded
 NEIGHBOURS: tuple[Adjacency, ...] = ("zero-out", "replace")
+Solve = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,12 +116,7 @@ class ObjectivePerturbation(Claimed):
         )
 
     def release(
-        self,
-        gradient: Floats,
-        solve: Callable[[Floats], Floats] | None = None,
-        *,
-        rng: Rng = None,
-        unsafe: bool = False,
+        self, gradient: Floats, solve: Solve | None = None, *, rng: Rng = None, unsafe: bool = False
     ) -> Release[Floats]:
         """`solve(b)` must return weights within `output_reach`/2 of the minimum, rounding of b to its grid included.
 

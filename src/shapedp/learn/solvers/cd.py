@@ -24,6 +24,7 @@ from shapedp.numerics.outward import ABOVE_512, BELOW_8192
 from shapedp.privacy import GaussianLoss
 from shapedp.sensitivity import Adjacency, Box
 
+Released = Callable[[Additive, Floats], Floats]
 NOISES = ("objective", "parameter", "equal")
 UNITS = (1e-60, 1e60)
 MOST_RECORDS = 2**23
@@ -158,7 +159,7 @@ class Descent:
         scales = optimal_scales(squares, 1 / np.square(squares), 2, 2, self.estimated) * ABOVE_512
         return Additive(Gaussian(scales), Box(squares, adjacency=self.adjacency), self.epsilon, self.delta)
 
-    def means(self, columns: Columns, release: Callable[[Additive, Floats], Floats]) -> tuple[Floats, list[Step]]:
+    def means(self, columns: Columns, release: Released) -> tuple[Floats, list[Step]]:
         """The mean square of each coordinate, released or public, and the step that released it.
 
         A released mean is at least its own standard error: a smaller one would only make the step longer.
@@ -223,12 +224,7 @@ class Schedule:
         return [Step(mechanism, count=self.descent.passes) for mechanism in self.mechanisms]
 
     def run(
-        self,
-        columns: Columns,
-        response: Response,
-        penalty: Penalty,
-        release: Callable[[Additive, Floats], Floats],
-        advance: Callable[[int], object] = lambda n: None,
+        self, columns: Columns, response: Response, penalty: Penalty, release: Released, advance: Any = lambda n: None
     ) -> Floats:
         """The weights after each pass, one row per pass; everything that leaves went through `release`."""
         weights = np.zeros(columns.count)

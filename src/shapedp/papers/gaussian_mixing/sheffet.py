@@ -73,13 +73,7 @@ class ThresholdMixing(Sketching):
 
 
 def sheffet(
-    *,
-    rows: int,
-    row_bound: float,
-    epsilon: float,
-    delta: float,
-    analysis: str = "sheffet",
-    printed: bool = False,
+    *, rows: int, row_bound: float, epsilon: float, delta: float, analysis: str = "sheffet", printed: bool = False
 ) -> ThresholdMixing:
     """Sheffet's algorithm with his bound (`analysis="sheffet"`) or with the Renyi curve of mixing ("renyi").
 

@@ -61,19 +61,9 @@ def perturbation(
         share = 0.0
     else:
         mu = GaussianLoss.calibrate(share * problem.epsilon, share * problem.delta).mu * BELOW_8192
-    return ObjectivePerturbation(
-        law,
-        problem.lipschitz,
-        problem.problems,
-        log_ratio(problem),
-        Gaussian(second / mu * ABOVE_128, law.dim),
-        second,
-        problem.epsilon,
-        problem.delta,
-        problem.adjacency,
-        share * problem.epsilon,
-        recipe,
-    )
+    claim, after = (problem.epsilon, problem.delta, problem.adjacency), Gaussian(second / mu * ABOVE_128, law.dim)
+    moved = (problem.lipschitz, problem.problems, log_ratio(problem))
+    return ObjectivePerturbation(law, *moved, after, second, *claim, share * problem.epsilon, recipe)
 
 
 @lru_cache(maxsize=256)

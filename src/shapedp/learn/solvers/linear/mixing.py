@@ -38,19 +38,13 @@ def mechanisms(problem: Problem) -> tuple[Any, ...]:
 
     The eigenvalue is guessed, from public sizes, to be RICH n C^2 over the number of columns.
     """
-    options: dict[str, Any] = {
-        "rows": problem.sketch_rows or default_rows(problem),
-        "row_bound": row_bound(problem.bounds, problem.targets),
-        "epsilon": problem.epsilon,
-        "delta": problem.delta,
-        "adjacency": problem.adjacency,
-        "records": problem.records,
-        "dim": problem.order + problem.targets,
-    }
-    about = MixingLoss.calibrate(
-        options["rows"], problem.epsilon, problem.delta, neighbours=options["adjacency"], tolerance=1e-4
-    ).gamma
-    least = RICH * problem.records / options["dim"]
+    rows, dim = problem.sketch_rows or default_rows(problem), problem.order + problem.targets
+    options: dict[str, Any] = {"rows": rows, "row_bound": row_bound(problem.bounds, problem.targets)}
+    options |= {"epsilon": problem.epsilon, "delta": problem.delta, "adjacency": problem.adjacency}
+    options |= {"records": problem.records, "dim": dim}
+    relation: Any = problem.adjacency
+    about = MixingLoss.calibrate(rows, problem.epsilon, problem.delta, neighbours=relation, tolerance=1e-4).gamma
+    least = RICH * problem.records / dim
     if least > about / 4:  # otherwise the eigenvalue alone costs more
         adaptive = AdaptiveMixing.calibrate(**options, plain=about)
         if least > adaptive.reach - about + 1:
