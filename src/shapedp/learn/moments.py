@@ -44,13 +44,13 @@ class Bounds:
     constant: float = 0.0
 
     @classmethod
-    def of(cls, feature_bound: Any, target_bound: Any = None, *, intercept: bool) -> Bounds:
-        """The bounds that a user gave, checked, a target of 0 where there is none.
+    def of(cls, feature_bound: Any, target_bound: Any, *, intercept: bool) -> Bounds:
+        """The bounds that a user gave, checked.
 
         The constant for the intercept is the power of two nearest half the feature bound: no record is rounded.
         """
         feature = in_units("feature_bound", feature_bound)
-        target = 0.0 if target_bound is None else in_units("target_bound", target_bound)
+        target = in_units("target_bound", target_bound)
         return cls(feature, target, float(2.0 ** round(math.log2(feature / 2))) if intercept else 0.0)
 
     @property

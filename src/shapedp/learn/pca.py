@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateModel):  # t
         self._checked()
         table = read_table(self, X)
         columns, wanted = table.columns, self._wanted(table.columns)
-        bounds = Bounds.of(self.feature_bound, intercept=self.center)
+        bounds = replace(Bounds.of(self.feature_bound, 1.0, intercept=self.center), target=0.0)
         data = Reading(table, bounds, self.progress)
         if self.release == "clipped" and data.records > MOST_RECORDS:
             raise ValueError(f"release='clipped' takes at most 2^23 records, whose sums are exact, got {data.records}")
