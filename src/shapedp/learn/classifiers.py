@@ -115,11 +115,8 @@ def class_list(name: str, x: Any, y: Any, given: Any) -> NDArray[Any]:
         found = labels_of(x, y)
         if found.dtype.kind == "f" and (found != np.trunc(found)).any():
             raise ValueError("Unknown label type: continuous. A classifier needs labels; name them by classes=[...]")
-        warnings.warn(
-            "classes was not given: which labels occur in y is treated as public. Pass classes=[...]",
-            PublicLabelsWarning,
-            stacklevel=3,
-        )
+        text = "classes was not given: which labels occur in y is treated as public. Pass classes=[...]"
+        warnings.warn(text, PublicLabelsWarning, stacklevel=3)
     else:
         named = entries(given)
         found = distinct(named)

@@ -157,11 +157,8 @@ class CoordinateDescentRegressor(PrivateRegressor, ABC):
         self.intercept_ = float(found.weights[-1]) if self.fit_intercept else 0.0
         self.n_iter_ = len(found.path)
         if not found.settled:
-            warnings.warn(
-                "the last pass still moved the weights by more than its noise: allow more passes or a longer step",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            text = "the last pass still moved the weights by more than its noise: allow more passes or a longer step"
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

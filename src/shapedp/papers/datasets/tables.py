@@ -49,15 +49,10 @@ def load_adult(folder: Folder = None, *, missing: str = "zero") -> Dataset:
         blocks.append(np.zeros((len(rows), len(known))))
         set_one_hot(blocks[-1], encode(columns[name], known, missing="?"))
     names = (*ADULT_NUMBERS, *one_hot_names(ADULT_CATEGORIES))
-    return build(
-        "adult",
-        np.concatenate(blocks, axis=1),
-        encode([row[14].removesuffix(".") for row in rows], ("<=50K", ">50K")),
-        feature_names=names,
-        splits=parts(map(len, (train, test))),
-        bounds=bounds_of(ADULT_NUMBERS.get(name, (0, 1)) for name in names),
-        extra={"complete": np.array(["?" not in row for row in rows])},
-    )
+    x, y = np.concatenate(blocks, axis=1), encode([row[14].removesuffix(".") for row in rows], ("<=50K", ">50K"))
+    bounds = bounds_of(ADULT_NUMBERS.get(name, (0, 1)) for name in names)
+    splits, extra = parts(map(len, (train, test))), {"complete": np.array(["?" not in row for row in rows])}
+    return build("adult", x, y, feature_names=names, splits=splits, bounds=bounds, extra=extra)
 
 
 def load_california_housing(folder: Folder = None) -> Dataset:

@@ -50,13 +50,8 @@ def load_imdb(folder: Folder = None, *, length: int = 256, words: int | None = N
         count("words", words)
         tokens, vocabulary = np.where(tokens <= words, tokens, 0).astype(tokens.dtype), vocabulary[:words]
     extra = {"tokens": tokens, "offsets": offsets, "lengths": np.diff(offsets), "stars": stars, "id": number}
-    return build(
-        "imdb",
-        pad(tokens, offsets, length),
-        label.astype(np.int64),
-        splits=parts((len(train) - 1, len(test) - 1)),
-        extra={**extra, "vocabulary": vocabulary},
-    )
+    x, splits = pad(tokens, offsets, length), parts((len(train) - 1, len(test) - 1))
+    return build("imdb", x, label.astype(np.int64), splits=splits, extra={**extra, "vocabulary": vocabulary})
 
 
 def pad(tokens: NDArray[np.uint16], offsets: NDArray[np.int64], length: int) -> NDArray[np.uint16]:
