@@ -209,15 +209,10 @@ def _budget(
             f"no run is small enough for a search under epsilon {epsilon:g}, delta {delta:g}: allow a larger delta"
         ) from None
     certificate = certify(Repetition(run, gamma, adjacency), epsilon=epsilon, delta=delta)
-    return run, *_claim_within(run, delta), certificate
-
-
-def _claim_within(run: GaussianLoss, delta: float) -> tuple[float, float]:
-    """(epsilon, delta) whose Gaussian has at most the mu of a run."""
-    for smaller in (delta, *(delta * 10.0**-k for k in range(1, 30))):
-        epsilon = run.epsilon(smaller).lower
-        if epsilon > 0:
-            return epsilon, smaller
+    for smaller in (delta * 10.0**-k for k in range(30)):  # its Gaussian has at most the mu of a run
+        own = run.epsilon(smaller).lower
+        if own > 0:
+            return run, own, smaller, certificate
     raise ValueError("delta is too large for a search: ask for a smaller one")
 
 
