@@ -302,11 +302,13 @@ def classify(risk: Risk, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:
     return replace(found, weights=found.weights[:, None])
 
 
-CLASSIFIER: Solver[Problem, Risk] = Solver(
-    lambda problem: two_classes(problem, "cd") or (),  # those of later passes depend on what the first release said
-    classify,
-    completed=lambda problem: replace(problem, regularization=0.0),
-)
+def _later(problem: Problem) -> tuple[Any, ...]:
+    """None beforehand: the mechanisms of later passes depend on what the first release said."""
+    two_classes(problem, "cd")
+    return ()
+
+
+CLASSIFIER = Solver(_later, classify, completed=lambda problem: replace(problem, regularization=0.0))
 
 
 @cache

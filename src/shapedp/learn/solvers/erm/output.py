@@ -40,7 +40,7 @@ def additive(
     most. The rest are published recipes, worth what their certificate says.
     """
     ball = L2(radius, dim=dim, adjacency=adjacency)
-    if noise in PUBLISHED:
+    if noise not in ("auto", *CERTIFIED):
         made: Additive = published("recipe", noise)(dim=dim, sensitivity=radius, epsilon=epsilon, delta=delta)
         return replace(made, sensitivity=ball)
     gaussian = calibrate("gaussian", ball, epsilon=epsilon, delta=delta)
