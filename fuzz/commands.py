@@ -121,12 +121,14 @@ def judged(words: list[str], code: int, text: str, before: Kept, after: Kept) ->
         now = after.get(name)
         if now == was or (name.startswith("d.db") and words[0] == "ledger" and now is not None and now[:2] == was[:2]):
             continue
+        if name == "empty" and words[:2] == ["ledger", "init"]:
+            continue  # an empty file is a database that another process has just begun: it is filled, nothing is lost
         linked = "x.csv" if name == "link" else name
         if was[0] != stat.S_IFREG or now is None or now[0] != was[0] or linked in read or name not in outputs:
             broken.append(f"kept: {name} was changed")
     expected = {*outputs, *(str(Path(one).with_suffix(".certificate.json")) for one in outputs if Path(one).name)}
     if words[0] == "report":  # the page goes beside its file where no output is named
-        expected |= {str(Path(one).with_suffix(".html")) for one in read if Path(one).name}
+        expected |= {str(Path(one).with_suffix(".html")) for one in read if Path(one).name} | {"claims.html"}
     for name in after.keys() - before.keys():
         # `ledger init` makes a database, a picture or a page gets the name it was given
         if name not in expected and words[0] not in ("ledger", "demo", "reproduce"):

@@ -13,16 +13,15 @@ from typing import Any
 import numpy as np
 
 from shapedp.accounting.floor import Floor
-from shapedp.accounting.pld import Direction, Place, View, default_accuracy
+from shapedp.accounting.pld import Direction, Place, View
 from shapedp.boundary.values import boolean
-from shapedp.mechanisms.base import adjacency_of
 from shapedp.noise.radial import DEVIATIONS
 from shapedp.numerics import SearchError, first_true, last_true, last_true_near
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, positive, probability
 from shapedp.numerics.outward import ABOVE_128, BELOW_8, ROUNDINGS_2048, ROUNDINGS_8192
 from shapedp.privacy import AdjustedLoss, Bracket, GaussianLoss, Loss
-from shapedp.privacy.losses.base import Pieces, one_relation
+from shapedp.privacy.losses.base import Pieces, adjacency_of, one_relation
 
 _QUICK = 0.02
 _MOST_VIEWS = 30
@@ -69,8 +68,10 @@ class ComposedLoss(Loss):
         """The number of parts, counts included."""
         return sum(n for _, n in self.parts)
 
+    @cached_property
     def _goal(self) -> float:
-        return self.accuracy or default_accuracy(self.total)
+        """The relative gap of delta aimed at: finer for short compositions."""
+        return self.accuracy or min(5e-7 * max(1.0, self.total / 60), 8e-5)
 
     def _direction(self, reverse: bool) -> Direction:
         if reverse not in self._directions:
@@ -80,7 +81,7 @@ class ComposedLoss(Loss):
     @cached_property
     def _tables(self) -> tuple[Loss, ...]:
         """The losses of the parts, slow ones as tables: both directions and every grid ask these."""
-        return tuple(loss.tabulated(self._goal()) for loss, _ in self.parts)
+        return tuple(loss.tabulated(self._goal) for loss, _ in self.parts)
 
     def _view(self, place: Place, reverse: bool, accuracy: float) -> View:
         """The view at one of the composition's places; what was asked before plays no part in it."""
@@ -105,7 +106,7 @@ class ComposedLoss(Loss):
         return (low + (1 - spoilt) * lower) / ABOVE_128, np.minimum((high + (1 - low) * upper) * ABOVE_128, 1.0)
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
-        return self._profile(np.asarray(epsilon, dtype=np.float64), reverse, self._goal())
+        return self._profile(np.asarray(epsilon, dtype=np.float64), reverse, self._goal)
 
     @cached_property
     def _pure(self) -> float:
@@ -130,22 +131,18 @@ class ComposedLoss(Loss):
 
     def delta(self, epsilon: float) -> Bracket:
         at = np.array([nonnegative("epsilon", epsilon)])
-
-        def bracket(reverse: bool, accuracy: float) -> Bracket:
-            return Bracket(*(float(end[0]) for end in self._profile(at, reverse, accuracy)))
-
-        return self._larger(bracket)
+        return self._larger(lambda *how: Bracket(*(float(end[0]) for end in self._profile(at, *how))))
 
     def _larger(self, bracket: Callable[[bool, float], Bracket]) -> Bracket:
         """The bracket of the larger direction; the other is only looked at coarsely where that settles it."""
         if self.symmetric:
-            return bracket(False, self._goal())
-        quick = _QUICK if self._goal() < _QUICK / 4 else self._goal()
+            return bracket(False, self._goal)
+        quick = _QUICK if self._goal < _QUICK / 4 else self._goal
         rough = [bracket(False, quick), bracket(True, quick)]
         first = int(rough[1].upper > rough[0].upper)
-        fine = bracket(bool(first), self._goal())
+        fine = bracket(bool(first), self._goal)
         other = rough[1 - first]
-        return fine if other.upper <= fine.lower else fine.max(bracket(not first, self._goal()))
+        return fine if other.upper <= fine.lower else fine.max(bracket(not first, self._goal))
 
     def epsilon(self, delta: float) -> Bracket:
         """The least epsilon for which (epsilon, delta)-DP holds.
@@ -208,12 +205,9 @@ class ComposedLoss(Loss):
     def _rough(self, target: float, reverse: bool) -> Bracket:
         """The same from views of little accuracy that aim at the target; kept, so that it is the same each time."""
         key = (reverse and not self.symmetric, target)
-        if key not in self._roughs:
-            self._roughs[key] = self._from_delta(target, reverse)
-        return self._roughs[key]
-
-    def _from_delta(self, target: float, reverse: bool) -> Bracket:
-        direction, accuracy = self._direction(reverse), max(_QUICK, self._goal())
+        if key in self._roughs:
+            return self._roughs[key]
+        direction, accuracy = self._direction(reverse), max(_QUICK, self._goal)
         view = direction.solve(delta=(target - self.certain) / (1 - self.certain), accuracy=accuracy)
         for _ in range(3):
             reach = 3 * view.upper.spread + view.upper.step
@@ -222,7 +216,9 @@ class ComposedLoss(Loss):
                 break
             view = direction.solve(place=self._place(root, reverse), accuracy=accuracy)
         upper = root if self._at(view, root)[1] <= target else math.inf
-        return Bracket(min(self._insufficient_near(view, target, root, reverse), upper), upper)
+        lower = min(self._insufficient_near(view, target, root, reverse), upper)
+        self._roughs[key] = Bracket(lower, upper)
+        return self._roughs[key]
 
     def _insufficient_near(self, view: View, target: float, upper: float, reverse: bool) -> float:
         """The largest epsilon found at which delta exceeds the target for certain; 0 where none is seen."""

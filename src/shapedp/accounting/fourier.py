@@ -37,11 +37,6 @@ class WindowError(ArithmeticError):
     """The window needs more nodes than allowed."""
 
 
-def _log_tilted(masses: Masses, theta: float) -> Floats:
-    """log p + theta x, -inf where there is no mass."""
-    return theta * masses.losses + masses.log_masses
-
-
 def cumulant(masses: Masses, theta: float) -> tuple[float, float, float]:
     """K = log E e^(theta L) over the finite masses, with its first two derivatives."""
     losses, logs = masses.held
@@ -54,11 +49,6 @@ def cumulant(masses: Masses, theta: float) -> tuple[float, float, float]:
     total = float(tilted.sum())
     mean = float(tilted @ losses) / total
     return peak + math.log(total), mean, max(float(tilted @ np.square(losses - mean)) / total, 0.0)
-
-
-def _log_mgf(parts: Parts, theta: float) -> float:
-    """K of the composition, up to the rounding that `_window` adds."""
-    return math.fsum(n * cumulant(masses, theta)[0] for masses, n in parts)
 
 
 def total_cumulant(parts: Parts, theta: float) -> tuple[float, float, float]:
@@ -83,7 +73,7 @@ def _window(parts: Parts, theta: float, base: float, spread: float, tail: float)
         for multiple in _MULTIPLES:
             t = multiple * math.sqrt(2 * need) / spread
             slack = sum(n for _, n in parts) * ROUNDINGS_16 * _reach(parts, theta + sign * t)
-            value = _log_mgf(parts, theta + sign * t) - base + slack + need
+            value = total_cumulant(parts, theta + sign * t)[0] - base + slack + need
             best = min(best, value / t)
         ends.append(sign * best)
     return ends[0], ends[1]
@@ -183,7 +173,7 @@ def _spectrum(parts: Parts, theta: float, size: int) -> tuple[Complex, float, fl
     for masses, n in parts:
         shift = cumulant(masses, theta)[0]
         with np.errstate(under="ignore"):
-            tilted = np.exp(_log_tilted(masses, theta) - shift)
+            tilted = np.exp(theta * masses.losses + masses.log_masses - shift)
         error = 8 * UNIT * (_reach([(masses, n)], theta) + abs(shift))
         tilt_error += n * error
         whole = float(tilted.sum())

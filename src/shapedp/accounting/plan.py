@@ -14,10 +14,10 @@ from shapedp.accounting.compose import common_adjacency, compose, loss_from
 from shapedp.accounting.subsample import Scheme, SubsampledLoss, subsample
 from shapedp.accounting.subsample import sampling_rate as _rate
 from shapedp.boundary.documents import described
-from shapedp.mechanisms.base import adjacency_of
 from shapedp.mechanisms.certify import KINDS, mechanism_from_json
-from shapedp.numerics.checks import count, positive, probability
+from shapedp.numerics.checks import count, entries, positive, probability
 from shapedp.privacy import Bracket, GaussianLoss, Loss
+from shapedp.privacy.losses.base import adjacency_of
 
 SCHEMA = 1
 _COARSE = 1e-2
@@ -111,7 +111,7 @@ class Plan:
     steps: tuple[Step, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", tuple(self.steps))
+        object.__setattr__(self, "steps", entries("steps", self.steps))
         if not self.steps:
             raise ValueError("a plan needs at least one step")
         common_adjacency(self.steps)

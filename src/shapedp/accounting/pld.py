@@ -79,11 +79,6 @@ class View:
         return lower, upper
 
 
-def default_accuracy(total: int) -> float:
-    """The relative gap of delta aimed at: finer for short compositions."""
-    return min(5e-7 * max(1.0, total / 60), 8e-5)
-
-
 def _lattice(loss: Loss, table: Loss) -> float | None:
     """The spacing on which a loss has atoms: declared, or its largest value if there is an atom there."""
     if loss.lattice is not None:
@@ -155,9 +150,6 @@ class _Ladder:
         """The deviation of the losses that decide at each eps, less where their tilt is so steep that it counts."""
         tilt = np.maximum(np.interp(epsilon, self.mean, self.tilt), 1e-300)
         return np.asarray(np.minimum(np.interp(epsilon, self.mean, self.deviation), _STEEP / tilt), dtype=np.float64)
-
-    def log_delta_at(self, epsilon: float) -> float:
-        return float(np.interp(epsilon, self.mean, self.log_delta))
 
 
 class Direction:
@@ -259,7 +251,10 @@ class Direction:
         epsilon, width = (None, 0.0) if place is None else place
         steepest = 3 * _STEEP / width if width else math.inf
         node_limit = min(node_limit, _ROUGH_NODES) if accuracy >= _ROUGH else node_limit
-        expected = delta if epsilon is None else math.exp(max(self._ladder.log_delta_at(epsilon), -700.0))
+        ladder = self._ladder
+        expected = (
+            delta if epsilon is None else math.exp(max(np.interp(epsilon, ladder.mean, ladder.log_delta), -700.0))
+        )
         tail = max((expected or 0.0) * 1e-25, 1e-300)
         ends = self._ends(tail)
         step = self.grid or _aligned(_width(ends) / _FIRST_NODES, self.lattice)
@@ -285,9 +280,10 @@ class Direction:
             if not known and gap < 0.5:
                 known = True
                 # what is left at the far end of the view
-                left = aim.delta * math.exp(max(-1.5 * aim.best * math.sqrt(variance) - 1.2, -600.0))
-                ends = [self._trim(part, aim.theta, max(left, 1e-300), aim.share) for part, _ in upper]
-            least = _least_step(upper, aim, ends, node_limit)
+                rest = aim.delta * math.exp(max(-1.5 * aim.best * math.sqrt(variance) - 1.2, -600.0))
+                ends = [self._trim(part, aim.theta, max(rest, 1e-300), aim.share) for part, _ in upper]
+            _, _, left, right, *_ = window(upper, aim.theta, aim.tail_mass)
+            least = max(1.05 * (right - left), _width(ends)) / node_limit  # the finest grid that fits
             if gap <= accuracy / 2 or step <= 1.05 * least or self.grid is not None:
                 break
             following = self._finer(step, gap, accuracy / 2, least, _width(ends))
@@ -387,12 +383,6 @@ def _nodes(step: float, end: tuple[float, float]) -> tuple[int, int]:
 
 def _width(ends: list[tuple[float, float]]) -> float:
     return max(high - low for low, high in ends)
-
-
-def _least_step(upper: Weighted, aim: _Aim, ends: list[tuple[float, float]], node_limit: int) -> float:
-    """The finest grid that fits."""
-    _, _, left, right, *_ = window(upper, aim.theta, aim.tail_mass)
-    return max(1.05 * (right - left), _width(ends)) / node_limit
 
 
 def _view(lower: Weighted, upper: Weighted, aim: _Aim, node_limit: int) -> View:

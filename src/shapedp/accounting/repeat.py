@@ -13,7 +13,6 @@ import numpy as np
 from shapedp.accounting.compose import loss_from
 from shapedp.accounting.plan import Plan, Step
 from shapedp.boundary.documents import described
-from shapedp.mechanisms.base import adjacency_of
 from shapedp.mechanisms.certify import KINDS
 from shapedp.numerics import last_true
 from shapedp.numerics.arrays import Floats
@@ -21,7 +20,7 @@ from shapedp.numerics.checks import real
 from shapedp.numerics.outward import ABOVE_8192, ROUNDINGS_8192, WIDE
 from shapedp.privacy import Bracket, GaussianLoss, Loss, one_relation
 from shapedp.privacy.conversions import ORDERS, rdp_to_delta
-from shapedp.privacy.losses.base import renyi_order, with_sampler_error
+from shapedp.privacy.losses.base import adjacency_of, renyi_order, with_sampler_error
 from shapedp.sampling import Source
 
 SCHEMA = 1

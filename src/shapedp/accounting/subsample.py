@@ -10,12 +10,11 @@ import numpy as np
 
 from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.compose import loss_from
-from shapedp.mechanisms.base import adjacency_of
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import nonnegative, one_of, probability, real
 from shapedp.numerics.outward import ABOVE_2, ABOVE_16, ABOVE_32, ROUNDINGS_8, ROUNDINGS_16
 from shapedp.privacy import Bracket, GaussianLoss, Loss
-from shapedp.privacy.losses.base import Pieces
+from shapedp.privacy.losses.base import Pieces, adjacency_of
 from shapedp.sensitivity import ADJACENCIES
 
 Scheme = Literal["poisson", "without-replacement"]

@@ -18,7 +18,7 @@ from scipy import optimize, special, stats
 from shapedp.audit.bounds import lower_bound, upper_bound
 from shapedp.boundary.values import boolean
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import count, finite, probability
+from shapedp.numerics.checks import count, finite, numeric, probability
 
 Train = Callable[[NDArray[np.int64]], ArrayLike]
 RATES = (0.001, 0.01, 0.1)
@@ -226,7 +226,7 @@ def _scores(name: str, values: ArrayLike) -> Floats:
 
 
 def _labels(labels: ArrayLike) -> NDArray[np.int64]:
-    y = np.asarray(labels)
+    y = numeric("labels", labels)
     if y.ndim != 1 or y.size < 8 or not np.issubdtype(y.dtype, np.integer) or y.min() < 0:
         raise ValueError("labels must be whole numbers from 0, one for each of at least 8 records")
     return y.astype(np.int64)

@@ -115,7 +115,7 @@ class Filter(ABC):
 
 
 def _positive_delta(rule: str, delta: float) -> None:
-    if delta == 0:
+    if probability("delta", delta) == 0:
         raise ValueError(f"delta must be > 0 for rule={rule!r}; a pure cap (delta=0.0) needs rule='basic'")
 
 
@@ -262,6 +262,7 @@ def filter_from_json(data: dict[str, Any]) -> Filter:
 
 def _shares(delta: float, failure_share: float) -> tuple[float, int]:
     """What the currency may use of delta, and what failures may, together at most delta."""
+    delta, failure_share = probability("delta", delta), probability("failure_share", failure_share)
     kept = delta * (1 - failure_share)
     if failure_share:
         kept = math.nextafter(kept, 0.0)

@@ -18,7 +18,8 @@ from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.noise import Law, law_from_json
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import numeric
-from shapedp.privacy import Certificate, Deferred, Loss, assumptions_of, certificate_of, one_relation
+from shapedp.privacy import Certificate, Deferred, Loss, assumptions_of, certificate_of
+from shapedp.privacy.losses.base import adjacency_of
 from shapedp.sampling import Source, source
 
 SCHEMA = 1
@@ -47,16 +48,6 @@ class Mechanism(Protocol):
 
     def release(self, x: Any, /, *, rng: Rng = None, unsafe: bool = False) -> Release[Any]:
         """A noisy answer; raises unless the certificate is certified or `unsafe` is passed."""
-
-
-def adjacency_of(subject: Any) -> str | None:
-    """The neighbour relation of a mechanism, a plan or a loss, None where the user vouches for it.
-
-    Guarantee: what the subject states of itself agrees with what its loss was computed for, or ValueError is raised.
-    """
-    loss = getattr(subject, "loss", None)
-    holders = (subject, getattr(subject, "sensitivity", None), loss if isinstance(loss, Loss) else None)
-    return one_relation(getattr(holder, "adjacency", None) for holder in holders)
 
 
 @dataclass(frozen=True, eq=False)

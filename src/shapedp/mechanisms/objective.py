@@ -79,6 +79,9 @@ class ObjectivePerturbation(Claimed):
         self._plain(probability, "delta")
         self._plain(count, "problems")
         one_of("adjacency", self.adjacency, NEIGHBOURS)
+        laws: tuple[Any, ...] = (self.law, self.output_law)
+        if not all(isinstance(law, Law) for law in laws):
+            raise TypeError("law and output_law must be laws of noise")
         isotropic = isinstance(self.law, Gaussian) and self.law.scales.size == 1
         if not isotropic and not isinstance(self.law, Radial):
             raise TypeError(f"objective perturbation needs isotropic Gaussian or radial noise, not {self.law.kind}")

@@ -18,7 +18,7 @@ from shapedp.noise.base import Law, Traits, confidence_level, registered
 from shapedp.noise.request import DoesNotApplyError, Request
 from shapedp.numerics import SearchError
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import count, numeric, positive, size
+from shapedp.numerics.checks import count, laid_out, numeric, positive, size
 from shapedp.numerics.outward import (
     ABOVE_512,
     ABOVE_8192,
@@ -190,7 +190,7 @@ class Radial(Law):
 
     def draw_radii(self, n: int, source: Source) -> Floats:
         """n independent radii from 128-bit uniforms, without the smoothing."""
-        words = source.words(2 * count("n", n))
+        words = source.words(2 * laid_out(count("n", n)))
         low, high = (2.0**-64 * (w[::2] + 2.0**-64 * (w[1::2] + 0.5)) for w in (words, ~words))
         return self.scale * self._rule.radii(low, high)
 

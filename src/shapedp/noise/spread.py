@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from shapedp.boundary.documents import decode, described, encode
 from shapedp.noise.base import Law, Traits
 from shapedp.numerics.arrays import Floats, block_sizes, frozen
-from shapedp.numerics.checks import laid_out, nonnegative, size, total, vector
+from shapedp.numerics.checks import is_scalar, laid_out, nonnegative, size, total, vector
 from shapedp.sampling import Quantile, Source, grid_for, rounded_sum
 
 
@@ -26,7 +26,7 @@ class Spread:
     @classmethod
     def of(cls, scale: ArrayLike, dim: int | None, sizes: ArrayLike | None) -> Spread:
         """From a number and `dim`, a vector, or a vector and block `sizes`."""
-        if np.ndim(scale) == 0:
+        if is_scalar(scale):
             if dim is None or sizes is not None:
                 raise ValueError("a single scale goes with dim and without sizes")
             return cls(frozen(np.array([nonnegative("scale", scale)])), size("dim", dim))

@@ -25,6 +25,23 @@ def real(name: str, value: object) -> float:
     raise TypeError(f"{name} must be a real number, got {_shown(value)}")
 
 
+def entries(name: str, values: Any) -> tuple[Any, ...]:
+    """What can be walked over, as a tuple; a length that an object states of itself is not believed."""
+    try:
+        walk = iter(values)
+    except TypeError:
+        raise TypeError(f"{name} must be a sequence, got {_shown(values)}") from None
+    return tuple(one for one in walk)
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether numpy takes it as one number; what numpy cannot read is none."""
+    try:
+        return np.ndim(value) == 0
+    except Exception:  # whatever a foreign object raises
+        return False
+
+
 def _item(value: Any) -> Any:
     """The Python scalar inside a 0-d array or tensor of any library, or of Arrow; anything else as it is.
 

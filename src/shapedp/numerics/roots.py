@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from shapedp.numerics.checks import real
 from shapedp.numerics.outward import ROUNDINGS_8, ROUNDINGS_32, ROUNDINGS_128
 
 
@@ -72,7 +73,7 @@ def last_true_near(holds: Callable[[float], bool], guess: float, *, relative: fl
     Steps down from the guess by `relative`, then by ever more, until the condition holds.
     Guarantee: `holds` returned True at the returned value.
     """
-    step = relative
+    step, guess = relative, real("guess", guess)
     while step < 0.5:
         candidate = guess * (1 - step)
         if holds(candidate):

@@ -18,7 +18,10 @@ _SQRT_PI_2 = math.sqrt(math.pi / 2)
 
 def _known(*values: Any) -> list[Floats]:
     """Arrays of floats; a NaN among them is refused: it would come back as if it were a probability."""
-    found = [np.asarray(numeric("x", one), dtype=np.float64) for one in values]
+    found = [
+        one if type(one) is np.ndarray and one.dtype == np.float64 else np.asarray(numeric("x", one), dtype=np.float64)
+        for one in values
+    ]
     if any(np.isnan(one).any() for one in found):
         raise ValueError("x must hold numbers: one of them is NaN")
     return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from shapedp.numerics.checks import real
+
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
@@ -17,10 +19,11 @@ class Bracket:
     upper: float
 
     def __post_init__(self) -> None:
-        if not 0 <= self.lower <= self.upper:
-            raise ValueError(f"a bracket needs 0 <= lower <= upper, got [{self.lower!r}, {self.upper!r}]")
-        object.__setattr__(self, "lower", abs(float(self.lower)))
-        object.__setattr__(self, "upper", abs(float(self.upper)))
+        lower, upper = real("lower", self.lower), real("upper", self.upper)
+        if not 0 <= lower <= upper:
+            raise ValueError(f"a bracket needs 0 <= lower <= upper, got [{lower!r}, {upper!r}]")
+        object.__setattr__(self, "lower", abs(lower))
+        object.__setattr__(self, "upper", abs(upper))
 
     @property
     def gap(self) -> float:

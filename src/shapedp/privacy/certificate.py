@@ -89,6 +89,8 @@ class Certificate:
         positive("epsilon", self.epsilon)
         probability("delta", self.delta)
         one_of("adjacency", self.adjacency, (*ADJACENCIES, None))
+        if not isinstance(self.bracket, Bracket):
+            raise TypeError("bracket must be a Bracket, the bounds on delta")
         if not isinstance(self.secure, bool | None):
             raise TypeError(f"secure must be True, False or None, got {self.secure!r}")
         object.__setattr__(self, "assumptions", tuple(self.assumptions))

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shapedp.numerics.checks import entries
 from shapedp.papers.register import CLAIMS, Claim, Finding
 from shapedp.report.figures import counted, number
 from shapedp.report.markup import Child, Markup, el
@@ -48,7 +49,8 @@ def claims_page(claims: Iterable[Claim] | None = None, findings: Sequence[Findin
     >>> claims_page().title
     'Claims register'
     """
-    claims = claims if claims is None else list(claims)
+    claims = None if claims is None else entries("claims", claims)
+    findings = None if findings is None else entries("findings", findings)
     if not all(isinstance(one, Claim) for one in claims or ()):
         raise TypeError("claims must be claims of the register")
     if not all(isinstance(one, Finding) for one in findings or ()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from operator import index
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.numerics.checks import numeric
+from shapedp.numerics.checks import laid_out, numeric
 
 from .sources import Source, Words
 
@@ -147,6 +148,7 @@ def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
         raise TypeError(f"shape must be an integer or a sequence of integers, got {shape!r}") from None
     if any(size < 0 for size in sizes):
         raise ValueError(f"shape must hold integers >= 0, got {shape!r}")
+    laid_out(math.prod(sizes))
     return sizes
 
 

@@ -63,6 +63,8 @@ class Account:
 
     def __post_init__(self) -> None:
         booleans(self)
+        if not isinstance(self.step, Step):
+            raise TypeError("step must be a Step, the training step that is counted")
         self._journal = None
         if self.journal is not None:
             self._journal = Journal(self.journal, identity(self.step), _premises(self.step))

@@ -13,11 +13,11 @@ from shapedp.accounting.compose import ComposedLoss, compose, loss_from
 from shapedp.accounting.plan import Plan
 from shapedp.accounting.response import ResponseLoss
 from shapedp.accounting.subsample import SubsampledLoss, subsample
-from shapedp.mechanisms.base import adjacency_of
 from shapedp.numerics.checks import nonnegative, one_of
 from shapedp.numerics.outward import ABOVE_8, BELOW_8
 from shapedp.privacy import GaussianLoss, LaplaceLoss, Loss
 from shapedp.privacy.conversions import rdp_curve_to_delta, zcdp_to_rdp
+from shapedp.privacy.losses.base import adjacency_of
 from shapedp.privacy.losses.stated import StatedLoss
 
 Read = Literal["add-remove", "zero-out"]

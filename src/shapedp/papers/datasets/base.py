@@ -77,6 +77,8 @@ class Dataset:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if len(self.x.shape) == 0:
+            raise ValueError("x must hold one row per record, got a single number")
         rows, width = self.x.shape[0], self.x.shape[1:]
         if self.y.shape != (rows,):
             raise ValueError(f"y must hold one target per row, {rows} in all, got shape {self.y.shape}")

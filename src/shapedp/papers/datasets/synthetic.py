@@ -230,6 +230,12 @@ def _clusters(rng: np.random.Generator, dim: int, separation: float) -> tuple[Ar
     return centres, rng.uniform(-1, 1, (4, dim, dim))
 
 
+def _in_memory(stream: Callable[..., Stream], rng: Any, rows: int, test_rows: int, options: dict[str, Any]) -> Dataset:
+    """The two parts of a stream as one data set."""
+    train = count("rows", rows)
+    return stream(rng, rows=train + count("test_rows", test_rows, least=0), **options).dataset(train=train)
+
+
 def make_gaussian(rng: np.random.Generator, *, rows: int = 8192, test_rows: int = 2048, **options: Any) -> Dataset:
     """The Gaussian set in memory, parts 'train' and 'test'; options: stream_gaussian. extra["theta"]: the truth.
 
@@ -239,7 +245,7 @@ def make_gaussian(rng: np.random.Generator, *, rows: int = 8192, test_rows: int 
     >>> make_gaussian(np.random.default_rng(0), rows=100, dim=20, test_rows=20).x.shape
     (120, 20)
     """
-    return stream_gaussian(rng, rows=rows + test_rows, **options).dataset(train=rows)
+    return _in_memory(stream_gaussian, rng, rows, test_rows, options)
 
 
 def make_mlp(rng: np.random.Generator, *, rows: int = 8192, test_rows: int = 2048, **options: Any) -> Dataset:
@@ -251,7 +257,7 @@ def make_mlp(rng: np.random.Generator, *, rows: int = 8192, test_rows: int = 204
     >>> make_mlp(np.random.default_rng(0), rows=100, dim=20, test_rows=20).x.shape
     (120, 20)
     """
-    return stream_mlp(rng, rows=rows + test_rows, **options).dataset(train=rows)
+    return _in_memory(stream_mlp, rng, rows, test_rows, options)
 
 
 def make_uniform(rng: np.random.Generator, *, rows: int = 8192, test_rows: int = 2048, **options: Any) -> Dataset:
@@ -263,7 +269,7 @@ def make_uniform(rng: np.random.Generator, *, rows: int = 8192, test_rows: int =
     >>> make_uniform(np.random.default_rng(0), rows=100, dim=20, test_rows=20).x.shape
     (120, 20)
     """
-    return stream_uniform(rng, rows=rows + test_rows, **options).dataset(train=rows)
+    return _in_memory(stream_uniform, rng, rows, test_rows, options)
 
 
 def make_synthetic_h(rng: np.random.Generator, **options: Any) -> Dataset:

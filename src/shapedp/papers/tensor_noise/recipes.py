@@ -16,6 +16,8 @@ from shapedp.numerics.checks import count, finite, nonnegative, positive, probab
 from shapedp.sensitivity import L2, Box
 from shapedp.sensitivity.base import layout
 
+_LARGEST = 1e100  # of a sensitivity: its square and its products are floats
+
 
 def tvg(
     *,
@@ -195,7 +197,10 @@ def _checked(
     delta = probability("delta", delta)
     if delta == 0:
         raise ValueError("delta must be > 0: Gaussian noise has no scale for delta = 0")
-    return layout(dim, shape), positive("sensitivity", sensitivity), positive("epsilon", epsilon), delta
+    radius = positive("sensitivity", sensitivity)
+    if radius > _LARGEST:
+        raise ValueError(f"sensitivity must be at most {_LARGEST:g}, got {radius!r}: measure the query in other units")
+    return layout(dim, shape), radius, positive("epsilon", epsilon), delta
 
 
 def _budget(total: int, epsilon: float, delta: float) -> float:

@@ -55,6 +55,16 @@ def one_relation(found: Iterable[str | None]) -> str | None:
     return names[0] if names else None
 
 
+def adjacency_of(subject: Any) -> str | None:
+    """The neighbour relation of a mechanism, a plan or a loss, None where the user vouches for it.
+
+    Guarantee: what the subject states of itself agrees with what its loss was computed for, or ValueError is raised.
+    """
+    loss = getattr(subject, "loss", None)
+    holders = (subject, getattr(subject, "sensitivity", None), loss if isinstance(loss, Loss) else None)
+    return one_relation(getattr(holder, "adjacency", None) for holder in holders)
+
+
 def renyi_order(alpha: float) -> float:
     """An order above 1."""
     alpha = positive("alpha", alpha)
@@ -92,8 +102,8 @@ class Pieces:
 
 def _checked(profile: Callable[..., tuple[Floats, Floats]]) -> Callable[..., tuple[Floats, Floats]]:
     @functools.wraps(profile)
-    def checked(self: Any, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
-        return profile(self, epsilon, reverse=boolean("reverse", reverse))
+    def checked(self: Any, epsilon: Floats, *, reverse: Any = False) -> tuple[Floats, Floats]:
+        return profile(self, epsilon, reverse=reverse if type(reverse) is bool else boolean("reverse", reverse))
 
     return checked
 

@@ -20,6 +20,7 @@ from shapedp.numerics.outward import ROUNDINGS_4, ROUNDINGS_8, ROUNDINGS_8192, W
 from shapedp.numerics.tailsums import hockey_stick_sums, underflow
 from shapedp.privacy.losses.base import Loss
 
+_NEAREST, _FARTHEST = 1e-12, 1e5  # where the end of a loss is sought
 _SUB = 4  # sub-nodes per cell: they bound how far u sags below a chord, by convexity alone
 _TINY = 5e-324
 _FEW = 4  # concave knots: then their tangents are looked for
@@ -256,14 +257,12 @@ def _lower(step: float, first: int, nodes: Floats, sag: Floats, shift: float) ->
     zero = -first
     at = np.minimum(zero + np.array([0, 1, nodes.size // 64, nodes.size // 8]), nodes.size - 1)
 
-    def reached(masses: Masses) -> Floats:
-        return masses.hockey_stick((at - zero) * step, upper=False)
-
     bent = _below(step, first, nodes, _bent(nodes, sag, zero), shift)
-    if (reached(bent) >= 0.5 * nodes[at]).all():
+    reached = bent.hockey_stick((at - zero) * step, upper=False)
+    if (reached >= 0.5 * nodes[at]).all():
         return bent
     moved = _below(step, first, nodes, _moved(nodes, zero), shift)
-    return max(bent, moved, key=lambda masses: float(reached(masses).sum()))
+    return bent if reached.sum() >= moved.hockey_stick((at - zero) * step, upper=False).sum() else moved
 
 
 def _bent(nodes: Floats, sag: Floats, zero: int) -> Floats:
@@ -383,22 +382,21 @@ def _displaced(step: float) -> tuple[float, float]:
 
 def support(loss: Loss, tail: float, *, reverse: bool, left_tail: float | None = None) -> tuple[float, float]:
     """An interval of losses outside which w is at most `tail` (where any up to 1e5 is), or `left_tail` below 0."""
-    grid = np.geomspace(1e-12, 1e5, 341)
 
     def reach(backward: bool, weighted: bool, tail: float) -> float:
-        values = loss.profile(grid, reverse=backward)[1]
-        with np.errstate(under="ignore"):
-            small = np.flatnonzero((values * np.exp(-grid) if weighted else values) <= tail)
-        if not small.size:
-            return float(grid[-1])
-        index = int(small[0])
-        if index == 0:
-            return float(grid[0])
-        finer = np.linspace(grid[index - 1], grid[index], 33)
-        values = loss.profile(finer, reverse=backward)[1]
-        with np.errstate(under="ignore"):
-            small = np.flatnonzero((values * np.exp(-finer) if weighted else values) <= tail)
-        return float(finer[small[0]] if small.size else grid[index])
+        low, high = _NEAREST, _FARTHEST
+        for points in (np.geomspace(low, high, 18), None, None):
+            at = np.linspace(low, high, 33) if points is None else points
+            values = loss.profile(at, reverse=backward)[1]
+            with np.errstate(under="ignore"):
+                small = np.flatnonzero((values * np.exp(-at) if weighted else values) <= tail)
+            if not small.size:
+                return high
+            index = int(small[0])
+            if index == 0:
+                return float(at[0])
+            low, high = float(at[index - 1]), float(at[index])
+        return high
 
     return -reach(not reverse, True, tail if left_tail is None else left_tail), reach(reverse, False, tail)
 

@@ -223,6 +223,8 @@ class RadialLoss(Loss):
         tolerance: float = 1e-11,
     ) -> float:
         """The ratio at which delta(epsilon) = delta, to a relative tolerance; certifies nothing."""
+        a, b = positive("a", a), positive("b", b)
+        epsilon, delta = positive("epsilon", epsilon), positive("delta", delta)
         at = np.array([epsilon])
 
         def above(log_ratio: float) -> float:

@@ -1,0 +1,65 @@
+"""Calls that ended in an undocumented exception among a million random ones; each is refused in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from tests.regressions.test_fuzz_calls import Liar
+
+import shapedp as sdp
+from shapedp.audit.membership import shadow_attack
+from shapedp.ledger.filters import RenyiFilter
+from shapedp.ledger.fixed import Charge
+from shapedp.mechanisms.objective import ObjectivePerturbation
+from shapedp.noise.logistic import Logistic
+from shapedp.numerics.roots import last_true_near
+from shapedp.papers.datasets.base import Dataset
+from shapedp.papers.datasets.synthetic import make_gaussian, make_mlp
+from shapedp.papers.tensor_noise.recipes import mvg
+from shapedp.privacy.losses.radial import RadialLoss
+from shapedp.report import claims_page
+from shapedp.sampling import discrete_laplace, source
+from shapedp.torch.accountant import Account
+
+RNG = np.random.default_rng(0)
+MECHANISM = sdp.calibrate("gaussian", sdp.L2(1.0, 3), epsilon=1.0, delta=1e-6)
+TWO = torch.tensor([1.0, 2.0])
+LIAR: Any = Liar()
+LAPLACE, BALL = sdp.Laplace(2.0, 3), sdp.L2(1.0, 3)
+CALLS: dict[str, Callable[[], Any]] = {
+    "a bracket of tensors": lambda: sdp.Bracket(TWO, TWO),
+    "a certificate of a number": lambda: sdp.Certificate(1.0, 1e-6, "replace", 0.5, "GaussianLoss"),
+    "an account of a mechanism": lambda: Account(MECHANISM, 1.0, 1e-6, 3),
+    "rows of an array": lambda: make_mlp(RNG, rows=pl.DataFrame({"a": [1.0]}), test_rows=np.array(["a"])),
+    "a guess beyond floats": lambda: last_true_near(lambda x: True, 10**400),
+    "claims that lie about their number": lambda: claims_page(LIAR),
+    "findings of a tensor": lambda: claims_page(findings=TWO),
+    "a single number as a table": lambda: Dataset("toy", np.array(2.0), np.zeros(3)),
+    "a radial shape of a tensor": lambda: RadialLoss.approximate(50, 2.0, TWO, 0.1, 0.1),
+    "more draws than fit": lambda: discrete_laplace(3, 2**40, source(0)),
+    "more radii than fit": lambda: sdp.Radial(3, 1.0, 2.0, 4.0).draw_radii(2**31, source(0)),
+    "a scale that lies about its length": lambda: Logistic(LIAR, 3),
+    "labels that lie about their number": lambda: shadow_attack(print, LIAR, rng=RNG),
+    "a law that is none": lambda: ObjectivePerturbation(LAPLACE, 0.5, 1, 0.5, BALL, 2.0, 1.0, 0.1, 0.5),
+    "a sensitivity whose square is no float": lambda: mvg(shape=(2, 3), sensitivity=1e300, epsilon=0.1, delta=1e-6),
+    "a delta of two": lambda: RenyiFilter.build(1.0, TWO, 0.0, None),
+    "a share that is none": lambda: RenyiFilter.build(1.0, 1e-6, LIAR, None),
+    "a charge of a tensor": lambda: Charge((1,), TWO),
+    "steps that lie about their number": lambda: sdp.Plan(LIAR),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_refused_in_words(name: str) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        CALLS[name]()
+
+
+def test_small_integers_do_not_wrap() -> None:
+    assert make_gaussian(RNG, rows=np.int8(100), dim=6, test_rows=np.int8(100)).x.shape == (200, 6)
+    assert RadialLoss.approximate(50, 2.0, np.int8(3), 0.1, 0.1) == RadialLoss.approximate(50, 2.0, 3.0, 0.1, 0.1)
