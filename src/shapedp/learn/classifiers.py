@@ -91,7 +91,7 @@ class LinearClassifier(ClassifierMixin, PrivateModel, ABC):  # type: ignore[misc
     def _problem(self, signs: Floats, bounds: Bounds, *, is_sparse: bool) -> Problem:
         sizes = (len(signs), self.n_features_in_ + (bounds.constant > 0), signs.shape[1])
         strength = 1.0 if self.regularization is None else float(self.regularization)
-        settings = (is_sparse, bounds, self.noise, self.passes, self.batch_size)
+        settings: tuple[Any, ...] = (is_sparse, bounds, self.noise, self.passes, self.batch_size)
         return Problem(self._loss(), *sizes, bounds.design, strength, *self._claim(), *settings)
 
     def decision_function(self, X: Any) -> Floats:

@@ -71,17 +71,18 @@ def theorem_1(p: Values) -> Values:
     noise, gradient, weights, optimum = _vectors(p, 0, 4)
     plain, scale = weights - p["rate"] * gradient, p["rate"] * p["clip"] / int(p["batch"])
     left = model_efficiency(plain - scale * noise, optimum) - model_efficiency(plain, optimum)
-    return {"left": left, "right": _difference(p, noise, gradient, weights, optimum).total}
+    return {"left": left, "right": _difference(p, _vectors(p, 0, 4)).total}
 
 
-def _difference(p: Values, *vectors: Floats) -> recipes.EfficiencyDifference:
-    return recipes.efficiency_difference(*vectors, rate=p["rate"], clip=p["clip"], batch=int(p["batch"]))
+def _difference(p: Values, vectors: Floats) -> recipes.EfficiencyDifference:
+    noise, gradient, weights, optimum = vectors
+    return recipes.efficiency_difference(noise, gradient, weights, optimum, p["rate"], p["clip"], int(p["batch"]))
 
 
 def corollary_1(p: Values) -> Values:
     """At the optimum with a zero gradient and noise of its mean square norm."""
     zero = np.zeros(int(p["dim"]))
-    parts = _difference(p, zero + p["sigma"], zero, zero, zero)
+    parts = _difference(p, np.stack([zero + p["sigma"], zero, zero, zero]))
     return {"magnitude": parts.magnitude, "direction": parts.direction}
 
 
