@@ -54,8 +54,8 @@ class Additive(Claimed):
         if self.law.dim != self.sensitivity.dim:
             raise ValueError(f"the law has dimension {self.law.dim}, the sensitivity {self.sensitivity.dim}")
         object.__setattr__(self, "premises", known(self.premises))
-        self._plain(positive, "epsilon")
-        self._plain(probability, "delta")
+        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", probability("delta", self.delta))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -91,11 +91,14 @@ class Additive(Claimed):
         spends, certificate = 1 if batch is None else len(values), drawn.certificate
         if spends > 1:
             certificate = replace(certificate, scope=TOGETHER.format(spends))
-        return Release(drawn.value.reshape(values.shape), self.law, certificate, spends, drawn.unsafe, self.shape)
+        return Release(
+            drawn.value.reshape(values.shape), self.law, certificate, spends, drawn.unsafe, self.sensitivity.shape
+        )
 
     def _checked(self, x: ArrayLike, batch: int | None) -> NDArray[Any]:
         array = numeric("x", x)
-        expected = self.shape if batch is None else (count("batch", batch), *self.shape)
+        one = self.sensitivity.shape
+        expected = one if batch is None else (count("batch", batch), *one)
         if array.shape != expected:
             raise ValueError(f"x must have shape {expected}, got {array.shape}")
         if self.sensitivity.whole and array.dtype.kind not in "iu":

@@ -75,13 +75,12 @@ def _request(
             "some coordinates have zero sensitivity and would be released without noise: pass exact_zeros=True "
             "if nobody can change them, or give them a bound > 0"
         )
-    return Request(sensitivity, epsilon, delta, _weights(weights, sensitivity), measure.name, options)
+    chosen = None if weights is None else _weights(weights, sensitivity)
+    return Request(sensitivity, epsilon, delta, chosen, measure.name, options)
 
 
-def _weights(weights: ArrayLike | None, sensitivity: Sensitivity) -> NDArray[np.float64] | None:
+def _weights(weights: ArrayLike, sensitivity: Sensitivity) -> NDArray[np.float64]:
     """One weight per coordinate, in C order."""
-    if weights is None:
-        return None
     given = numeric("weights", weights)
     if given.shape not in (sensitivity.shape, (sensitivity.dim,)):
         raise ValueError(f"weights must have one entry per coordinate {sensitivity.shape}, got shape {given.shape}")
