@@ -14,7 +14,7 @@ import numpy as np
 
 from shapedp.learn.losses import HuberHinge, Logistic, MarginLoss
 from shapedp.learn.solvers.erm import output
-from shapedp.learn.solvers.erm.noise import additive
+from shapedp.learn.solvers.erm.output import additive
 from shapedp.learn.solvers.erm.problem import Problem, Records
 
 DELTA = 1e-5

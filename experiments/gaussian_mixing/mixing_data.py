@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from shapedp import datasets
-from shapedp.learn.moments import Bounds, Moments, intercept_constant, moments
+from shapedp.learn.moments import Bounds, Moments, moments
 from shapedp.numerics.gram import gram
 from shapedp.tables import InMemory
 
@@ -110,7 +110,7 @@ def parts(name: str, seed: int, small: bool) -> tuple[Any, Any, Any, Any]:
 def case(name: str, scaling: str, *, seed: int = 0, small: bool = False) -> Case:
     """One data set under one scaling."""
     x, y, x_test, y_test = parts(name, seed, small)
-    bounds = Bounds(1.0, 1.0, 0.0 if scaling == "paper" else intercept_constant(1.0))
+    bounds = Bounds.of(1.0, 1.0, intercept=scaling != "paper")
     if scaling == "paper":
         length, height = np.linalg.norm(x, axis=1).max(), np.abs(y).max()
         x, y, x_test, y_test = x / length, y / height, x_test / length, y_test / height

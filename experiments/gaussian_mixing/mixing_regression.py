@@ -25,8 +25,7 @@ from mixing_data import LOADERS, MAKERS, NAMES, SCALINGS, Case, case
 from mixing_results import read, write
 from mixing_simulated import simulated
 
-from shapedp.learn.solvers.linear import SOLVERS, Draws, Problem
-from shapedp.learn.solvers.linear.auto import choose
+from shapedp.learn.solvers.linear import AUTO, SOLVERS, Draws, Problem
 from shapedp.mechanisms import certify
 
 DELTA = 1e-5
@@ -41,7 +40,7 @@ LEVEL = 0.95
 def errors(one: Case, method: str, epsilon: float, runs: int, rows: int | None = None) -> tuple[Any, Any]:
     """Test errors of independent runs, and the mechanisms that were run."""
     problem = Problem(one.train.records, one.order, one.train.bounds, epsilon, DELTA, sketch_rows=rows)
-    solver = SOLVERS[choose(problem) if method == "auto" else method]
+    solver = SOLVERS[AUTO if method == "auto" else method]
     made = solver.mechanisms(problem)
     key = zlib.crc32(f"{one.name} {one.scaling} {method} {epsilon} {rows}".encode())
     rng = np.random.default_rng(key)

@@ -12,10 +12,9 @@ from shapedp.audit import gauge
 from shapedp.learn.moments import Bounds, moments
 from shapedp.learn.solvers.linear import SOLVERS, Draws, Problem
 from shapedp.learn.solvers.linear import suffstats as block
-from shapedp.learn.solvers.linear.auto import choose
 from shapedp.learn.solvers.linear.mixing import default_rows, scaled
 from shapedp.learn.solvers.linear.problem import row_bound, unit
-from shapedp.learn.solvers.linear.shrink import RIDGES, NoisyMoments, cleaned, risk, shrunk
+from shapedp.learn.solvers.linear.suffstats import RIDGES, NoisyMoments, cleaned, risk, shrunk
 from shapedp.mechanisms import AdaptiveMixing, Mixing
 from shapedp.privacy import GaussianLoss
 from shapedp.sensitivity.symmetric import upper_triangle
@@ -228,10 +227,6 @@ def test_mixing_takes_the_adaptive_mechanism_for_many_records_only():
     few, many = (SOLVERS["mixing"].mechanisms(problem(n=n, order=4, sketch_rows=100))[0] for n in (1000, 100_000))
     assert isinstance(few, Mixing)
     assert isinstance(many, AdaptiveMixing)
-
-
-def test_auto_reads_sizes_and_the_claim_only():
-    assert choose(problem(bounds=Bounds(1.0, 1.0))) == choose(problem(bounds=Bounds(1e9, 1e-9)))
 
 
 def test_suffstats_beats_the_published_ways_on_one_plain_regression():

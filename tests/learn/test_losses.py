@@ -6,7 +6,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from shapedp.learn.losses import HESSIAN_RANK, HuberHinge, Logistic, lipschitz, smoothness
+from shapedp.learn.losses import HuberHinge, Logistic
+from shapedp.learn.solvers.erm.problem import Problem
 
 LOSSES = [Logistic(), HuberHinge(), HuberHinge(0.5), HuberHinge(1.0)]
 Z = np.linspace(-6, 6, 4801)
@@ -64,15 +65,16 @@ def test_constants_of_one_record(loss):
     """|gradient| <= L and |Hessian| <= beta for records within the row bound; the Hessian has rank 1."""
     rng = np.random.default_rng(1)
     bound = 2.5
+    one = Problem(loss, 100, 4, 1, bound, 0.1, 1.0, 1e-5)
     for _ in range(200):
         x = rng.normal(size=4)
         x *= bound * rng.random() ** 0.2 / np.linalg.norm(x)
         w = rng.normal(size=4) * 3
         gradient = float(loss.slope(np.array(x @ w))) * x
         hessian = float(loss.curvature(np.array(x @ w))) * np.outer(x, x)
-        assert np.linalg.norm(gradient) <= lipschitz(loss, bound)
-        assert np.linalg.norm(hessian, 2) <= smoothness(loss, bound)
-        assert np.linalg.matrix_rank(hessian) <= HESSIAN_RANK
+        assert np.linalg.norm(gradient) <= one.lipschitz
+        assert np.linalg.norm(hessian, 2) <= one.smoothness
+        assert np.linalg.matrix_rank(hessian) <= 1
 
 
 @pytest.mark.parametrize("width", [0.0, -1.0, np.nan, 2.0, 1e-9])

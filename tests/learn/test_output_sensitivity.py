@@ -10,7 +10,7 @@ import pytest
 
 from shapedp.learn.losses import HuberHinge, Logistic
 from shapedp.learn.solvers.erm import bolt_on, output
-from shapedp.learn.solvers.erm.noise import additive
+from shapedp.learn.solvers.erm.output import additive
 from shapedp.learn.solvers.erm.problem import Problem, Records
 
 LOSSES = {"logistic": Logistic(), "huber": HuberHinge()}

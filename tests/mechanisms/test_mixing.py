@@ -14,7 +14,7 @@ from scipy import sparse, special, stats
 
 import shapedp as sdp
 from shapedp.mechanisms import AdaptiveMixing, Mechanism, Mixing
-from shapedp.mechanisms.mixing import draw_sketch, explicit_sketch, normals, rounding
+from shapedp.mechanisms.mixing import draw_sketch, normals, rounding
 from shapedp.numerics.gram import eigenvalue_error, factor, factor_error, gram, gram_error, least_eigenvalue
 from shapedp.privacy import RefutedError
 from shapedp.privacy.losses import MixingLoss
@@ -53,6 +53,12 @@ def _smallest_p(a, b, covariance):
         scores = (z.T @ z / len(z) - np.eye(d)) * math.sqrt(len(z)) / np.sqrt(1 + np.eye(d))
         found.extend(2 * special.ndtr(-np.abs(scores[np.triu_indices(d)])))
     return min(found) * len(found)
+
+
+def explicit_sketch(x, rows, noise_variance, rng):
+    """S X + sigma xi as written, n k normals and all."""
+    n, d = x.shape
+    return rng.standard_normal((rows, n)) @ x + math.sqrt(noise_variance) * rng.standard_normal((rows, d))
 
 
 @pytest.fixture(scope="module")

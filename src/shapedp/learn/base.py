@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,8 +16,9 @@ from shapedp.accounting import Plan
 from shapedp.accounting.plan import Step
 from shapedp.boundary.arrays import numbers
 from shapedp.boundary.values import boolean
-from shapedp.learn.solvers import SOLVERS
-from shapedp.learn.solvers.base import Draws, Solution
+from shapedp.learn.moments import Bounds, Reading, one_blas_thread
+from shapedp.learn.solvers import linear
+from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.mechanisms import certify
 from shapedp.mechanisms.watch import is_watched
 from shapedp.numerics.arrays import Floats
@@ -65,11 +66,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         for name, parameter in inspect.signature(type(self)).parameters.items():
             if parameter.annotation == "bool":
                 boolean(name, getattr(self, name))
-        return (
-            positive("epsilon", self.epsilon),
-            probability("delta", self.delta),
-            one_of("adjacency", self.adjacency, NEIGHBOURS),
-        )
+        adjacency = one_of("adjacency", self.adjacency, NEIGHBOURS)
+        return positive("epsilon", self.epsilon), probability("delta", self.delta), adjacency
 
     def _rng(self) -> np.random.Generator | None:
         """None for secure randomness; a generator where `random_state` asks for a simulation."""
@@ -97,23 +95,35 @@ class PrivateModel(PrivateEstimator):
 
     progress: bool = False
 
-    def _solved(self, task: str, name: str, problem: Any, data: Callable[[], Any]) -> Solution:
+    def _solved(
+        self, solvers: Mapping[str, Solver[Any, Any]], name: str, problem: Any, data: Callable[[], Any]
+    ) -> Solution:
         """Certify, then read the data, release and solve; leaves the certificate in `privacy_`."""
-        solver = SOLVERS[task][name]
+        solver = solvers[name]
         if self.adjacency not in solver.adjacencies:
-            raise ValueError(
-                f"solver {name!r} is for adjacency {', '.join(solver.adjacencies)}, got {self.adjacency!r}"
-            )
+            known = ", ".join(solver.adjacencies)
+            raise ValueError(f"solver {name!r} is for adjacency {known}, got {self.adjacency!r}")
         mechanisms = solver.mechanisms(problem)
         certificate = self._certify(mechanisms) if mechanisms else None
         found = solver.solve(data(), mechanisms, Draws(self._rng(), self.unsafe, self.progress))
         self.privacy_ = certificate or self._certify(found.released)
         return found
 
-    def _certify(self, releases: Iterable[Any]) -> Certificate:
+    def _least_squares(
+        self, name: str, x: Any, y: Any, bounds: Bounds, rows: int | None, classes: Sequence[Any] | None = None
+    ) -> Solution:
+        """The solution of a least-squares solver, by one pass over whatever `read_table` reads."""
+        data = Reading(read_table(self, x, y, classes=classes), bounds, self.progress)
+        order = self.n_features_in_ + (bounds.constant > 0)
+        problem = linear.Problem(data.records, order, bounds, *self._claim(), rows)
+        with one_blas_thread(order < 500):
+            return self._solved(linear.SOLVERS, name, problem, lambda: data.moments)
+
+    def _certify(self, releases: Sequence[Any]) -> Certificate:
         """The certificate of releasing once through each mechanism (a `Step`: as often as it says)."""
-        steps = tuple(one if isinstance(one, Step) else Step(one) for one in releases)
-        subject = steps[0].subject if len(steps) == 1 and steps[0].count == 1 else Plan(steps)
+        subject = releases[0]
+        if len(releases) > 1 or isinstance(subject, Step):
+            subject = Plan(tuple(one if isinstance(one, Step) else Step(one) for one in releases))
         return self._required(certify(subject, epsilon=self.epsilon, delta=self.delta))
 
 
@@ -144,14 +154,8 @@ def checked_rows(estimator: Any, x: Any, *, reset: bool = True) -> Any:
         estimator.n_features_in_ = x.shape[1]  # nothing is left to check
         estimator.__dict__.pop("feature_names_in_", None)
         return x
-    rows = check_array(
-        numbers(x),
-        accept_sparse="csr",
-        dtype=(np.float64, np.float32),
-        ensure_all_finite=False,
-        input_name="X",
-        estimator=estimator,
-    )
+    kinds = {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "ensure_all_finite": False}
+    rows = check_array(numbers(x), input_name="X", estimator=estimator, **kinds)
     validate_data(estimator, x if hasattr(x, "columns") else rows, reset=reset, skip_check_array=True)
     return rows
 

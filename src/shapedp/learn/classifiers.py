@@ -15,14 +15,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from shapedp.boundary.arrays import distinct, equal
-from shapedp.learn.base import PrivateModel, PublicLabelsWarning, checked_rows, read_table, refuse
+from shapedp.learn.base import PrivateModel, PublicLabelsWarning, checked_rows, refuse
 from shapedp.learn.losses import HuberHinge, Logistic, MarginLoss
-from shapedp.learn.moments import Bounds, Reading
+from shapedp.learn.moments import Bounds
 from shapedp.learn.solvers.erm import SOLVERS
 from shapedp.learn.solvers.erm.mixing import quadratic_surrogate
-from shapedp.learn.solvers.erm.noise import NOISES
+from shapedp.learn.solvers.erm.output import NOISES
 from shapedp.learn.solvers.erm.problem import Problem, Risk, read_records
-from shapedp.learn.solvers.linear import Problem as LeastSquares
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, one_of, positive
 from shapedp.tables.blocks import entries, labels_of, same_length
@@ -86,24 +85,14 @@ class LinearClassifier(ClassifierMixin, PrivateModel, ABC):  # type: ignore[misc
         problem = self._problem(signs, bounds, is_sparse=sparse.issparse(rows))
         if self.regularization is None:
             problem = SOLVERS[name].completed(problem)
-        found = self._solved("classification", name, problem, lambda: Risk(problem, read_records(rows, signs, bounds)))
+        found = self._solved(SOLVERS, name, problem, lambda: Risk(problem, read_records(rows, signs, bounds)))
         return found.weights, name
 
     def _problem(self, signs: Floats, bounds: Bounds, *, is_sparse: bool) -> Problem:
-        return Problem(
-            self._loss(),
-            len(signs),
-            self.n_features_in_ + (bounds.constant > 0),
-            signs.shape[1],
-            bounds.design,
-            1.0 if self.regularization is None else float(self.regularization),
-            *self._claim(),
-            is_sparse,
-            bounds,
-            self.noise,
-            self.passes,
-            self.batch_size,
-        )
+        sizes = (len(signs), self.n_features_in_ + (bounds.constant > 0), signs.shape[1])
+        strength = 1.0 if self.regularization is None else float(self.regularization)
+        settings: tuple[Any, ...] = (is_sparse, bounds, self.noise, self.passes, self.batch_size)
+        return Problem(self._loss(), *sizes, bounds.design, strength, *self._claim(), *settings)
 
     def decision_function(self, X: Any) -> Floats:
         """X coef_ + intercept_: one number per record for two classes, one per class for more."""
@@ -126,11 +115,8 @@ def class_list(name: str, x: Any, y: Any, given: Any) -> NDArray[Any]:
         found = labels_of(x, y)
         if found.dtype.kind == "f" and (found != np.trunc(found)).any():
             raise ValueError("Unknown label type: continuous. A classifier needs labels; name them by classes=[...]")
-        warnings.warn(
-            "classes was not given: which labels occur in y is treated as public. Pass classes=[...]",
-            PublicLabelsWarning,
-            stacklevel=3,
-        )
+        text = "classes was not given: which labels occur in y is treated as public. Pass classes=[...]"
+        warnings.warn(text, PublicLabelsWarning, stacklevel=3)
     else:
         named = entries(given)
         found = distinct(named)
@@ -225,25 +211,17 @@ class LogisticRegression(LinearClassifier):
         super()._checked()
         quadratic_surrogate(self.surrogate_reach)
         if self.regularization is not None and self.solver in ("kifer", "mixing"):
-            raise ValueError(
-                f"regularization is not for solver {self.solver!r}, which has its own or none: leave it out"
-            )
+            raise ValueError(f"regularization is not for solver {self.solver!r}, which has its own or none: omit it")
         if self.sketch_rows is not None:
             count("sketch_rows", self.sketch_rows)
 
     def _weights(self, x: Any, y: Any, classes: NDArray[Any], bounds: Bounds) -> tuple[Floats, str]:
         if self.solver == "mixing" and classes.size == 2:
-            weights, name = self._streamed(x, y, classes, bounds), "mixing"
+            found = self._least_squares("mixing", x, y, bounds, self.sketch_rows, classes.tolist())
+            weights, name = found.weights[:, None], "mixing"
         else:
             weights, name = super()._weights(x, y, classes, bounds)
         return (quadratic_surrogate(self.surrogate_reach).scale * weights if name == "mixing" else weights), name
-
-    def _streamed(self, x: Any, y: Any, classes: NDArray[Any], bounds: Bounds) -> Floats:
-        """Two classes from second moments: one pass over whatever `read_table` reads."""
-        data = Reading(read_table(self, x, y, classes=classes.tolist()), bounds, self.progress)
-        order = self.n_features_in_ + (bounds.constant > 0)
-        problem = LeastSquares(data.records, order, bounds, *self._claim(), self.sketch_rows)
-        return self._solved("least squares", "mixing", problem, lambda: data.moments).weights[:, None]
 
     def _problem(self, signs: Floats, bounds: Bounds, *, is_sparse: bool) -> Problem:
         return replace(super()._problem(signs, bounds, is_sparse=is_sparse), sketch_rows=self.sketch_rows)

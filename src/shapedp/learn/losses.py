@@ -1,9 +1,13 @@
-"""Losses of linear classifiers: convex functions of the margin z = y x.w, with y = +1 or -1."""
+"""Losses of linear classifiers: convex functions of the margin z = y x.w, with y = +1 or -1.
+
+Each falls with the margin, with a slope in [-1, 0], and has `value`, `slope` and `curvature` (the second derivative,
+from the right where it jumps), a bound `curvature_bound` on the latter and `slope_error` on the rounding of `slope`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
@@ -11,42 +15,6 @@ from scipy import special
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import positive
 from shapedp.numerics.outward import ABOVE_8, ROUNDINGS_8, ROUNDINGS_16, WIDER
-
-
-class MarginLoss(Protocol):
-    """A convex, non-increasing function of the margin with slope in [-1, 0] and bounded second derivative."""
-
-    name: ClassVar[str]
-
-    @property
-    def curvature_bound(self) -> float:
-        """The most the second derivative can be."""
-
-    @property
-    def slope_error(self) -> float:
-        """A bound on the rounding of `slope` at a float margin."""
-
-    def value(self, margin: Floats) -> Floats:
-        """The loss."""
-
-    def slope(self, margin: Floats) -> Floats:
-        """Its derivative."""
-
-    def curvature(self, margin: Floats) -> Floats:
-        """Its second derivative (from the right where it jumps)."""
-
-
-HESSIAN_RANK = 1  # of one record, whatever the loss: its Hessian is curvature times x x^T
-
-
-def lipschitz(loss: MarginLoss, row_bound: float) -> float:
-    """L: the gradient slope(z) y x of one record is at most as long as the record, |slope| <= 1."""
-    return positive("row_bound", row_bound) * ABOVE_8
-
-
-def smoothness(loss: MarginLoss, row_bound: float) -> float:
-    """beta: the Hessian curvature(z) x x^T of one record is at most this large."""
-    return loss.curvature_bound * positive("row_bound", row_bound) ** 2 * ABOVE_8**2
 
 
 @dataclass(frozen=True)
@@ -102,3 +70,6 @@ class HuberHinge:
 
     def curvature(self, margin: Floats) -> Floats:
         return np.where(np.abs(1 - margin) <= self.width, 0.5 / self.width, 0.0)
+
+
+MarginLoss = Logistic | HuberHinge

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property, partial, reduce
+from importlib.util import find_spec
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from shapedp.learn.progress import bar
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, positive
 from shapedp.numerics.gram import BLOCK, GramSum, gram_error
@@ -35,11 +35,6 @@ def in_units(name: str, value: Any, units: tuple[float, float] = UNITS) -> float
     return found
 
 
-def intercept_constant(feature_bound: float) -> float:
-    """The constant put beside x: the power of two nearest half the feature bound, so that no record is rounded."""
-    return float(2.0 ** round(math.log2(feature_bound / 2)))
-
-
 @dataclass(frozen=True)
 class Bounds:
     """|x|_2 <= feature, |y| <= target, and the constant put beside x for the intercept (0: no such column)."""
@@ -50,10 +45,13 @@ class Bounds:
 
     @classmethod
     def of(cls, feature_bound: Any, target_bound: Any, *, intercept: bool) -> Bounds:
-        """The bounds that a user gave, checked; with a constant for the intercept if there is one."""
+        """The bounds that a user gave, checked.
+
+        The constant for the intercept is the power of two nearest half the feature bound: no record is rounded.
+        """
         feature = in_units("feature_bound", feature_bound)
         target = in_units("target_bound", target_bound)
-        return cls(feature, target, intercept_constant(feature) if intercept else 0.0)
+        return cls(feature, target, float(2.0 ** round(math.log2(feature / 2))) if intercept else 0.0)
 
     @property
     def design(self) -> float:
@@ -101,23 +99,18 @@ class Partial:
         self.records = self.groups = 0
         beside = [bounds.constant] if bounds.constant > 0 else []
         widths = np.array([*[bounds.feature] * columns, *beside, bounds.target])
-        self.total = GramSum(widths)
-        self._buffer = np.empty((0, len(widths)))
+        self.total, self.width = GramSum(widths), len(widths)
 
     def add(self, x: Any, y: Floats) -> None:
         """Add records, in groups of 4096 and blocks of 1024."""
         records = len(y)
-        if len(self._buffer) < min(BLOCK, records):
-            self._buffer = np.empty((min(BLOCK, records), self._buffer.shape[1]))
+        buffer = np.empty((min(BLOCK, records), self.width))
         with np.errstate(all="ignore"):
             for start in range(0, records, CHUNK):
                 cuts = [slice(at, at + BLOCK) for at in range(start, min(start + CHUNK, records), BLOCK)]
-                self.total.add(clipped(x[cut], y[cut], self.bounds, self._buffer) for cut in cuts)
+                self.total.add(clipped(x[cut], y[cut], self.bounds, buffer) for cut in cuts)
                 self.groups += 1
         self.records += records
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_buffer": self._buffer[:0]}
 
     def merge(self, other: Partial) -> Partial:
         """Add what another part found."""
@@ -130,7 +123,7 @@ class Partial:
         """The sum so far."""
         if not self.records:
             raise ValueError("x must hold at least one record, got 0 records")
-        if self.groups > most_groups(self.records):
+        if self.groups > self.records // 64 + 64:  # as many as `gram_error` allows for
             raise ValueError(
                 f"{self.records} records came in {self.groups} pieces, too many to bound their rounding: "
                 "merge them into pieces of 64 records or more"
@@ -206,10 +199,8 @@ def clipped(x: Any, y: Floats, bounds: Bounds, buffer: Floats) -> Floats:
     rows, width = buffer[: len(y)], x.shape[1]
     features = rows[:, :width]
     plain = isinstance(x, np.ndarray) and x.dtype == np.float64 and x.flags.c_contiguous
-    square = squares(x) if plain else None
     features[...] = x.toarray() if hasattr(x, "toarray") else x
-    if square is None:
-        square = squares(features)
+    square = np.asarray(_dot(x, x) if plain else _dot(features, features))  # of every row, from this row alone
     if bounds.constant > 0:
         rows[:, width] = bounds.constant
     np.clip(y, -bounds.target, bounds.target, out=rows[:, -1])
@@ -220,11 +211,6 @@ def clipped(x: Any, y: Floats, bounds: Bounds, buffer: Floats) -> Floats:
     if odd.any():
         rows[odd] = 0.0
     return rows
-
-
-def squares(rows: Floats) -> Floats:
-    """|row|^2 of every row, from this row alone."""
-    return np.asarray(_dot(rows, rows))
 
 
 _dot: Callable[[Floats, Floats], Any] = getattr(np, "vecdot", lambda x, y: np.einsum("ij,ij->i", x, y))
@@ -244,9 +230,16 @@ def _pull(rows: Floats, features: Floats, square: Floats, radius: float, slack: 
             features[large] = L2(radius, dim=features.shape[1]).clip(features[large], adjacency="zero-out")[0]
 
 
-def most_groups(records: int) -> int:
-    """The number of groups that `gram_error` allows for."""
-    return records // 64 + 64
+@contextmanager
+def bar(total: int | None, unit: str, shown: bool) -> Iterator[Callable[[int], object]]:
+    """What advances a progress bar, where one is asked for and tqdm is there; otherwise it does nothing."""
+    if not shown or find_spec("tqdm") is None:
+        yield lambda n: None
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=total, unit=unit) as drawn:
+        yield drawn.update
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,15 +10,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from shapedp.learn.base import PrivateModel, checked_rows, read_table, refuse
-from shapedp.learn.moments import Bounds, Reading, in_units, intercept_constant
+from shapedp.learn.moments import Bounds, Reading, in_units
 from shapedp.learn.solvers.cd import MOST_RECORDS
-from shapedp.learn.solvers.covariance import (
-    Covariance,
-    Problem,
-    Rows,
-    SecondMoments,
-    principal,
-)
+from shapedp.learn.solvers.covariance import COVARIANCE, Covariance, Problem, SecondMoments, principal
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, positive, real
 from shapedp.numerics.gram import gram_error
@@ -75,7 +69,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateModel):  # t
         self._checked()
         table = read_table(self, X)
         columns, wanted = table.columns, self._wanted(table.columns)
-        bounds = Bounds(self.feature_bound, 0.0, intercept_constant(self.feature_bound) if self.center else 0.0)
+        bounds = replace(Bounds.of(self.feature_bound, 1.0, intercept=self.center), target=0.0)
         data = Reading(table, bounds, self.progress)
         if self.release == "clipped" and data.records > MOST_RECORDS:
             raise ValueError(f"release='clipped' takes at most 2^23 records, whose sums are exact, got {data.records}")
@@ -83,7 +77,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateModel):  # t
         moments = SecondMoments(columns, self.feature_bound, self.adjacency, self.release, self.noise, rounding)
         share = self.share if self.center else 0.0
         problem = Problem(moments, bounds, data.records, self.epsilon, self.delta, share)
-        found = self._solved("covariance", "moments", problem, lambda: Rows(problem, data))
+        found = self._solved({"moments": COVARIANCE}, "moments", problem, lambda: (problem, data))
         assert isinstance(found, Covariance)
         self.mean_ = found.mean
         self._publish(found.weights, data.records, wanted)

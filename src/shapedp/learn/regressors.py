@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from shapedp.learn.base import PrivateRegressor, checked_rows, read_table, refuse
-from shapedp.learn.moments import Bounds, Reading, one_blas_thread
-from shapedp.learn.solvers.cd import SQUARED, UNITS, Columns, Descended, Descent, Penalized, Penalty
-from shapedp.learn.solvers.linear import SOLVERS, Problem, Solution
-from shapedp.learn.solvers.linear.auto import choose
+from shapedp.learn.base import PrivateRegressor, checked_rows, refuse
+from shapedp.learn.moments import Bounds
+from shapedp.learn.solvers.cd import CD, SQUARED, UNITS, Columns, Descended, Descent, Penalized, Penalty
+from shapedp.learn.solvers.linear import AUTO, SOLVERS, Solution
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, one_of, positive, vector
 from shapedp.tables.blocks import finite_records, target_of
@@ -33,7 +32,7 @@ class LinearRegression(PrivateRegressor):
     epsilon, delta: the claim.
     feature_bound, target_bound: bounds on |x|_2 and |y|, from knowledge about the data, never from the data. Records
         beyond them are scaled down to them.
-    solver: one of `shapedp.learn.solvers.linear.SOLVERS`, or "auto", which chooses by n, d, epsilon and delta alone.
+    solver: one of `shapedp.learn.solvers.linear.SOLVERS`, or "auto", the same for all data.
     fit_intercept: whether there is a constant term.
     adjacency: what a neighbour is, "zero-out" or "replace".
     sketch_rows: the rows of the sketch, for solvers that make one.
@@ -67,16 +66,12 @@ class LinearRegression(PrivateRegressor):
 
     def fit(self, X: Any, y: Any) -> LinearRegression:
         """Fit to features X (n, d) and a target y (n,) or the name of its column: whatever `read_table` reads."""
-        claim = self._claim()
+        self._claim()
         bounds = Bounds.of(self.feature_bound, self.target_bound, intercept=self.fit_intercept)
         rows = None if self.sketch_rows is None else count("sketch_rows", self.sketch_rows)
         one_of("solver", self.solver, ("auto", *SOLVERS))
-        data = Reading(read_table(self, X, y), bounds, self.progress)
-        order = self.n_features_in_ + bool(self.fit_intercept)
-        problem = Problem(data.records, order, bounds, *claim, rows)
-        name = choose(problem) if self.solver == "auto" else self.solver
-        with one_blas_thread(order < 500):
-            found = self._solved("least squares", name, problem, lambda: data.moments)
+        name = AUTO if self.solver == "auto" else self.solver
+        found = self._least_squares(name, X, y, bounds, rows)
         self.solver_ = name
         self._publish(found, bounds.constant)
         return self
@@ -149,7 +144,7 @@ class CoordinateDescentRegressor(PrivateRegressor, ABC):
             columns = Columns.of(finite, target, bounds, intercept=bool(self.fit_intercept))
             return Penalized(descent, columns, SQUARED, self._penalty(columns.records))
 
-        found = self._solved("penalized regression", "cd", descent, data)
+        found = self._solved({"cd": CD}, "cd", descent, data)
         assert isinstance(found, Descended)
         self._publish(found, bounds.size)
         return self
@@ -162,11 +157,8 @@ class CoordinateDescentRegressor(PrivateRegressor, ABC):
         self.intercept_ = float(found.weights[-1]) if self.fit_intercept else 0.0
         self.n_iter_ = len(found.path)
         if not found.settled:
-            warnings.warn(
-                "the last pass still moved the weights by more than its noise: allow more passes or a longer step",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            text = "the last pass still moved the weights by more than its noise: allow more passes or a longer step"
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

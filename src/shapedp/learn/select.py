@@ -109,7 +109,7 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of runs that are not shown
             for _ in range(draw_runs(gamma, randomness)):
-                chosen = candidates[_below(len(candidates), randomness)]
+                chosen = candidates[int(randomness.words(1)[0]) * len(candidates) >> 64]  # uniform up to 2^-60
                 model = clone(self.estimator).set_params(**chosen).set_params(**shared)
                 if unnamed and model.classes is None:
                     model.set_params(classes=occur)
@@ -209,21 +209,11 @@ def _budget(
             f"no run is small enough for a search under epsilon {epsilon:g}, delta {delta:g}: allow a larger delta"
         ) from None
     certificate = certify(Repetition(run, gamma, adjacency), epsilon=epsilon, delta=delta)
-    return run, *_claim_within(run, delta), certificate
-
-
-def _claim_within(run: GaussianLoss, delta: float) -> tuple[float, float]:
-    """(epsilon, delta) whose Gaussian has at most the mu of a run."""
-    for smaller in (delta, *(delta * 10.0**-k for k in range(1, 30))):
-        epsilon = run.epsilon(smaller).lower
-        if epsilon > 0:
-            return epsilon, smaller
+    for smaller in (delta * 10.0**-k for k in range(30)):  # its Gaussian has at most the mu of a run
+        own = run.epsilon(smaller).lower
+        if own > 0:
+            return run, own, smaller, certificate
     raise ValueError("delta is too large for a search: ask for a smaller one")
-
-
-def _below(bound: int, randomness: Source) -> int:
-    """A number in [0, bound), uniform up to 2^-60."""
-    return int(randomness.words(1)[0]) * bound >> 64
 
 
 def _require(model: Any, run: GaussianLoss, adjacency: Adjacency) -> None:

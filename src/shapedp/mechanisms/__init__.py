@@ -2,10 +2,9 @@
 
 from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
 from shapedp.mechanisms.additive import Additive
-from shapedp.mechanisms.advise import Advice, advise
 from shapedp.mechanisms.angles import AngleWindows, MeanAngles
 from shapedp.mechanisms.base import Mechanism, Release
-from shapedp.mechanisms.calibrate import calibrate
+from shapedp.mechanisms.calibrate import Advice, advise, calibrate
 from shapedp.mechanisms.certify import certify, mechanism_from_json, verify
 from shapedp.mechanisms.mixing import Mixing, Sketch
 from shapedp.mechanisms.objective import ObjectivePerturbation

@@ -11,20 +11,9 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
-from shapedp.mechanisms.mixing import (
-    ROOM,
-    Sketching,
-    calibratable,
-    check_claim,
-    check_sizes,
-    draw_sketch,
-    eigenvalue_slip,
-    float_share,
-    rounding,
-    too_large,
-)
+from shapedp.mechanisms.mixing import ROOM, Sketching, calibratable, draw_sketch, eigenvalue_slip, float_share, rounding
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import count, one_of, positive, probability, size
+from shapedp.numerics.checks import count, size
 from shapedp.numerics.gram import gram_error, least_eigenvalue
 from shapedp.numerics.outward import (
     ABOVE_512,
@@ -38,7 +27,7 @@ from shapedp.numerics.outward import (
 )
 from shapedp.privacy import Loss
 from shapedp.privacy.losses.gaussian import GaussianLoss
-from shapedp.privacy.losses.mixing import NEIGHBOURS, MixingLoss, Neighbours
+from shapedp.privacy.losses.mixing import MixingLoss, Neighbours
 from shapedp.sampling import Source, grid_for, rounded_sum
 
 
@@ -53,9 +42,20 @@ class AdaptiveMixing(Sketching):
     t = q/(1 + q) with q = x^T (A + sigma^2 I)^-1 x, at most 1/gamma as soon as l <= lambda_min(A) + C^2, hence as
     soon as l <= lambda_min of either neighbour.
     Reference: Lev et al. 2025, Algorithm 1, mended: l in units of C^2, sqrt(gamma), no classic Gaussian bound.
+
+    Parameters
+    ----------
+    gamma, eta, tau: see above.
+    Others as for `Mixing`.
+
+    Examples
+    --------
+    >>> AdaptiveMixing.calibrate(rows=500, row_bound=1.0, epsilon=1.0, delta=1e-6).certificate.verdict
+    'certified'
     """
 
     kind: ClassVar[str] = "adaptive-mixing"
+    _positive: ClassVar[tuple[str, ...]] = ("gamma", "eta", "tau")
     rows: int
     row_bound: float
     gamma: float
@@ -68,12 +68,9 @@ class AdaptiveMixing(Sketching):
     dim: int | None = None
 
     def __post_init__(self) -> None:
-        check_claim(self)
-        for name in ("gamma", "eta", "tau"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        super().__post_init__()
         if not 1 < self.gamma < 1e90 or not 1e-9 < self.eta < 1e90:
             raise ValueError(f"gamma must lie in (1, 1e90) and eta in (1e-9, 1e90), got {self.gamma!r}, {self.eta!r}")
-        check_sizes(self)
 
     @property
     def failure(self) -> float:
@@ -84,16 +81,12 @@ class AdaptiveMixing(Sketching):
     @property
     def _slip(self) -> float:
         """How far the computed eigenvalue may be off, in units of C^2."""
-        if self.records is None or self.dim is None:
-            return 0.0
         return eigenvalue_slip(self.records, self.dim)
 
     @cached_property
     def loss(self) -> Loss:
         """The privacy loss of the eigenvalue and the sketch together, from above: sigma is mostly larger."""
         mu = (1 + 2 * self._slip) / self.eta * ABOVE_512
-        if self.records is None or self.dim is None:
-            return MixingLoss(self.rows, ABOVE_512 / self.gamma, self.adjacency, mu, 0.0).with_failure(self.failure)
         base = MixingLoss(self.rows, float_share(self.gamma, self.records, self.dim), self.adjacency, mu, 0.0)
         missed = rounding(self.rows, self.gamma, self.records, self.dim)
         return base.with_failure(self.failure, total_variation=missed)
@@ -123,18 +116,17 @@ class AdaptiveMixing(Sketching):
         gamma alone would be least with eta infinite, an eigenvalue that says nothing; gamma + eta tau is what
         sigma^2 + lambda_min comes to.
         """
-        epsilon, delta = calibratable(epsilon), probability("delta", delta)
-        one_of("adjacency", adjacency, NEIGHBOURS)
+        epsilon, delta = calibratable(epsilon, delta, adjacency)
         plain = plain or MixingLoss.calibrate(rows, epsilon, delta, neighbours=adjacency, tolerance=1e-4).gamma
         spent = ROOM * delta
         if records is not None and dim is not None:
             tv = rounding(rows, plain, count("records", records), size("dim", dim))
             spent = ((1 + math.exp(epsilon)) * tv + WIDE * delta) * ABOVE_512
             if not spent < delta / 2:
-                raise ValueError(too_large(rows, records, dim, delta))
+                raise ValueError(cls.too_large(rows, records, dim, delta))
         mu, share, about = _best(rows, epsilon, delta - spent, adjacency, plain)
         tau = -float(special.ndtri(share * (delta - spent))) + 2.0**-17  # half a step of the grid, in units of eta
-        tau += 0.0 if records is None or dim is None else mu * eigenvalue_slip(records, dim)
+        tau += mu * eigenvalue_slip(records, dim)
         aim = (delta - spent) * (1 - share) * BELOW_WIDER
         near = MixingLoss(rows, min(1 / about, 0.5), adjacency)
         gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, mu=mu * ABOVE_WIDER, near=near).gamma

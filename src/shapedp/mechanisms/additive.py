@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.values import boolean
-from shapedp.mechanisms.base import Claimed, Release
+from shapedp.mechanisms.base import Claimed, Release, Rng
 from shapedp.noise import Law, law_from_json
 from shapedp.numerics.checks import count, finite, numeric, positive, probability
 from shapedp.privacy import Loss
@@ -24,8 +24,22 @@ TOGETHER = "This is the worth of each of {} releases made together: all of them 
 class Additive(Claimed):
     """f(D) + noise, with the claim (epsilon, delta) it is meant to meet.
 
+    Parameters
+    ----------
+    law: the noise.
+    sensitivity: what one record can change of f.
+    epsilon, delta: the claim.
+    recipe: the name of the published calibration that chose the scale, if one did.
+    premises: names of what is assumed about the query; see `privacy.assumptions`.
+
     Guarantee: `loss` is computed from the law and the sensitivity set; `release` happens only if the claim is
-    certified by it. `recipe` names the published calibration that chose the scale, if one did.
+    certified by it.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> Additive(sdp.Gaussian(5.0, 3), sdp.L2(1.0, dim=3), epsilon=1.0, delta=1e-5).certificate.verdict
+    'certified'
     """
 
     kind: ClassVar[str] = "additive"
@@ -34,7 +48,7 @@ class Additive(Claimed):
     epsilon: float
     delta: float
     recipe: str | None = None
-    premises: tuple[str, ...] = ()  # names of what is assumed about the query; see privacy.assumptions
+    premises: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.law.dim != self.sensitivity.dim:
@@ -63,12 +77,7 @@ class Additive(Claimed):
         return self.law.expected_error(measure, weights)
 
     def release(
-        self,
-        x: ArrayLike,
-        *,
-        rng: np.random.Generator | None = None,
-        unsafe: bool = False,
-        batch: int | None = None,
+        self, x: ArrayLike, *, rng: Rng = None, unsafe: bool = False, batch: int | None = None
     ) -> Release[NDArray[Any]]:
         """x + noise, on the grid of the law; float32 in, float32 out.
 
@@ -83,17 +92,13 @@ class Additive(Claimed):
         if spends > 1:
             certificate = replace(certificate, scope=TOGETHER.format(spends))
         return Release(
-            value=drawn.value.reshape(values.shape),
-            law=self.law,
-            certificate=certificate,
-            spends=spends,
-            unsafe=drawn.unsafe,
-            shape=self.shape,
+            drawn.value.reshape(values.shape), self.law, certificate, spends, drawn.unsafe, self.sensitivity.shape
         )
 
     def _checked(self, x: ArrayLike, batch: int | None) -> NDArray[Any]:
         array = numeric("x", x)
-        expected = self.shape if batch is None else (count("batch", batch), *self.shape)
+        one = self.sensitivity.shape
+        expected = one if batch is None else (count("batch", batch), *one)
         if array.shape != expected:
             raise ValueError(f"x must have shape {expected}, got {array.shape}")
         if self.sensitivity.whole and array.dtype.kind not in "iu":
@@ -102,13 +107,9 @@ class Additive(Claimed):
         return array if array.dtype == np.float32 else checked
 
     def _described(self) -> dict[str, Any]:
-        plain = super()._described()
-        premises = plain.pop("premises")
-        return {
-            **plain,
-            "sensitivity": self.sensitivity.to_json(),
-            **({"premises": list(premises)} if premises else {}),
-        }
+        plain = {**super()._described(), "sensitivity": self.sensitivity.to_json()}
+        premises = list(plain.pop("premises"))
+        return {**plain, "premises": premises} if premises else plain
 
     @classmethod
     def _read(cls, data: dict[str, Any]) -> dict[str, Any]:

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shapedp.boundary.documents import decode, encode
-from shapedp.boundary.values import boolean
 from shapedp.mechanisms.additive import Additive
-from shapedp.mechanisms.base import Claimed, Release
+from shapedp.mechanisms.base import Claimed, Release, Rng
 from shapedp.mechanisms.calibrate import calibrate
 from shapedp.noise import Gaussian, Law
 from shapedp.numerics.arrays import Floats, frozen
@@ -73,6 +72,7 @@ class Polar(Claimed):
     Guarantee: `loss` is that of the noise against `sensitivity`, a box that holds for every pair of neighbours.
     """
 
+    _laws: ClassVar[tuple[str, ...]] = ("law",)
     law: Law
     clip: float
     batch: int
@@ -82,10 +82,9 @@ class Polar(Claimed):
 
     def __post_init__(self) -> None:
         size("dim", self.law.dim, least=2)
-        object.__setattr__(self, "clip", positive("clip", self.clip))
-        object.__setattr__(self, "batch", count("batch", self.batch))
-        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", probability("delta", self.delta))
+        self._plain(positive, "clip", "epsilon")
+        self._plain(count, "batch")
+        self._plain(probability, "delta")
         one_of("adjacency", self.adjacency, ADJACENCIES)
 
     @property
@@ -116,24 +115,14 @@ class Polar(Claimed):
         """The privacy loss of one release."""
         return self.additive.loss
 
-    def release(
-        self, gradients: ArrayLike, *, rng: np.random.Generator | None = None, unsafe: bool = False
-    ) -> Direction:
+    def release(self, gradients: ArrayLike, *, rng: Rng = None, unsafe: bool = False) -> Direction:
         """The noisy mean of per-example gradients, one per row."""
-        unsafe = boolean("unsafe", unsafe)
         return self.release_query(self.query(gradients), rng=rng, unsafe=unsafe)
 
-    def release_query(
-        self, answer: ArrayLike, *, rng: np.random.Generator | None = None, unsafe: bool = False
-    ) -> Direction:
+    def release_query(self, answer: ArrayLike, *, rng: Rng = None, unsafe: bool = False) -> Direction:
         """The same from (norm, angles) that `query` gave, or that sums kept elsewhere give."""
-        unsafe = boolean("unsafe", unsafe)
         noisy = self.additive.release(answer, rng=rng, unsafe=unsafe)
         return Direction.of(self.vector(np.asarray(noisy.value)), noisy)
-
-    @classmethod
-    def _laws(cls) -> tuple[str, ...]:
-        return ("law",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +130,19 @@ class MeanAngles(Polar):
     """Variant (i): the angles of the mean gradient, each at its full range: one record may turn the mean at will.
 
     Guarantee: pi for each angle, 2 pi for the last, the clip (twice the clip under "replace") for the norm of the sum.
+
+    Parameters
+    ----------
+    law: the noise on (norm, angles) of the sum.
+    clip: the bound on the norm of a gradient.
+    batch: the number that the sum is divided by.
+    epsilon, delta, adjacency: the claim.
+
+    Examples
+    --------
+    >>> mechanism = MeanAngles.calibrate(dim=3, clip=1.0, batch=8, epsilon=1.0, delta=1e-5)
+    >>> mechanism.release(np.ones((8, 3)), rng=np.random.default_rng(0)).value.shape
+    (3,)
     """
 
     kind: ClassVar[str] = "mean-angles"
@@ -180,9 +182,18 @@ class MeanAngles(Polar):
 class AngleWindows(Polar):
     """Variant (ii): per-example norms and angles, clamped to the clip and to windows around pi/2, then averaged.
 
-    `windows` holds d - 1 half-widths, at most pi/2 each and pi for the last; they must not depend on the data.
+    Parameters
+    ----------
+    windows: d - 1 half-widths, at most pi/2 each and pi for the last; they must not depend on the data.
+    Others as for `MeanAngles`.
+
     Guarantee: h_z per angle under "add-remove" and "zero-out", 2 h_z under "replace"; the clip for the norm, which is
     never negative. A record without gradient adds nothing.
+
+    Examples
+    --------
+    >>> AngleWindows.calibrate(dim=3, clip=1.0, batch=8, epsilon=1.0, delta=1e-5).certificate.verdict
+    'certified'
     """
 
     kind: ClassVar[str] = "angle-windows"

@@ -23,12 +23,20 @@ from shapedp.privacy.losses.base import adjacency_of
 from shapedp.sampling import Source, source
 
 SCHEMA = 1
+Rng = np.random.Generator | None  # None: secure randomness
 T = TypeVar("T")
 
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """A release with a privacy loss: the loss is the mechanism's own, nothing else computes privacy."""
+    """A release with a privacy loss: the loss is the mechanism's own, nothing else computes privacy.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> isinstance(sdp.calibrate("gaussian", sdp.L2(1.0, dim=3), epsilon=1.0, delta=1e-6), Mechanism)
+    True
+    """
 
     @property
     def loss(self) -> Loss:
@@ -38,7 +46,7 @@ class Mechanism(Protocol):
     def certificate(self) -> Certificate:
         """The mechanism's own claim, computed."""
 
-    def release(self, x: Any, /, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Release[Any]:
+    def release(self, x: Any, /, *, rng: Rng = None, unsafe: bool = False) -> Release[Any]:
         """A noisy answer; raises unless the certificate is certified or `unsafe` is passed."""
 
 
@@ -100,13 +108,12 @@ class Release(Generic[T]):
         return len(np.asarray(self.value))
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """What was drawn, and the certificate marked for it."""
-
-    value: NDArray[Any]
-    certificate: Certificate
-    unsafe: bool
+def certificate_for(subject: Any, epsilon: float, delta: float) -> Certificate:
+    """The certificate of a claim about a mechanism, or anything with a `loss`."""
+    described = Deferred(subject.to_json) if hasattr(subject, "to_json") else None
+    loss, stated = subject.loss.under(adjacency_of(subject)), assumptions_of(subject)
+    reason = getattr(subject, "reason", "")
+    return certificate_of(loss, epsilon, delta, subject=described, reason=reason, assumptions=stated)
 
 
 KINDS: dict[str, Any] = {}  # what `mechanism_from_json` reads; filled by every class of the library that names its kind
@@ -119,6 +126,7 @@ class Claimed(ABC):
     """
 
     kind: ClassVar[str]
+    _laws: ClassVar[tuple[str, ...]] = ()  # the fields that hold laws
     epsilon: float
     delta: float
 
@@ -140,27 +148,26 @@ class Claimed(ABC):
     @cached_property
     def certificate(self) -> Certificate:
         """The mechanism's own claim, computed."""
-        return certificate_of(
-            self.loss.under(adjacency_of(self)),
-            self.epsilon,
-            self.delta,
-            subject=Deferred(self.to_json),
-            reason=self.reason,
-            assumptions=assumptions_of(self),
-        )
+        return certificate_for(self, self.epsilon, self.delta)
+
+    def _plain(self, check: Callable[[str, Any], Any], *names: str) -> None:
+        """Put plain numbers, checked, in place of what the fields were given."""
+        for name in names:
+            object.__setattr__(self, name, check(name, getattr(self, name)))
 
     def _drawn(
         self,
         x: NDArray[Any],
         draw: Callable[[Source], NDArray[Any]],
-        rng: np.random.Generator | None,
+        rng: Rng,
         unsafe: bool,
         certificate: Certificate | None = None,
-    ) -> Drawn:
+        law: Law | None = None,
+    ) -> Release[NDArray[Any]]:
         """draw(randomness) for the input x, once the certificate allows it; an audit that watches sees both.
 
         `rng` replaces secure randomness; the certificate then says so. `certificate` is the one checked, where it
-        is not the mechanism's own.
+        is not the mechanism's own; `law` the noise in what is drawn, where that has error bars.
         """
         checked = self.certificate if certificate is None else certificate
         if not boolean("unsafe", unsafe):
@@ -168,7 +175,7 @@ class Claimed(ABC):
         randomness = source(rng)
         value = watched(self, x, lambda: draw(randomness))
         marked = checked.with_randomness(randomness.secure and not is_watched())
-        return Drawn(value, marked, unsafe=checked.verdict != "certified")
+        return Release(value, law, marked, unsafe=checked.verdict != "certified")
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `from_json` restores an equal mechanism."""
@@ -196,9 +203,4 @@ class Claimed(ABC):
     def _read(cls, data: dict[str, Any]) -> dict[str, Any]:
         """The fields from a description."""
         names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
-        return {name: law_from_json(data[name]) if name in cls._laws() else data[name] for name in names}
-
-    @classmethod
-    def _laws(cls) -> tuple[str, ...]:
-        """Which fields hold laws."""
-        return ()
+        return {name: law_from_json(data[name]) if name in cls._laws else data[name] for name in names}

@@ -9,11 +9,10 @@ from typing import Any
 
 from shapedp._papers import PROVIDED, published
 from shapedp.boundary.documents import described
-from shapedp.mechanisms.base import KINDS
+from shapedp.mechanisms.base import KINDS, certificate_for
 from shapedp.numerics.checks import positive, probability
-from shapedp.privacy import Bracket, Certificate, Deferred, Loss, assumptions_of, certificate_of
+from shapedp.privacy import Bracket, Certificate, Loss, assumptions_of, certificate_of
 from shapedp.privacy.assumptions import UNSTATED
-from shapedp.privacy.losses.base import adjacency_of
 
 __all__ = ["KINDS", "certify", "mechanism_from_json", "verify"]
 
@@ -34,7 +33,23 @@ def class_of(kind: object) -> Any:
 
 @described
 def mechanism_from_json(data: Any) -> Any:
-    """The mechanism that its `to_json` wrote."""
+    """The mechanism that its `to_json` wrote.
+
+    Parameters
+    ----------
+    data: a JSON object.
+
+    Returns
+    -------
+    The mechanism. Raises ValueError where the object does not describe one.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> made = sdp.calibrate("gaussian", sdp.L2(1.0, dim=3), epsilon=1.0, delta=1e-6)
+    >>> mechanism_from_json(made.to_json()).to_json() == made.to_json()
+    True
+    """
     kind = data.get("kind") if isinstance(data, dict) else None
     found = class_of(kind)
     if found is None:
@@ -44,7 +59,23 @@ def mechanism_from_json(data: Any) -> Any:
 
 
 def certify(subject: Any, *, epsilon: float, delta: float) -> Certificate:
-    """The computed certificate of a claim about a mechanism (anything with a `loss`) or a loss."""
+    """The computed certificate of a claim about a mechanism (anything with a `loss`) or a loss.
+
+    Parameters
+    ----------
+    subject: the mechanism or the loss.
+    epsilon, delta: the claim.
+
+    Returns
+    -------
+    The certificate, with the verdict and a bracket around the exact delta.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> certify(sdp.GaussianLoss(1.0), epsilon=1.0, delta=1e-6).verdict
+    'refuted'
+    """
     if isinstance(subject, Loss):
         return certificate_of(subject, epsilon, delta, assumptions=assumptions_of(subject))
     if not isinstance(getattr(subject, "loss", None), Loss):
@@ -53,11 +84,7 @@ def certify(subject: Any, *, epsilon: float, delta: float) -> Certificate:
     own = getattr(subject, "certificate", None)
     if isinstance(own, Certificate) and (own.epsilon, own.delta) == (epsilon, delta):
         return own
-    description = Deferred(subject.to_json) if hasattr(subject, "to_json") else None
-    reason = getattr(subject, "reason", "")
-    loss = subject.loss.under(adjacency_of(subject))
-    assumed = assumptions_of(subject)
-    return certificate_of(loss, epsilon, delta, subject=description, reason=reason, assumptions=assumed)
+    return certificate_for(subject, epsilon, delta)
 
 
 def _compare(stated: Any, made: Any, where: str) -> None:
@@ -90,6 +117,21 @@ def verify(certificate: Certificate) -> Certificate:
     mechanism made from it does not; and, for a certificate of this version, if the bracket stated is not the one that
     follows from the description, or if the assumptions stated are not those that the mechanism implies. What nothing
     here can tell, such as the sensitivity itself, is taken as stated.
+
+    Parameters
+    ----------
+    certificate: one that describes its mechanism.
+
+    Returns
+    -------
+    The certificate computed anew.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> made = sdp.calibrate("gaussian", sdp.L2(1.0, dim=3), epsilon=1.0, delta=1e-6)
+    >>> verify(made.certificate).verdict
+    'certified'
     """
     if certificate.subject is None:
         raise ValueError("this certificate does not describe its mechanism, so nothing can be recomputed")

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from shapedp.boundary.values import boolean
-from shapedp.mechanisms.base import Claimed, Release
+from shapedp.mechanisms.base import Claimed, Release, Rng
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, numeric, one_of, positive, probability, size
 from shapedp.numerics.gram import (
@@ -40,7 +40,13 @@ CHUNK = GROUP * BLOCK
 class Sketch(Release[Floats]):
     """k released rows, each distributed as N(0, X^T X + noise_variance I), and the certificate they carry.
 
-    A sketch has no error bars of its own: what is read from it has.
+    A sketch has no error bars of its own: what is read from it has. `noise_variance` is that of the noise in the rows.
+
+    Examples
+    --------
+    >>> mechanism = Mixing.calibrate(rows=50, row_bound=1.0, epsilon=1.0, delta=1e-6)
+    >>> mechanism.release(np.zeros((100, 2)), rng=np.random.default_rng(0)).gram().shape
+    (2, 2)
     """
 
     noise_variance: float = 0.0
@@ -54,15 +60,27 @@ class Sketch(Release[Floats]):
 class Sketching(Claimed):
     """What the mixing mechanisms share: sizes, certificate, release and description. A subclass has the fields."""
 
+    _positive: ClassVar[tuple[str, ...]] = ("gamma",)
     rows: int
     row_bound: float
     adjacency: Neighbours
     records: int | None
     dim: int | None
 
-    def release(self, x: Any, *, rng: np.random.Generator | None = None, unsafe: bool = False) -> Sketch:
+    def __post_init__(self) -> None:
+        self._plain(count, "rows")
+        self._plain(positive, "row_bound", "epsilon", *self._positive)
+        if not 1e-100 < self.row_bound < 1e100:
+            raise ValueError(f"row_bound must lie between 1e-100 and 1e100, got {self.row_bound!r}: use other units")
+        self._plain(probability, "delta")
+        one_of("adjacency", self.adjacency, NEIGHBOURS)
+        if (self.records is None) != (self.dim is None):
+            raise ValueError("records and dim go together: give both sizes of the data, or neither")
+        if self.records is not None:
+            self._plain(count, "records", "dim")
+
+    def release(self, x: Any, *, rng: Rng = None, unsafe: bool = False) -> Sketch:
         """The sketch of the rows of x, clipped to the row bound; `rng` replaces secure randomness in simulations."""
-        unsafe = boolean("unsafe", unsafe)
         table = x.tocsr() if hasattr(x, "tocsr") else numeric("x", x)
         if len(table.shape) != 2 or 0 in table.shape:
             raise ValueError(f"x must be a non-empty 2-d array, one row per record, got shape {table.shape}")
@@ -70,13 +88,7 @@ class Sketching(Claimed):
         return self.release_gram(lambda: clipped_gram(table, self.row_bound), n, d, rng=rng, unsafe=unsafe)
 
     def release_gram(
-        self,
-        gram: Floats | Callable[[], Floats],
-        records: int,
-        dim: int,
-        *,
-        rng: np.random.Generator | None = None,
-        unsafe: bool = False,
+        self, gram: Floats | Callable[[], Floats], records: int, dim: int, *, rng: Rng = None, unsafe: bool = False
     ) -> Sketch:
         """The sketch of rows given by their Gram matrix (or a function that computes it once all is checked).
 
@@ -100,6 +112,14 @@ class Sketching(Claimed):
             raise ValueError(f"x must have at most {self.records} rows and {self.dim} columns, got {(records, dim)}")
         return self
 
+    @staticmethod
+    def too_large(rows: int, records: int, dim: int, delta: float) -> str:
+        """Why floating point does not let a claim be certified."""
+        return (
+            f"rounding of float64 for {records} records, {dim} columns and {rows} rows is not covered by delta "
+            f"{delta:g}: calibrate with records= and dim=, or claim a larger delta or a smaller epsilon"
+        )
+
     @abstractmethod
     def _draw(self, moments: Floats, randomness: Source) -> tuple[Floats, float]:
         """The sketch and the noise variance in it."""
@@ -109,11 +129,22 @@ class Sketching(Claimed):
 class Mixing(Sketching):
     """Y = S X + sigma xi with S, xi standard normal, k = `rows` rows, records of L2 norm at most `row_bound` C.
 
-    sigma^2 = (gamma - 1) C^2: a record is part of the covariance it hides in, which is worth C^2. `records` and `dim`
-    are the public sizes (n, d) of X, for which floating point is then accounted; `release` fills them in.
+    Parameters
+    ----------
+    rows: the rows k of the sketch.
+    row_bound: C, the bound on a record.
+    gamma: sigma^2 = (gamma - 1) C^2: a record is part of the covariance it hides in, which is worth C^2.
+    epsilon, delta, adjacency: the claim.
+    records, dim: the public sizes (n, d) of X, for which floating point is then accounted; `release` fills them in.
+    recipe: the name of the published calibration that chose gamma, if one did.
 
     Guarantee: `loss` holds for every pair of neighbours, whatever the data: one row set to zero, or exchanged.
     Reference: Lev et al. 2025, The Gaussian mixing mechanism; Sheffet 2019, Theorem 2.
+
+    Examples
+    --------
+    >>> Mixing.calibrate(rows=50, row_bound=1.0, epsilon=1.0, delta=1e-6).certificate.verdict
+    'certified'
     """
 
     kind: ClassVar[str] = "mixing"
@@ -128,10 +159,9 @@ class Mixing(Sketching):
     recipe: str | None = None
 
     def __post_init__(self) -> None:
-        check_claim(self)
-        if not 1 < positive("gamma", self.gamma) < 1e90:
+        super().__post_init__()
+        if not 1 < self.gamma < 1e90:
             raise ValueError(f"gamma must lie above 1 and below 1e90, got {self.gamma!r}")
-        check_sizes(self)
 
     @property
     def noise_variance(self) -> float:
@@ -145,9 +175,9 @@ class Mixing(Sketching):
         A lone row attains it, and two orthogonal ones do under replacement (nothing is known from below if dim = 1).
         """
         least = 0.0 if self.dim == 1 and self.adjacency == "replace" else BELOW_512 / self.gamma
-        if self.records is None or self.dim is None:
-            return MixingLoss(self.rows, ABOVE_512 / self.gamma, self.adjacency, least=least)
         base = MixingLoss(self.rows, float_share(self.gamma, self.records, self.dim), self.adjacency, least=least)
+        if self.records is None:
+            return base
         return base.with_failure(0.0, total_variation=rounding(self.rows, self.gamma, self.records, self.dim))
 
     @classmethod
@@ -167,18 +197,15 @@ class Mixing(Sketching):
         Without the sizes 2^-10 of delta is left for floating point, enough for small data; with `records` and `dim`
         exactly what is needed.
         """
-        epsilon, delta = calibratable(epsilon), probability("delta", delta)
-        one_of("adjacency", adjacency, NEIGHBOURS)
-        aim = delta * (1 - ROOM) if records is None or dim is None else delta * BELOW_8192
-        tolerance = 1e-14 if records is None or dim is None else 1e-6
+        epsilon, delta = calibratable(epsilon, delta, adjacency)
+        aim, tolerance = (delta * (1 - ROOM), 1e-14) if records is None else (delta * BELOW_8192, 1e-6)
         near = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, tolerance=tolerance)
         gamma = near.gamma
         if records is not None and dim is not None:
-            aim -= (
-                (1 + math.exp(epsilon)) * rounding(rows, gamma, count("records", records), size("dim", dim)) * ABOVE_512
-            )
+            missed = rounding(rows, gamma, count("records", records), size("dim", dim))
+            aim -= (1 + math.exp(epsilon)) * missed * ABOVE_512
             if not aim > 0:
-                raise ValueError(too_large(rows, records, dim, delta))
+                raise ValueError(cls.too_large(rows, records, dim, delta))
             gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, near=near).gamma
             gamma *= 1 + 2 * gram_error(records, dim) / (gamma - 1)
         made = cls(rows, row_bound, gamma * ABOVE_8192, epsilon, delta, adjacency, records, dim)
@@ -190,31 +217,12 @@ class Mixing(Sketching):
         return draw_sketch(moments, self.rows, variance, variance / 2, randomness), variance
 
 
-def calibratable(epsilon: float) -> float:
-    """An epsilon whose exponential times the rounding of floats can stay below a delta."""
+def calibratable(epsilon: float, delta: float, adjacency: Neighbours) -> tuple[float, float]:
+    """A claim, checked: an epsilon whose exponential times the rounding of floats can stay below a delta."""
+    one_of("adjacency", adjacency, NEIGHBOURS)
     if not positive("epsilon", epsilon) <= MOST_EPSILON:
         raise ValueError(f"epsilon must be at most {MOST_EPSILON:g} for a sketch, got {epsilon!r}: rounding would show")
-    return float(epsilon)
-
-
-def check_claim(mechanism: Any) -> None:
-    """rows, row_bound, epsilon, delta and adjacency of a mixing mechanism, checked and made plain numbers."""
-    object.__setattr__(mechanism, "rows", count("rows", mechanism.rows))
-    for name in ("row_bound", "epsilon"):
-        object.__setattr__(mechanism, name, positive(name, getattr(mechanism, name)))
-    if not 1e-100 < mechanism.row_bound < 1e100:
-        raise ValueError(f"row_bound must lie between 1e-100 and 1e100, got {mechanism.row_bound!r}: use other units")
-    object.__setattr__(mechanism, "delta", probability("delta", mechanism.delta))
-    one_of("adjacency", mechanism.adjacency, NEIGHBOURS)
-
-
-def check_sizes(mechanism: Any) -> None:
-    """records and dim, both or neither."""
-    if (mechanism.records is None) != (mechanism.dim is None):
-        raise ValueError("records and dim go together: give both sizes of the data, or neither")
-    for name in ("records", "dim"):
-        if getattr(mechanism, name) is not None:
-            object.__setattr__(mechanism, name, count(name, getattr(mechanism, name)))
+    return float(epsilon), probability("delta", delta)
 
 
 def clipped_gram(table: Any, row_bound: float) -> Floats:
@@ -229,16 +237,8 @@ def required(sized: Any) -> Certificate:
     """The certificate of a mechanism with its sizes; says so where only floating point stands in the way."""
     certificate: Certificate = sized.certificate
     if certificate.verdict == "undecided" and replace(sized, records=None, dim=None).certificate.verdict == "certified":
-        raise ValueError(too_large(sized.rows, sized.records, sized.dim, sized.delta))
+        raise ValueError(sized.too_large(sized.rows, sized.records, sized.dim, sized.delta))
     return certificate.require()
-
-
-def too_large(rows: int, records: int, dim: int, delta: float) -> str:
-    """Why floating point does not let a claim be certified."""
-    return (
-        f"rounding of float64 for {records} records, {dim} columns and {rows} rows is not covered by delta {delta:g}: "
-        "calibrate with records= and dim=, or claim a larger delta or a smaller epsilon"
-    )
 
 
 def draw_sketch(moments: Floats, rows: int, variance: float, last: float, randomness: Source) -> Floats:
@@ -262,18 +262,24 @@ def normals(n: int, randomness: Source) -> Floats:
     return np.asarray(np.copysign(u, words))
 
 
-def float_share(gamma: float, records: int, dim: int) -> float:
+def float_share(gamma: float, records: int | None, dim: int | None) -> float:
     """t = 1/gamma, and more by what rounding may take from the eigenvalues of the other records' covariance."""
+    if records is None or dim is None:
+        return ABOVE_512 / gamma
     return min(ABOVE_512 / gamma * (1 + 2 * gram_error(records, dim) / (gamma - 1)), BELOW_1)
 
 
-def eigenvalue_slip(records: int, dim: int) -> float:
-    """How far the computed least eigenvalue of X^T X may be off, in units of the squared row bound."""
+def eigenvalue_slip(records: int | None, dim: int | None) -> float:
+    """How far the computed least eigenvalue of X^T X may be off, in units of the squared row bound; 0 without sizes."""
+    if records is None or dim is None:
+        return 0.0
     return gram_error(records, dim) + eigenvalue_error(dim) * records
 
 
-def rounding(rows: int, gamma: float, records: int, dim: int) -> float:
+def rounding(rows: int, gamma: float, records: int | None, dim: int | None) -> float:
     """A bound on the total variation between the floats released and an exact rounding of the real-valued sketch.
+
+    0 without the sizes: that is then the loss in real arithmetic.
 
     In units of the row bound: half of the noise, v = (gamma - 1)/2, is in the factored covariance A >= v I of trace
     at most n + d v, half is added last, exactly. A is the computed Gram matrix of the other records, which neighbours
@@ -286,6 +292,8 @@ def rounding(rows: int, gamma: float, records: int, dim: int) -> float:
 
     and a shift of length s costs s/sqrt(2 pi v). |G|_2 <= sqrt k + sqrt d + 9 but for probability e^-40.5.
     """
+    if records is None or dim is None:
+        return 0.0
     n, d, k, v = float(records), float(dim), float(rows), (gamma - 1) / 2
     trace = n + d * v
     error = (factor_error(dim) * trace + block_error(records, dim)) * 1.01
@@ -295,9 +303,3 @@ def rounding(rows: int, gamma: float, records: int, dim: int) -> float:
     shift = spectral * error / math.sqrt(v) + ROUNDINGS_1024 * math.sqrt(k * d * (n + 2 * v))
     shift += (d + 8) * UNIT * 1.01 * frobenius * math.sqrt(trace * 1.01)
     return min(shift / math.sqrt(2 * math.pi * v) * 1.01 + 2.0**-56, BELOW_1)
-
-
-def explicit_sketch(x: Floats, rows: int, noise_variance: float, rng: np.random.Generator) -> Floats:
-    """S X + sigma xi as written, n k normals and all: the reference that tests compare against; protects nothing."""
-    n, d = x.shape
-    return np.asarray(rng.standard_normal((rows, n)) @ x + math.sqrt(noise_variance) * rng.standard_normal((rows, d)))

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shapedp.boundary.values import boolean
-from shapedp.mechanisms.base import Claimed, Release
+from shapedp.mechanisms.base import Claimed, Release, Rng
 from shapedp.noise import Gaussian, Law
 from shapedp.noise.radial import Radial
 from shapedp.numerics.arrays import Floats
@@ -26,6 +25,7 @@ from shapedp.sensitivity import L2, Adjacency
 
 FAR = 1e-30  # the probability with which `farthest` may be exceeded
 NEIGHBOURS: tuple[Adjacency, ...] = ("zero-out", "replace")
+Solve = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +44,23 @@ class ObjectivePerturbation(Claimed):
     of `output_reach`: it composes exactly for Gaussian noise, and for radial noise at a share `output_epsilon`.
     Reference: Kifer, Smith and Thakurta 2012, Theorem 2; Iyengar et al. 2019, Algorithm 1; that the direction is fixed
     for generalised linear losses, Redberg, Koskela and Wang 2023.
+
+    Parameters
+    ----------
+    law, output_law: the noise in the objective and on the weights.
+    reach, problems, log_ratio, output_reach, output_epsilon: see above.
+    epsilon, delta, adjacency: the claim.
+    recipe: the name of the published calibration that chose the scales, if one did.
+
+    Examples
+    --------
+    >>> noise, after = Gaussian(10.0, 1), Gaussian(1e-3, 1)
+    >>> ObjectivePerturbation(noise, 1.0, 1, 0.1, after, 1e-6, epsilon=1.0, delta=1e-5).certificate.verdict
+    'certified'
     """
 
     kind: ClassVar[str] = "objective"
+    _laws: ClassVar[tuple[str, ...]] = ("law", "output_law")
     law: Law
     reach: float
     problems: int
@@ -60,16 +74,17 @@ class ObjectivePerturbation(Claimed):
     recipe: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("reach", "epsilon"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
-        for name in ("log_ratio", "output_reach", "output_epsilon"):
-            object.__setattr__(self, name, nonnegative(name, getattr(self, name)))
-        object.__setattr__(self, "delta", probability("delta", self.delta))
-        object.__setattr__(self, "problems", count("problems", self.problems))
+        self._plain(positive, "reach", "epsilon")
+        self._plain(nonnegative, "log_ratio", "output_reach", "output_epsilon")
+        self._plain(probability, "delta")
+        self._plain(count, "problems")
         one_of("adjacency", self.adjacency, NEIGHBOURS)
         laws: tuple[Any, ...] = (self.law, self.output_law)
         if not all(isinstance(law, Law) for law in laws):
             raise TypeError("law and output_law must be laws of noise")
+        isotropic = isinstance(self.law, Gaussian) and self.law.scales.size == 1
+        if not isotropic and not isinstance(self.law, Radial):
+            raise TypeError(f"objective perturbation needs isotropic Gaussian or radial noise, not {self.law.kind}")
         if self.law.dim != self.output_law.dim or self.law.dim % self.problems:
             raise ValueError("both laws must have one dimension, a multiple of problems")
         if not self.law.second_moment > 0 or (self.output_reach and not self.output_law.scales.min() > 0):
@@ -96,9 +111,7 @@ class ObjectivePerturbation(Claimed):
         for _ in range(self.problems):
             counts = np.convolve(counts, one)
         if not np.isfinite(counts).all():
-            raise ValueError(
-                f"{self.problems} problems are too many for objective perturbation: use output perturbation"
-            )
+            raise ValueError(f"{self.problems} problems are too many for objective perturbation: perturb the output")
         return tuple(
             (self.reach * math.sqrt(m) * ABOVE_32, float(times) * ABOVE_32)
             for m, times in enumerate(counts)
@@ -106,18 +119,12 @@ class ObjectivePerturbation(Claimed):
         )
 
     def release(
-        self,
-        gradient: Floats,
-        solve: Callable[[Floats], Floats] | None = None,
-        *,
-        rng: np.random.Generator | None = None,
-        unsafe: bool = False,
+        self, gradient: Floats, solve: Solve | None = None, *, rng: Rng = None, unsafe: bool = False
     ) -> Release[Floats]:
         """`solve(b)` must return weights within `output_reach`/2 of the minimum, rounding of b to its grid included.
 
         `gradient` is J'(0), by which an audit sees what one record moves.
         """
-        unsafe = boolean("unsafe", unsafe)
         if solve is None:
             raise TypeError("solve must be given: a function from the random linear term to the weights")
 
@@ -125,29 +132,15 @@ class ObjectivePerturbation(Claimed):
             weights = solve(fine_draw(self.law, randomness))
             return np.asarray(self.output_law.add_to(weights.reshape(-1), randomness))
 
-        drawn = self._drawn(np.asarray(gradient).reshape(-1), draw, rng, unsafe)
-        return Release(drawn.value, None, drawn.certificate, unsafe=drawn.unsafe)
-
-    @classmethod
-    def _laws(cls) -> tuple[str, ...]:
-        return "law", "output_law"
+        return self._drawn(np.asarray(gradient).reshape(-1), draw, rng, unsafe)
 
 
 @singledispatch
 def loss_with(law: Law, mechanism: ObjectivePerturbation, mu: float) -> Loss:
-    """The loss of the noise `law` on the gradient and of a Gaussian release mu given the minimum."""
-    raise TypeError(f"objective perturbation needs Gaussian or radial noise, not {law.kind}")
-
-
-@loss_with.register
-def _(law: Gaussian, mechanism: ObjectivePerturbation, mu: float) -> Loss:
-    if law.scales.size != 1:
-        raise TypeError("objective perturbation needs isotropic Gaussian noise")
+    """The loss of Gaussian (or radial) noise `law` on the gradient and of a Gaussian release mu given the minimum."""
     sigma = float(law.scales[0])
     parts = [(math.hypot(length / sigma, mu) * ABOVE_32, times) for length, times in mechanism.vertices]
-    return LargestLoss(
-        tuple((GaussianLoss(both), times) for both, times in parts if both), mechanism.log_ratio * ABOVE_32
-    )
+    return LargestLoss(tuple((GaussianLoss(one), times) for one, times in parts if one), mechanism.log_ratio * ABOVE_32)
 
 
 @loss_with.register
@@ -165,12 +158,7 @@ def _(law: Radial, mechanism: ObjectivePerturbation, mu: float) -> Loss:
 
 @singledispatch
 def farthest(law: Law) -> float:
-    """A length that a draw exceeds with probability at most FAR."""
-    raise TypeError(f"objective perturbation needs Gaussian or radial noise, not {law.kind}")
-
-
-@farthest.register
-def _(law: Gaussian) -> float:
+    """A length that a draw of Gaussian (or radial) noise exceeds with probability at most FAR."""
     return float(law.scales.max()) * (math.sqrt(law.dim) + 12)
 
 
@@ -182,12 +170,7 @@ def _(law: Radial) -> float:
 
 @singledispatch
 def fine_draw(law: Law, randomness: Source) -> Floats:
-    """One draw, rounded to a grid far finer than that of releases: it is not released, only minimised with."""
-    raise TypeError(f"objective perturbation needs Gaussian or radial noise, not {law.kind}")
-
-
-@fine_draw.register
-def _(law: Gaussian, randomness: Source) -> Floats:
+    """One Gaussian (or radial) draw, on a grid far finer than that of releases: not released, only minimised with."""
     return rounded_sum(np.zeros(law.dim), "gaussian", float(law.scales[0]), fine_grid(law), randomness)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from shapedp import datasets as ds
-from shapedp.papers.datasets import adult, kddcup99, tables
+from shapedp.papers.datasets import kddcup99, tables
 from shapedp.papers.datasets.files import VARIABLE
 
 pytestmark = [
@@ -91,9 +91,9 @@ def test_adult_categories_are_those_of_its_documentation() -> None:
     except FileNotFoundError:
         pytest.skip("adult.names is not at hand")
     listed = dict(line.rstrip(".").split(": ", 1) for line in lines if ": " in line and not line.startswith("|"))
-    assert tuple(listed) == adult.COLUMNS
+    assert tuple(listed) == tables.ADULT_COLUMNS
     categories = {name: tuple(text.split(", ")) for name, text in listed.items() if text != "continuous"}
-    assert categories == adult.CATEGORIES
+    assert categories == tables.ADULT_CATEGORIES
 
 
 def test_california_housing() -> None:
@@ -121,12 +121,11 @@ def test_communities_crime() -> None:
 
 
 def test_the_columns_left_out_are_those_with_missing_values() -> None:
-    from shapedp.papers.datasets.cards import CARDS
     from shapedp.papers.datasets.files import read
     from shapedp.papers.datasets.formats import read_columns
 
     load(ds.load_communities_crime)
-    columns = read_columns(read(CARDS["communities_crime"], "communities_crime/communities.csv.gz", None))
+    columns = read_columns(read("communities_crime/communities.csv.gz", None))
     incomplete = {name for name, values in columns.items() if "?" in values}
     assert len(incomplete) == 25
     assert incomplete == {"county", "community", *tables.COMMUNITIES_INCOMPLETE}

@@ -14,7 +14,7 @@ import pytest
 from tests.papers.datasets.helpers import idx_bytes, svmlight_bytes
 
 from shapedp import datasets as ds
-from shapedp.papers.datasets import base, checksums, images, texts
+from shapedp.papers.datasets import base, files, images, texts
 from shapedp.papers.datasets.cards import CARDS
 from shapedp.papers.datasets.files import read
 
@@ -33,7 +33,7 @@ def expect(monkeypatch: pytest.MonkeyPatch, name: str, content: bytes) -> None:
     """Make the table of checksums expect this content."""
     packed = gzip.compress(content, mtime=0) if name.endswith(".gz") else content
     sums = [hashlib.sha256(data).hexdigest() for data in (packed, content)]
-    monkeypatch.setitem(checksums.FILES, name, checksums.Stored(sums[0], len(content), sums[1]))
+    monkeypatch.setitem(files.FILES, name, files.Stored(sums[0], len(content), sums[1]))
 
 
 def put(folder: Path, name: str, content: bytes) -> Path:
@@ -73,29 +73,29 @@ def test_checksums_come_before_parsing(tmp_path: Path, monkeypatch: pytest.Monke
     expect(monkeypatch, NAME, CONTENT)
     packed = gzip.compress(CONTENT, mtime=0)
     put(tmp_path, NAME, packed)
-    assert read(CARD, NAME, tmp_path) == CONTENT
+    assert read(NAME, tmp_path) == CONTENT
     put(tmp_path, NAME, gzip.compress(CONTENT, compresslevel=1, mtime=12345))  # packed anew: same content
-    assert read(CARD, NAME, tmp_path) == CONTENT
+    assert read(NAME, tmp_path) == CONTENT
     changed = CONTENT[:-1] + b"\xff"
     for wrong in (gzip.compress(changed), packed[:-3], packed[:15], b"", b"<html>not found</html>"):
         put(tmp_path, NAME, wrong)
         with pytest.raises(ds.ChecksumError, match="sha256") as caught:
-            read(CARD, NAME, tmp_path)
+            read(NAME, tmp_path)
         assert hashlib.sha256(wrong).hexdigest() in str(caught.value)
         assert CARD.source in str(caught.value)
     put(tmp_path, NAME, gzip.compress(CONTENT + b"\0" * 1000))
     with pytest.raises(ds.ChecksumError, match="more than the expected"):
-        read(CARD, NAME, tmp_path)
+        read(NAME, tmp_path)
 
 
 def test_unpacked_files_are_read_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expect(monkeypatch, NAME, CONTENT)
     plain = NAME.removesuffix(".gz")
     put(tmp_path, plain, CONTENT)
-    assert read(CARD, NAME, tmp_path) == CONTENT
+    assert read(NAME, tmp_path) == CONTENT
     put(tmp_path, plain, CONTENT + b"\0")
     with pytest.raises(ds.ChecksumError, match="its content differs too"):
-        read(CARD, NAME, tmp_path)
+        read(NAME, tmp_path)
 
 
 def test_mnist_from_small_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from shapedp.accounting.plan import Step
 from shapedp.boundary.values import booleans
+from shapedp.mechanisms import Sketch
 from shapedp.numerics.arrays import Floats
 from shapedp.sensitivity import Adjacency
 
@@ -43,6 +44,11 @@ class Draws:
     def release(self, mechanism: Any, query: Any) -> Floats:
         """The query with the mechanism's noise."""
         return np.asarray(mechanism.release(query, rng=self.rng, unsafe=self.unsafe).value)
+
+    def sketch(self, mechanism: Any, gram: Any, records: int, dim: int) -> Sketch:
+        """The mechanism's sketch of rows given by their Gram matrix."""
+        released: Sketch = mechanism.release_gram(gram, records, dim, rng=self.rng, unsafe=self.unsafe)
+        return released
 
 
 @dataclass(frozen=True, eq=False)

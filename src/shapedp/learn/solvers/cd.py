@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -12,9 +12,9 @@ import numpy as np
 
 from shapedp.accounting import Step, compose
 from shapedp.learn.losses import MarginLoss
-from shapedp.learn.moments import in_units
-from shapedp.learn.progress import bar
+from shapedp.learn.moments import bar, in_units
 from shapedp.learn.solvers.base import Draws, Solution, Solver
+from shapedp.learn.solvers.erm.problem import Problem, Risk, two_classes
 from shapedp.mechanisms import Additive
 from shapedp.noise import Gaussian
 from shapedp.noise.request import optimal_scales
@@ -24,6 +24,7 @@ from shapedp.numerics.outward import ABOVE_512, BELOW_8192
 from shapedp.privacy import GaussianLoss
 from shapedp.sensitivity import Adjacency, Box
 
+Released = Callable[[Additive, Floats], Floats]
 NOISES = ("objective", "parameter", "equal")
 UNITS = (1e-60, 1e60)
 MOST_RECORDS = 2**23
@@ -158,7 +159,7 @@ class Descent:
         scales = optimal_scales(squares, 1 / np.square(squares), 2, 2, self.estimated) * ABOVE_512
         return Additive(Gaussian(scales), Box(squares, adjacency=self.adjacency), self.epsilon, self.delta)
 
-    def means(self, columns: Columns, release: Callable[[Additive, Floats], Floats]) -> tuple[Floats, list[Step]]:
+    def means(self, columns: Columns, release: Released) -> tuple[Floats, list[Step]]:
         """The mean square of each coordinate, released or public, and the step that released it.
 
         A released mean is at least its own standard error: a smaller one would only make the step longer.
@@ -223,12 +224,7 @@ class Schedule:
         return [Step(mechanism, count=self.descent.passes) for mechanism in self.mechanisms]
 
     def run(
-        self,
-        columns: Columns,
-        response: Response,
-        penalty: Penalty,
-        release: Callable[[Additive, Floats], Floats],
-        advance: Callable[[int], object] = lambda n: None,
+        self, columns: Columns, response: Response, penalty: Penalty, release: Released, advance: Any = lambda n: None
     ) -> Floats:
         """The weights after each pass, one row per pass; everything that leaves went through `release`."""
         weights = np.zeros(columns.count)
@@ -291,6 +287,28 @@ def solve(data: Penalized, mechanisms: tuple[Any, ...], draws: Draws) -> Descend
 
 
 CD: Solver[Descent, Penalized] = Solver(lambda descent: (), solve)
+
+
+def classify(risk: Risk, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:
+    """Weights for a loss of margins, on the records [x, c] with every entry within its bound; as a column."""
+    problem, bounds = risk.problem, risk.problem.bounds
+    descent = Descent(problem.epsilon, problem.delta, problem.adjacency, passes=problem.passes)
+    each = np.full(problem.order, bounds.feature)
+    if bounds.constant:
+        each[-1] = bounds.constant
+    columns = Columns.of(risk.data.x, risk.data.signs[:, 0], each, intercept=False)
+    data = Penalized(descent, columns, of_margin(problem.loss), Penalty(l2=problem.regularization))
+    found = solve(data, (), draws)
+    return replace(found, weights=found.weights[:, None])
+
+
+def _later(problem: Problem) -> tuple[Any, ...]:
+    """None beforehand: the mechanisms of later passes depend on what the first release said."""
+    two_classes(problem, "cd")
+    return ()
+
+
+CLASSIFIER = Solver(_later, classify, completed=lambda problem: replace(problem, regularization=0.0))
 
 
 @cache

@@ -122,14 +122,6 @@ class Problem:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """A problem and its records: what `COVARIANCE` is given."""
-
-    problem: Problem
-    reading: Reading
-
-
-@dataclass(frozen=True, eq=False)
 class Covariance(Solution):
     """`weights` is the released covariance, beside it the released mean."""
 
@@ -142,22 +134,23 @@ def mechanisms(problem: Problem) -> tuple[Any, ...]:
     return (squares, problem.mechanism(problem.sums(), problem.share)) if problem.share else (squares,)
 
 
-def solve(data: Rows, mechanisms: tuple[Any, ...], draws: Draws) -> Covariance:
+def solve(data: tuple[Problem, Reading], mechanisms: tuple[Any, ...], draws: Draws) -> Covariance:
     """Second moments less the square of the mean."""
-    moments, records, constant = data.problem.moments, data.problem.records, data.problem.bounds.constant
+    problem, reading = data
+    moments, records, constant = problem.moments, problem.records, problem.bounds.constant
     columns = moments.columns
     squares = (
-        moments.clipped(clipped_rows(data.reading.table, moments.bound))
+        moments.clipped(clipped_rows(reading.table, moments.bound))
         if moments.release == "clipped"
-        else upper_triangle(data.reading.moments.gram[:columns, :columns])
+        else upper_triangle(reading.moments.gram[:columns, :columns])
     )
     released, mean = symmetric_matrix(draws.release(mechanisms[0], squares)) / records, np.zeros(columns)
-    if data.problem.share:
-        mean = draws.release(mechanisms[1], data.reading.moments.gram[:columns, columns] / constant) / records
+    if problem.share:
+        mean = draws.release(mechanisms[1], reading.moments.gram[:columns, columns] / constant) / records
     return Covariance(released - np.outer(mean, mean), mean=mean)
 
 
-COVARIANCE: Solver[Problem, Rows] = Solver(mechanisms, solve)
+COVARIANCE: Solver[Problem, tuple[Problem, Reading]] = Solver(mechanisms, solve)
 
 
 def clipped_rows(table: Table, bound: float) -> Iterator[Floats]:

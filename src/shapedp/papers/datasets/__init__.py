@@ -1,6 +1,5 @@
 """Loaders for the papers' real data sets and generators of their synthetic ones."""
 
-from shapedp.papers.datasets.adult import load_adult
 from shapedp.papers.datasets.base import ChecksumError, DataFormatError, Dataset, MissingDataError
 from shapedp.papers.datasets.images import (
     load_cifar10,
@@ -22,6 +21,7 @@ from shapedp.papers.datasets.synthetic import (
     stream_uniform,
 )
 from shapedp.papers.datasets.tables import (
+    load_adult,
     load_bike_sharing,
     load_boston_housing,
     load_california_housing,

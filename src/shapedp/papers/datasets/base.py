@@ -1,4 +1,4 @@
-"""What a loader returns, what it says about its origin, and the errors of loading."""
+"""What a loader returns, and the errors of loading."""
 
 from __future__ import annotations
 
@@ -15,27 +15,31 @@ Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 class MissingDataError(FileNotFoundError):
-    """A data file is not at hand; the message names the file, its official source and its licence."""
+    """A data file is not at hand; the message names the file, its official source and its licence.
+
+    >>> from shapedp.datasets import load_mnist
+    >>> load_mnist("no-such-folder")
+    Traceback (most recent call last):
+    shapedp.papers.datasets.base.MissingDataError: MNIST: file mnist/train-images-idx3-ubyte.gz not found: ...
+    """
 
 
 class ChecksumError(ValueError):
-    """A data file differs from the one the loader was written for."""
+    """A data file differs from the one the loader was written for.
+
+    >>> issubclass(ChecksumError, ValueError)
+    True
+    """
 
 
 class DataFormatError(ValueError):
-    """A file is not in the format it should be in: cut short, malformed, or of unexpected content."""
+    """A file is not in the format it should be in: cut short, malformed, or of unexpected content.
 
-
-@dataclass(frozen=True)
-class Card:
-    """Where a data set comes from and under what terms."""
-
-    name: str
-    title: str
-    citation: str
-    licence: str
-    source: str
-    notes: str = ""
+    >>> from shapedp.papers.datasets.formats import read_idx
+    >>> read_idx(b"")
+    Traceback (most recent call last):
+    shapedp.papers.datasets.base.DataFormatError: not an IDX file: it begins with nothing
+    """
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,13 +108,6 @@ class Dataset:
     def __repr__(self) -> str:
         parts = f", parts {', '.join(self.splits)}" if self.splits else ""
         return f"Dataset({self.name}: x {self.x.shape} {self.x.dtype}, y {self.y.dtype}{parts})"
-
-
-def build(card: Card, x: Any, y: NDArray[Any], **fields: Any) -> Dataset:
-    """A Dataset that carries the texts of its card."""
-    description = f"{card.title}. {card.notes}".strip()
-    fields |= {"citation": card.citation, "licence": card.licence, "source": card.source}
-    return Dataset(card.name, x, y, description=description, **fields)
 
 
 def parts(sizes: Iterable[int], names: Iterable[str] = ("train", "test")) -> dict[str, slice]:

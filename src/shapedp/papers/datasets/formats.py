@@ -39,20 +39,13 @@ def read_idx(content: bytes) -> NDArray[Any]:
 
 def read_npz(content: bytes, keys: Sequence[str]) -> dict[str, NDArray[Any]]:
     """The named arrays of an npz file; pickled objects are refused."""
-    arrays: dict[str, NDArray[Any]] = {}
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            absent = sorted(set(keys) - set(archive.files))
-            if absent:
-                raise DataFormatError(
-                    f"npz file lacks {', '.join(absent)}; it has {', '.join(archive.files) or 'nothing'}"
-                )
-            for key in keys:
-                arrays[key] = archive[key]
-    except DataFormatError:
-        raise
+            arrays = {key: archive[key] for key in archive.files if key in keys}
     except (ValueError, OSError, EOFError, TypeError, zipfile.BadZipFile) as problem:
         raise DataFormatError(f"not a readable npz file of plain arrays (pickle is refused): {problem}") from problem
+    if absent := sorted(set(keys) - set(arrays)):
+        raise DataFormatError(f"npz file lacks {', '.join(absent)}")
     return arrays
 
 
@@ -104,38 +97,27 @@ def read_svmlight(content: bytes, features: int) -> tuple[csr_array, NDArray[np.
     """Rows "label index:value ..." with indices 1 to `features`, ascending; comments after "#" are dropped."""
     from scipy.sparse import csr_array
 
-    text = content.replace(b"\r\n", b"\n").replace(b"\t", b" ")
-    if b"#" in text:
-        text = b"\n".join(line.partition(b"#")[0] for line in text.split(b"\n"))
-    while b"  " in text:
-        text = text.replace(b"  ", b" ")
-    text = text.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip() + b"\n"
-    while b"\n\n" in text:
-        text = text.replace(b"\n\n", b"\n")
-    if text == b"\n":
+    tidy = (b" ".join(line.partition(b"#")[0].split()) for line in content.splitlines())
+    lines = [line for line in tidy if line]
+    if not lines:
         raise DataFormatError("svmlight file holds no rows")
-    rows = text.count(b"\n")
-    if text.translate(None, DIGITS + b"+-.eE").replace(b" :", b"") != b"\n" * rows:
+    text, rows = b"\n".join(lines), np.arange(len(lines))
+    if text.translate(None, DIGITS + b"+-.eE").replace(b" :", b"") != b"\n" * (len(lines) - 1):
         raise DataFormatError("svmlight rows must read: label index:value index:value ...")
     values = parse_numbers(text.replace(b":", b" "))
-    marks = np.frombuffer(text, np.uint8)
-    ends = np.searchsorted(np.flatnonzero(marks == ord(":")), np.flatnonzero(marks == ord("\n")))
-    offsets = np.concatenate(([0], ends))
-    if values.size != rows + 2 * int(offsets[-1]):
+    sizes = np.array([line.count(b":") for line in lines])
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    if values.size != len(lines) + 2 * int(offsets[-1]):
         raise DataFormatError("svmlight file: a label, an index or a value is missing")
-    is_label = np.zeros(values.size, dtype=bool)
-    is_label[2 * offsets[:-1] + np.arange(rows)] = True
-    pairs = values[~is_label].reshape(-1, 2)
+    labels = 2 * offsets[:-1] + rows
+    pairs = np.delete(values, labels).reshape(-1, 2)
     columns = pairs[:, 0].astype(np.int64) - 1
     if np.any(columns + 1 != pairs[:, 0]) or np.any(columns < 0) or np.any(columns >= features):
         raise DataFormatError(f"svmlight indices must be whole numbers from 1 to {features}")
-    rising = np.diff(columns) > 0
-    starts = offsets[1:-1]
-    rising[starts[(starts > 0) & (starts < columns.size)] - 1] = True
-    if not np.all(rising):
+    if np.any(np.diff(np.repeat(rows, sizes) * features + columns) <= 0):
         raise DataFormatError("svmlight indices must ascend within a row")
-    x = csr_array((pairs[:, 1].copy(), columns.astype(np.int32), offsets.astype(np.int32)), shape=(rows, features))
-    return x, values[is_label]
+    parts = (pairs[:, 1].copy(), columns.astype(np.int32), offsets.astype(np.int32))
+    return csr_array(parts, shape=(len(lines), features)), values[labels]
 
 
 def read_ratings(content: bytes) -> NDArray[np.int64]:

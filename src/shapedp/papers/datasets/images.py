@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from shapedp.papers.datasets.base import DataFormatError, Dataset, build, limits, parts
-from shapedp.papers.datasets.cards import CARDS
-from shapedp.papers.datasets.columns import NAMES
+from shapedp.papers.datasets.base import DataFormatError, Dataset, parts
+from shapedp.papers.datasets.cards import build
 from shapedp.papers.datasets.files import Folder, read, read_unlisted
 from shapedp.papers.datasets.formats import read_cifar_binary, read_idx, read_npz
 
-DIGITS = tuple(map(str, range(10)))
-PIXELS = limits(0, 255)
 CIFAR_BATCH = 10_000
 
 
@@ -29,7 +26,7 @@ def load_mnist(folder: Folder = None) -> Dataset:
     >>> load_mnist().x.shape  # doctest: +SKIP
     (70000, 28, 28)
     """
-    return _load_idx("mnist", DIGITS, folder)
+    return _load_idx("mnist", folder)
 
 
 def load_fashion_mnist(folder: Folder = None) -> Dataset:
@@ -40,23 +37,15 @@ def load_fashion_mnist(folder: Folder = None) -> Dataset:
     >>> load_fashion_mnist().x.shape  # doctest: +SKIP
     (70000, 28, 28)
     """
-    return _load_idx("fashion_mnist", NAMES["fashion_mnist"], folder)
+    return _load_idx("fashion_mnist", folder)
 
 
-def _load_idx(name: str, classes: tuple[str, ...], folder: Folder) -> Dataset:
-    card = CARDS[name]
+def _load_idx(name: str, folder: Folder) -> Dataset:
     images, labels = (
-        [read_idx(read(card, f"{name}/{part}-{kind}-ubyte.gz", folder)) for part in ("train", "t10k")]
+        [read_idx(read(f"{name}/{part}-{kind}-ubyte.gz", folder)) for part in ("train", "t10k")]
         for kind in ("images-idx3", "labels-idx1")
     )
-    return build(
-        card,
-        np.concatenate(images),
-        np.concatenate(labels),
-        classes=classes,
-        splits=parts(map(len, labels)),
-        bounds=PIXELS,
-    )
+    return build(name, np.concatenate(images), np.concatenate(labels), splits=parts(map(len, labels)))
 
 
 def load_cifar10(folder: Folder = None) -> Dataset:
@@ -69,19 +58,11 @@ def load_cifar10(folder: Folder = None) -> Dataset:
     >>> load_cifar10().x.shape  # doctest: +SKIP
     (12000, 32, 32, 3)
     """
-    card = CARDS["cifar10"]
     keys = ("x_train", "y_train", "train_index", "x_test", "y_test", "test_index")
-    arrays = read_npz(read(card, "cifar10/cifar10_10k_2k.npz", folder), keys)
-    x, y, index = ([arrays[name.format(part)] for part in ("train", "test")] for name in ("x_{}", "y_{}", "{}_index"))
-    return build(
-        card,
-        np.concatenate(x),
-        np.concatenate(y),
-        classes=NAMES["cifar10"],
-        splits=parts(map(len, y)),
-        bounds=PIXELS,
-        extra={"official_index": np.concatenate(index)},
-    )
+    arrays = read_npz(read("cifar10/cifar10_10k_2k.npz", folder), keys)
+    x, y, index = (np.concatenate([arrays[a], arrays[b]]) for a, b in zip(keys[:3], keys[3:], strict=True))
+    sizes = [len(arrays[key]) for key in ("y_train", "y_test")]
+    return build("cifar10", x, y, splits=parts(sizes), extra={"official_index": index})
 
 
 def load_cifar10_full(folder: Folder = None) -> Dataset:
@@ -95,24 +76,17 @@ def load_cifar10_full(folder: Folder = None) -> Dataset:
     >>> load_cifar10_full().x.shape  # doctest: +SKIP
     (60000, 32, 32, 3)
     """
-    card = CARDS["cifar10_full"]
     images, labels = [], []
     for name in (*(f"data_batch_{k}.bin" for k in range(1, 6)), "test_batch.bin"):
         places = (f"cifar-10-batches-bin/{name}", f"cifar10/{name}")
-        content, path = read_unlisted(card, places, folder)
+        content, path = read_unlisted("cifar10_full", places, folder)
         x, y = read_cifar_binary(content)
         if len(y) != CIFAR_BATCH:
             raise DataFormatError(f"{path} must hold {CIFAR_BATCH} images, got {len(y)}")
         images.append(x)
         labels.append(y)
-    return build(
-        card,
-        np.concatenate(images),
-        np.concatenate(labels),
-        classes=NAMES["cifar10"],
-        splits=parts((5 * CIFAR_BATCH, CIFAR_BATCH)),
-        bounds=PIXELS,
-    )
+    splits = parts((5 * CIFAR_BATCH, CIFAR_BATCH))
+    return build("cifar10_full", np.concatenate(images), np.concatenate(labels), splits=splits)
 
 
 def load_cifar100(folder: Folder = None) -> Dataset:
@@ -123,6 +97,5 @@ def load_cifar100(folder: Folder = None) -> Dataset:
     >>> load_cifar100().x.shape  # doctest: +SKIP
     (1200, 32, 32, 3)
     """
-    card = CARDS["cifar100"]
-    arrays = read_npz(read(card, "cifar100/cifar100_classes_3_8.npz", folder), ("x", "y"))
-    return build(card, arrays["x"], arrays["y"], bounds=PIXELS)
+    arrays = read_npz(read("cifar100/cifar100_classes_3_8.npz", folder), ("x", "y"))
+    return build("cifar100", arrays["x"], arrays["y"])

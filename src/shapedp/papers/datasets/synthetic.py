@@ -82,30 +82,12 @@ class Stream:
             x[begin : begin + self.block_rows], block = self.block(index)
             y.append(block)
         splits = {} if train is None else parts((train, self.rows - train))
-        return Dataset(
-            self.name,
-            x,
-            np.concatenate(y),
-            splits=splits,
-            bounds=self.bounds,
-            description=self.description,
-            citation=self.citation,
-            source="drawn by shapedp",
-            licence="none needed",
-            extra=self.extra,
-        )
+        texts = {"citation": self.citation, "source": "drawn by shapedp", "licence": "none needed"}
+        known: dict[str, Any] = {"bounds": self.bounds, "description": self.description, "extra": self.extra, **texts}
+        return Dataset(self.name, x, np.concatenate(y), splits=splits, **known)
 
 
-def stream_gaussian(
-    rng: np.random.Generator,
-    *,
-    rows: int = 8192,
-    dim: int = 512,
-    rank: int = 4,
-    noise: float = 0.1,
-    dtype: Any = np.float32,
-    block_rows: int = 1024,
-) -> Stream:
+def stream_gaussian(rng: np.random.Generator, *, dim: int = 512, rank: int = 4, **options: Any) -> Stream:
     """The Gaussian set: x ~ N(0, Q Q^T) on a random subspace of dimension `rank`, y = x.theta + noise * Unif(-1, 1).
 
     Reference: Lev et al. 2025, appendix J.1.
@@ -113,11 +95,10 @@ def stream_gaussian(
     Parameters
     ----------
     rng: a numpy generator; the same seed gives the same set.
+    dim: the number of columns.
     rank: the dimension of the subspace.
-    rows, dim: the size of the set.
-    noise: the size of the uniform noise on y.
-    dtype: of x and y.
-    block_rows: the rows of a block.
+    options: rows (8192), the size of the set; noise (0.1), the size of the uniform noise on y; dtype (float32), of x
+        and y; block_rows (1024), the rows of a block.
 
     Returns
     -------
@@ -133,21 +114,12 @@ def stream_gaussian(
     basis = np.linalg.qr(rng.standard_normal((dim, rank)))[0]
 
     def covariates(draw: np.random.Generator, n: int) -> Array:
-        result: Array = draw.standard_normal((n, rank)) @ basis.T
-        return result
+        return np.asarray(draw.standard_normal((n, rank)) @ basis.T)
 
-    return _linear("gaussian", rng, rows, dim, noise, dtype, block_rows, covariates)
+    return _linear("gaussian", rng, dim, covariates, **options)
 
 
-def stream_mlp(
-    rng: np.random.Generator,
-    *,
-    rows: int = 8192,
-    dim: int = 512,
-    noise: float = 0.1,
-    dtype: Any = np.float32,
-    block_rows: int = 1024,
-) -> Stream:
+def stream_mlp(rng: np.random.Generator, *, dim: int = 512, **options: Any) -> Stream:
     """The MLP set: x = s(W2 s(W1 z + b1) + b2), s the sigmoid, z ~ N(0, I_2), 100 hidden units.
 
     y = x.theta + noise * Unif(-1, 1), as in the Gaussian set.
@@ -168,21 +140,12 @@ def stream_mlp(
 
     def covariates(draw: np.random.Generator, n: int) -> Array:
         hidden = expit(draw.standard_normal((n, 2)) @ inner.T + inner_bias)
-        result: Array = expit(hidden @ outer.T + outer_bias)
-        return result
+        return np.asarray(expit(hidden @ outer.T + outer_bias))
 
-    return _linear("mlp", rng, rows, dim, noise, dtype, block_rows, covariates, limits(0, 1))
+    return _linear("mlp", rng, dim, covariates, limits(0, 1), **options)
 
 
-def stream_uniform(
-    rng: np.random.Generator,
-    *,
-    rows: int = 8192,
-    dim: int = 512,
-    noise: float = 0.1,
-    dtype: Any = np.float32,
-    block_rows: int = 1024,
-) -> Stream:
+def stream_uniform(rng: np.random.Generator, *, dim: int = 512, **options: Any) -> Stream:
     """The uniform set: independent entries Unif(-1, 1), y as in the Gaussian set.
 
     Reference: Lev et al. 2025, appendix K.1.
@@ -198,7 +161,7 @@ def stream_uniform(
     def covariates(draw: np.random.Generator, n: int) -> Array:
         return draw.uniform(-1, 1, (n, dim))
 
-    return _linear("uniform", rng, rows, dim, noise, dtype, block_rows, covariates, limits(-1, 1))
+    return _linear("uniform", rng, dim, covariates, limits(-1, 1), **options)
 
 
 def stream_synthetic_h(
@@ -253,18 +216,9 @@ def stream_synthetic_h(
         y = 2 * (cluster % 2) - 1
         return x, np.where(draw.random(n) < flip, 2 * draw.integers(2, size=n) - 1, y)
 
-    return Stream(
-        "synthetic_h",
-        rows,
-        dim,
-        block_rows,
-        _entropy(rng),
-        draw_block,
-        dtype,
-        extra={"informative": columns},
-        description="Synthetic-H: high dimension, two classes. Settings beyond the size are ours.",
-        citation=PRODUCT,
-    )
+    text = "Synthetic-H: high dimension, two classes. Settings beyond the size are ours."
+    known: dict[str, Any] = {"extra": {"informative": columns}, "description": text, "citation": PRODUCT}
+    return Stream("synthetic_h", rows, dim, block_rows, _entropy(rng), draw_block, dtype, **known)
 
 
 def _clusters(rng: np.random.Generator, dim: int, separation: float) -> tuple[Array, Array]:
@@ -332,13 +286,14 @@ def make_synthetic_h(rng: np.random.Generator, **options: Any) -> Dataset:
 def _linear(
     name: str,
     rng: np.random.Generator,
-    rows: int,
     dim: int,
-    noise: float,
-    dtype: Any,
-    block_rows: int,
     covariates: Callable[[np.random.Generator, int], Array],
     bounds: Bounds | None = None,
+    *,
+    rows: int = 8192,
+    noise: float = 0.1,
+    dtype: Any = np.float32,
+    block_rows: int = 1024,
 ) -> Stream:
     """y = x.theta + noise * Unif(-1, 1), theta uniform on the unit sphere."""
     nonnegative("noise", noise)
@@ -350,19 +305,9 @@ def _linear(
         y = x.astype(np.float64) @ theta + noise * draw.uniform(-1, 1, n)
         return x, y.astype(dtype)
 
-    return Stream(
-        name,
-        rows,
-        dim,
-        block_rows,
-        _entropy(rng),
-        draw_block,
-        dtype,
-        bounds=bounds,
-        extra={"theta": theta},
-        description=f"Synthetic regression ({name}). Rows are not normalised.",
-        citation=MIXING,
-    )
+    text = f"Synthetic regression ({name}). Rows are not normalised."
+    known: dict[str, Any] = {"bounds": bounds, "extra": {"theta": theta}, "description": text, "citation": MIXING}
+    return Stream(name, rows, dim, block_rows, _entropy(rng), draw_block, dtype, **known)
 
 
 def _generator(rng: object) -> None:

@@ -1,21 +1,16 @@
-"""Small tables of numbers: California and Boston housing, electricity, communities, Tecator, wine, bicycles."""
+"""Tables: Adult, California and Boston housing, electricity, communities, Tecator, wine, bicycles."""
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from shapedp.numerics.checks import one_of
-from shapedp.papers.datasets.base import DataFormatError, Dataset, build, limits, parts
-from shapedp.papers.datasets.cards import CARDS
-from shapedp.papers.datasets.columns import NAMES, RANGES, bounds_of
+from shapedp.papers.datasets.base import DataFormatError, Dataset, limits, parts
+from shapedp.papers.datasets.cards import CHOICES, NAMES, RANGES, bounds_of, build, one_hot_names
 from shapedp.papers.datasets.files import Folder, read
-from shapedp.papers.datasets.formats import encode, numbers, parse_numbers, read_columns
+from shapedp.papers.datasets.formats import encode, numbers, parse_numbers, read_columns, read_rows, set_one_hot
 
-INF = math.inf
+ADULT_COLUMNS, ADULT_CATEGORIES, ADULT_NUMBERS = NAMES["adult"], CHOICES["adult"], RANGES["adult"]
 COMMUNITIES_IDENTIFIERS = ("state", "county", "community", "communityname", "fold")
 COMMUNITIES_INCOMPLETE = NAMES["communities_incomplete"]
 COMMUNITIES_TARGET = "ViolentCrimesPerPop"
@@ -30,6 +25,36 @@ TECATOR_SPLITS = {
 }
 
 
+def load_adult(folder: Folder = None, *, missing: str = "zero") -> Dataset:
+    """Persons of the 1994 census: x (48842, 105), y 1 where the income exceeds 50,000 dollars; 'train' and 'test'.
+
+    Columns: six numbers as published, then one 0/1 column per category of adult.names. missing="zero": an unknown
+    category is a block of zeros; missing="drop": rows with one are left out (30162 + 15060 remain).
+    extra["complete"] tells the rows without missing values.
+
+    Parameters: `folder`, as for `load_mnist`; missing: "zero" keeps rows with an unknown category, "drop" leaves
+    them out. Returns: the data set.
+
+    >>> load_adult().x.shape  # doctest: +SKIP
+    (48842, 105)
+    """
+    one_of("missing", missing, ("zero", "drop"))
+    train, test = (read_rows(read(f"adult/adult.{part}.gz", folder), 15) for part in ("data", "test"))
+    if missing == "drop":
+        train, test = ([row for row in rows if "?" not in row] for rows in (train, test))
+    rows = train + test
+    columns = {name: [row[k] for row in rows] for k, name in enumerate(ADULT_COLUMNS)}
+    blocks = [numbers(columns, tuple(ADULT_NUMBERS))]
+    for name, known in ADULT_CATEGORIES.items():
+        blocks.append(np.zeros((len(rows), len(known))))
+        set_one_hot(blocks[-1], encode(columns[name], known, missing="?"))
+    names = (*ADULT_NUMBERS, *one_hot_names(ADULT_CATEGORIES))
+    x, y = np.concatenate(blocks, axis=1), encode([row[14].removesuffix(".") for row in rows], ("<=50K", ">50K"))
+    bounds = bounds_of(ADULT_NUMBERS.get(name, (0, 1)) for name in names)
+    splits, extra = parts(map(len, (train, test))), {"complete": np.array(["?" not in row for row in rows])}
+    return build("adult", x, y, feature_names=names, splits=splits, bounds=bounds, extra=extra)
+
+
 def load_california_housing(folder: Folder = None) -> Dataset:
     """Block groups of California, 1990: x (20640, 8), y the median house value in 100,000 dollars.
 
@@ -38,14 +63,13 @@ def load_california_housing(folder: Folder = None) -> Dataset:
     >>> load_california_housing().x.shape  # doctest: +SKIP
     (20640, 8)
     """
-    card = CARDS["california_housing"]
-    columns = read_columns(read(card, "california_housing/cal_housing.csv.gz", folder))
+    columns = read_columns(read("california_housing/cal_housing.csv.gz", folder))
     names = ("medianIncome", "housingMedianAge", "totalRooms", "totalBedrooms", "population", "households")
     income, age, rooms, bedrooms, population, households = numbers(columns, names).T
     latitude, longitude, value = numbers(columns, ("latitude", "longitude", "medianHouseValue")).T
     per_household = [total / households for total in (rooms, bedrooms, population)]
     x = np.column_stack([income, age, *per_household[:2], population, per_household[2], latitude, longitude])
-    return _build("california_housing", x, value / 100_000, target_bounds=(0.0, INF))
+    return build("california_housing", x, value / 100_000)
 
 
 def load_electricity(folder: Folder = None) -> Dataset:
@@ -56,10 +80,9 @@ def load_electricity(folder: Folder = None) -> Dataset:
     >>> load_electricity().x.shape  # doctest: +SKIP
     (45312, 8)
     """
-    columns = read_columns(read(CARDS["electricity"], "electricity/electricity.csv.gz", folder))
-    classes = ("DOWN", "UP")
+    columns = read_columns(read("electricity/electricity.csv.gz", folder))
     x = numbers(columns, tuple(RANGES["electricity"]))
-    return _build("electricity", x, encode(columns["class"], classes), classes=classes)
+    return build("electricity", x, encode(columns["class"], ("DOWN", "UP")))
 
 
 def load_communities_crime(folder: Folder = None) -> Dataset:
@@ -73,20 +96,14 @@ def load_communities_crime(folder: Folder = None) -> Dataset:
     >>> load_communities_crime().x.shape  # doctest: +SKIP
     (1994, 99)
     """
-    card = CARDS["communities_crime"]
-    columns = read_columns(read(card, "communities_crime/communities.csv.gz", folder))
+    columns = read_columns(read("communities_crime/communities.csv.gz", folder))
     dropped = {*COMMUNITIES_IDENTIFIERS, *COMMUNITIES_INCOMPLETE, COMMUNITIES_TARGET}
     names = tuple(name for name in columns if name not in dropped)
     fold, target = numbers(columns, ("fold", COMMUNITIES_TARGET)).T
-    return build(
-        card,
-        numbers(columns, names),
-        target.copy(),
-        feature_names=names,
-        bounds=limits(np.zeros(len(names)), np.ones(len(names))),
-        target_bounds=(0.0, 1.0),
-        extra={"fold": fold.astype(np.int64), "communityname": np.array(columns["communityname"])},
-    )
+    bounds = limits(np.zeros(len(names)), np.ones(len(names)))
+    extra = {"fold": fold.astype(np.int64), "communityname": np.array(columns["communityname"])}
+    x = numbers(columns, names)
+    return build("communities_crime", x, target.copy(), feature_names=names, bounds=bounds, extra=extra)
 
 
 def load_tecator(folder: Folder = None) -> Dataset:
@@ -100,20 +117,12 @@ def load_tecator(folder: Folder = None) -> Dataset:
     >>> load_tecator().x.shape  # doctest: +SKIP
     (240, 100)
     """
-    card = CARDS["tecator"]
-    columns = read_columns(read(card, "tecator/tecator.csv.gz", folder))
+    columns = read_columns(read("tecator/tecator.csv.gz", folder))
     names = tuple(f"absorbance_{k}" for k in range(1, 101))
     components = numbers(columns, [name for name in columns if name.startswith("principal")])
     moisture, fat, protein = (column.copy() for column in numbers(columns, ("moisture", "fat", "protein")).T)
-    return build(
-        card,
-        numbers(columns, names),
-        fat,
-        feature_names=names,
-        splits=TECATOR_SPLITS,
-        target_bounds=(0.0, 100.0),
-        extra={"moisture": moisture, "protein": protein, "principal_components": components},
-    )
+    extra = {"moisture": moisture, "protein": protein, "principal_components": components}
+    return build("tecator", numbers(columns, names), fat, feature_names=names, splits=TECATOR_SPLITS, extra=extra)
 
 
 def load_boston_housing(folder: Folder = None) -> Dataset:
@@ -126,11 +135,11 @@ def load_boston_housing(folder: Folder = None) -> Dataset:
     >>> load_boston_housing().x.shape  # doctest: +SKIP
     (506, 13)
     """
-    values = parse_numbers(read(CARDS["boston_housing"], "boston_housing/housing.data.gz", folder))
+    values = parse_numbers(read("boston_housing/housing.data.gz", folder))
     if values.size % 14:
         raise DataFormatError(f"Boston housing must have 14 columns, got {values.size} values")
     table = values.reshape(-1, 14)
-    return _build("boston_housing", table[:, :13].copy(), table[:, 13].copy(), target_bounds=(0, INF))
+    return build("boston_housing", table[:, :13].copy(), table[:, 13].copy())
 
 
 def load_wine_quality(folder: Folder = None) -> Dataset:
@@ -144,11 +153,11 @@ def load_wine_quality(folder: Folder = None) -> Dataset:
     colours = ("red", "white")
     tables = []
     for colour in colours:
-        content = read(CARDS["wine_quality"], f"wine_quality/winequality-{colour}.csv.gz", folder)
+        content = read(f"wine_quality/winequality-{colour}.csv.gz", folder)
         tables.append(numbers(read_columns(content, delimiter=";"), (*RANGES["wine_quality"], "quality")))
     table = np.concatenate(tables)
     splits = parts(map(len, tables), colours)
-    return _build("wine_quality", table[:, :11].copy(), table[:, 11].copy(), splits=splits, target_bounds=(0.0, 10.0))
+    return build("wine_quality", table[:, :11].copy(), table[:, 11].copy(), splits=splits)
 
 
 def load_bike_sharing(folder: Folder = None, *, every: str = "hour") -> Dataset:
@@ -162,23 +171,9 @@ def load_bike_sharing(folder: Folder = None, *, every: str = "hour") -> Dataset:
     (17379, 12)
     """
     one_of("every", every, ("hour", "day"))
-    card = CARDS["bike_sharing"]
-    columns = read_columns(read(card, f"bike_sharing/{every}.csv.gz", folder))
+    columns = read_columns(read(f"bike_sharing/{every}.csv.gz", folder))
     ranges = {name: one for name, one in RANGES["bike_sharing"].items() if name != "hr" or every == "hour"}
     casual, registered, total = (one.copy() for one in numbers(columns, ("casual", "registered", "cnt")).T)
-    dates = np.array(columns["dteday"], dtype="datetime64[D]")
-    return build(
-        card,
-        numbers(columns, tuple(ranges)),
-        total,
-        feature_names=tuple(ranges),
-        bounds=bounds_of(ranges.values()),
-        target_bounds=(0.0, INF),
-        extra={"casual": casual, "registered": registered, "date": dates},
-    )
-
-
-def _build(name: str, x: NDArray[Any], y: NDArray[Any], **fields: Any) -> Dataset:
-    """A data set whose columns are those documented, with their ranges."""
-    ranges = RANGES[name]
-    return build(CARDS[name], x, y, feature_names=tuple(ranges), bounds=bounds_of(ranges.values()), **fields)
+    extra = {"casual": casual, "registered": registered, "date": np.array(columns["dteday"], dtype="datetime64[D]")}
+    names, bounds = tuple(ranges), bounds_of(ranges.values())
+    return build("bike_sharing", numbers(columns, names), total, feature_names=names, bounds=bounds, extra=extra)

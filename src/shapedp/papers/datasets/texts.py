@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.numerics.checks import count
-from shapedp.papers.datasets.base import DataFormatError, Dataset, build, limits, parts
-from shapedp.papers.datasets.cards import CARDS
+from shapedp.papers.datasets.base import DataFormatError, Dataset, parts
+from shapedp.papers.datasets.cards import CARDS, build
 from shapedp.papers.datasets.files import Folder, check_md5, read, read_unlisted
 from shapedp.papers.datasets.formats import read_npz, read_ratings, read_svmlight
 
@@ -20,7 +20,6 @@ MOVIELENS_MD5 = {  # of the archive as GroupLens publishes it, and of the file i
     "ml-1m.zip": "c4d9eecfca2ab87c1945afe126590906",
     "ratings.dat": "a89aa3591bc97d6d4e0c89459ff39362",
 }
-UNIT = limits(0, 1)
 
 
 def load_imdb(folder: Folder = None, *, length: int = 256, words: int | None = None) -> Dataset:
@@ -38,36 +37,21 @@ def load_imdb(folder: Folder = None, *, length: int = 256, words: int | None = N
     (50000, 256)
     """
     count("length", length)
-    card = CARDS["imdb"]
-    keys = ("tokens", "offsets", "label", "stars", "id")
-    arrays = read_npz(
-        read(card, "imdb/imdb_tokens.npz", folder), [f"{part}_{key}" for part in ("train", "test") for key in keys]
-    )
-    vocabulary = tuple(read(card, "imdb/vocab.txt.gz", folder).decode("utf-8").removesuffix("\n").split("\n"))
+    keys = ("tokens", "label", "stars", "id", "offsets")
+    names = [f"{part}_{key}" for key in keys for part in ("train", "test")]
+    arrays = read_npz(read("imdb/imdb_tokens.npz", folder), names)
+    vocabulary = tuple(read("imdb/vocab.txt.gz", folder).decode("utf-8").removesuffix("\n").split("\n"))
     tokens, label, stars, number = (
-        np.concatenate([arrays[f"{part}_{key}"] for part in ("train", "test")])
-        for key in ("tokens", "label", "stars", "id")
+        np.concatenate([arrays[f"train_{key}"], arrays[f"test_{key}"]]) for key in keys if key != "offsets"
     )
     train, test = arrays["train_offsets"], arrays["test_offsets"]
     offsets = np.concatenate([train, test[1:] + train[-1]])
     if words is not None:
         count("words", words)
         tokens, vocabulary = np.where(tokens <= words, tokens, 0).astype(tokens.dtype), vocabulary[:words]
-    return build(
-        card,
-        pad(tokens, offsets, length),
-        label.astype(np.int64),
-        classes=("negative", "positive"),
-        splits=parts((len(train) - 1, len(test) - 1)),
-        extra={
-            "tokens": tokens,
-            "offsets": offsets,
-            "lengths": np.diff(offsets),
-            "stars": stars,
-            "id": number,
-            "vocabulary": vocabulary,
-        },
-    )
+    extra = {"tokens": tokens, "offsets": offsets, "lengths": np.diff(offsets), "stars": stars, "id": number}
+    x, splits = pad(tokens, offsets, length), parts((len(train) - 1, len(test) - 1))
+    return build("imdb", x, label.astype(np.int64), splits=splits, extra={**extra, "vocabulary": vocabulary})
 
 
 def pad(tokens: NDArray[np.uint16], offsets: NDArray[np.int64], length: int) -> NDArray[np.uint16]:
@@ -90,11 +74,10 @@ def load_rcv1(folder: Folder = None) -> Dataset:
     """
     from scipy.sparse import vstack
 
-    card = CARDS["rcv1"]
     files = (f"rcv1/rcv1_ccat_small_{part}.svm.gz" for part in ("train", "test"))
-    x, y = zip(*(read_svmlight(read(card, name, folder), RCV1_FEATURES) for name in files), strict=True)
+    x, y = zip(*(read_svmlight(read(name, folder), RCV1_FEATURES) for name in files), strict=True)
     labels = np.concatenate(y).astype(np.int64)
-    return build(card, vstack(x, format="csr"), labels, splits=parts(map(len, y)), bounds=UNIT)
+    return build("rcv1", vstack(x, format="csr"), labels, splits=parts(map(len, y)))
 
 
 def load_rcv1_train(folder: Folder = None) -> Dataset:
@@ -121,12 +104,12 @@ def load_real_sim(folder: Folder = None) -> Dataset:
 
 
 def _load_libsvm(name: str, places: tuple[str, ...], shape: tuple[int, int], folder: Folder) -> Dataset:
-    card = CARDS[name]
-    content, path = read_unlisted(card, places, folder)
+    content, path = read_unlisted(name, places, folder)
     x, y = read_svmlight(content, shape[1])
     if x.shape[0] != shape[0]:
-        raise DataFormatError(f"{path} must have {shape[0]} rows, got {x.shape[0]}; fetch it again from {card.source}")
-    return build(card, x, y.astype(np.int64))
+        source = CARDS[name].source
+        raise DataFormatError(f"{path} must have {shape[0]} rows, got {x.shape[0]}; fetch it again from {source}")
+    return build(name, x, y.astype(np.int64))
 
 
 def load_movielens_1m(folder: Folder = None) -> Dataset:
@@ -139,20 +122,12 @@ def load_movielens_1m(folder: Folder = None) -> Dataset:
     >>> load_movielens_1m().x.shape  # doctest: +SKIP
     (1000209, 2)
     """
-    card = CARDS["movielens_1m"]
     places = ("movielens_1m/ratings.dat", "ml-1m/ratings.dat", "movielens_1m/ml-1m.zip", "ml-1m.zip")
-    content, path = read_unlisted(card, places, folder)
+    content, path = read_unlisted("movielens_1m", places, folder)
     if path.suffix == ".zip":
-        check_md5(card, path, content, MOVIELENS_MD5["ml-1m.zip"])
+        check_md5("movielens_1m", path, content, MOVIELENS_MD5["ml-1m.zip"])
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             content = archive.read("ml-1m/ratings.dat")
-    table = read_ratings(check_md5(card, path, content, MOVIELENS_MD5["ratings.dat"]))
-    return build(
-        card,
-        table[:, :2].astype(np.int32),
-        table[:, 2].copy(),
-        feature_names=("user", "movie"),
-        bounds=limits([1, 1], [6040, 3952]),
-        target_bounds=(1.0, 5.0),
-        extra={"time": table[:, 3].copy()},
-    )
+    table = read_ratings(check_md5("movielens_1m", path, content, MOVIELENS_MD5["ratings.dat"]))
+    x, time = table[:, :2].astype(np.int32), table[:, 3].copy()
+    return build("movielens_1m", x, table[:, 2].copy(), extra={"time": time})

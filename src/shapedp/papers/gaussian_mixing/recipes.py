@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
-from shapedp.mechanisms.mixing import Mixing, Sketching, check_claim, check_sizes, draw_sketch
+from shapedp.mechanisms.mixing import Mixing, Sketching, draw_sketch
 from shapedp.numerics import first_true
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, positive, probability
@@ -102,6 +102,7 @@ class ModifiedGaussMix(Sketching):
     """Algorithm 1 exactly as printed, with the claim of Theorem 1 at its parameters."""
 
     kind: ClassVar[str] = "modified-gauss-mix"
+    _positive: ClassVar[tuple[str, ...]] = ("gamma", "eta", "tau")
     rows: int
     row_bound: float
     gamma: float
@@ -112,12 +113,6 @@ class ModifiedGaussMix(Sketching):
     adjacency: Neighbours = "zero-out"
     records: int | None = None
     dim: int | None = None
-
-    def __post_init__(self) -> None:
-        check_claim(self)
-        for name in ("gamma", "eta", "tau"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
-        check_sizes(self)
 
     @cached_property
     def ideal(self) -> PublishedMixingLoss:

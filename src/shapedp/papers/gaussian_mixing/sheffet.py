@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from shapedp.boundary.values import boolean
-from shapedp.mechanisms.mixing import Sketching, check_claim, check_sizes, draw_sketch
+from shapedp.mechanisms.mixing import Sketching, draw_sketch
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import one_of, positive
 from shapedp.numerics.gram import least_eigenvalue
@@ -37,6 +37,7 @@ class ThresholdMixing(Sketching):
     """
 
     kind: ClassVar[str] = "threshold-mixing"
+    _positive: ClassVar[tuple[str, ...]] = ("threshold", "slack", "scale", "variance")
     rows: int
     row_bound: float
     threshold: float
@@ -49,29 +50,18 @@ class ThresholdMixing(Sketching):
     records: int | None = None
     dim: int | None = None
     recipe: str | None = None
-
-    def __post_init__(self) -> None:
-        check_claim(self)
-        for name in ("threshold", "slack", "scale", "variance"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
-        check_sizes(self)
+    reason: ClassVar[str] = REASON
 
     @cached_property
     def loss(self) -> Loss:
         """Its privacy loss: in real arithmetic without the sizes, with them that of the floats released."""
-        ideal = ThresholdLoss(
-            self.rows, self.threshold, self.slack, self.scale, self.variance, neighbours=self.adjacency
-        )
-        return with_rounding(ideal, ideal.gamma, self.records, self.dim)
+        own = ThresholdLoss(self.rows, self.threshold, self.slack, self.scale, self.variance, neighbours=self.adjacency)
+        return with_rounding(own, own.gamma, self.records, self.dim)
 
     @property
     def _last(self) -> float:
         """The part of the covariance that is added last, exactly: half of what a record can count on."""
         return max((min(1 + self.variance, self.threshold) - 1) / 2, ROUNDINGS_8192) * self.row_bound**2
-
-    @property
-    def reason(self) -> str:
-        return REASON
 
     def _draw(self, moments: Floats, randomness: Source) -> tuple[Floats, float]:
         """The sketch: for reproduction and as a baseline."""
@@ -83,13 +73,7 @@ class ThresholdMixing(Sketching):
 
 
 def sheffet(
-    *,
-    rows: int,
-    row_bound: float,
-    epsilon: float,
-    delta: float,
-    analysis: str = "sheffet",
-    printed: bool = False,
+    *, rows: int, row_bound: float, epsilon: float, delta: float, analysis: str = "sheffet", printed: bool = False
 ) -> ThresholdMixing:
     """Sheffet's algorithm with his bound (`analysis="sheffet"`) or with the Renyi curve of mixing ("renyi").
 
@@ -104,12 +88,10 @@ def sheffet(
     slack, scale, square = 4 * math.log(1 / delta) / epsilon, 4 / epsilon, bound**2
     if analysis == "sheffet":
         log = math.log(8 / delta)
-        gamma = 4 / epsilon * (math.sqrt(2 * rows * log) + 2 * log)
+        gamma = threshold = 4 / epsilon * (math.sqrt(2 * rows * log) + 2 * log)
         variance = gamma**2 * square if printed else gamma  # printed: gamma, with its C^2, times xi
-        return ThresholdMixing(
-            rows, bound, gamma, slack, scale, variance, epsilon, delta, recipe=f"sheffet{'-printed' * printed}"
-        )
-    gamma = rdp_gamma(rows, epsilon / 2, delta if printed else delta / 2)
-    threshold, variance = (gamma / square, gamma**2 / square) if printed else (gamma, gamma)
-    name = f"sheffet-renyi{'-printed' * printed}"
+    else:
+        gamma = rdp_gamma(rows, epsilon / 2, delta if printed else delta / 2)
+        threshold, variance = (gamma / square, gamma**2 / square) if printed else (gamma, gamma)
+    name = f"sheffet{'-renyi' * (analysis == 'renyi')}{'-printed' * printed}"
     return ThresholdMixing(rows, bound, threshold, slack, scale, variance, epsilon, delta, recipe=name)

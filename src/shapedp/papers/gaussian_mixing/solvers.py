@@ -21,10 +21,7 @@ def published_rows(problem: Problem) -> int:
 
 def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:
     """Least squares on the rows of the sketch, y in its own units."""
-    (mechanism,) = mechanisms
-    sketch = mechanism.release_gram(
-        moments.gram, moments.records, len(moments.gram), rng=draws.rng, unsafe=draws.unsafe
-    )
+    sketch = draws.sketch(mechanisms[0], moments.gram, moments.records, len(moments.gram))
     return Solution(least_squares(sketch.value))
 
 

@@ -11,7 +11,8 @@ from shapedp.mechanisms.angles import polar
 from shapedp.noise import Gaussian
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.hyperspherical import to_angles
-from shapedp.papers.geodp.recipes import direction_mse, efficiency_difference, geodp, model_efficiency, noise_multiplier
+from shapedp.papers.geodp import recipes
+from shapedp.papers.geodp.recipes import direction_mse, geodp, model_efficiency, noise_multiplier
 from shapedp.papers.values import Values
 from shapedp.privacy import GaussianLoss, loss_of
 from shapedp.sensitivity import L2
@@ -25,11 +26,13 @@ def sensitivity(p: Values) -> Values:
     return {"claimed": claimed, "reached": float(np.linalg.norm(first[1:] - second[1:]))}
 
 
+def _iteration(p: Values, clip: float, **claim: float) -> recipes.GeoDP:
+    return geodp(dim=int(p["dim"]), sensitivity=clip, batch=int(p["batch"]), beta=p["beta"], **claim)  # type: ignore[arg-type]
+
+
 def algorithm_1(p: Values) -> Values:
     epsilon = noise_multiplier(1.0, p["delta"]) / p["sigma"]
-    m = geodp(
-        dim=int(p["dim"]), sensitivity=0.1, batch=int(p["batch"]), beta=p["beta"], epsilon=epsilon, delta=p["delta"]
-    )
+    m = _iteration(p, 0.1, epsilon=epsilon, delta=p["delta"])
     found = {"claimed": p["delta"], "exact_at_least": m.certificate.bracket.lower}
     return {"epsilon": epsilon, "angle_noise": m.spread, **found}
 
@@ -66,28 +69,20 @@ def _vectors(p: Values, seed: int, count: int) -> Floats:
 
 def theorem_1(p: Values) -> Values:
     noise, gradient, weights, optimum = _vectors(p, 0, 4)
-    rate, clip, batch = p["rate"], p["clip"], int(p["batch"])
-    parts = efficiency_difference(
-        noise=noise, gradient=gradient, weights=weights, optimum=optimum, rate=rate, clip=clip, batch=batch
-    )
-    plain = weights - rate * gradient
-    left = model_efficiency(plain - rate * clip / batch * noise, optimum) - model_efficiency(plain, optimum)
-    return {"left": left, "right": parts.total}
+    plain, scale = weights - p["rate"] * gradient, p["rate"] * p["clip"] / int(p["batch"])
+    left = model_efficiency(plain - scale * noise, optimum) - model_efficiency(plain, optimum)
+    return {"left": left, "right": _difference(p, _vectors(p, 0, 4)).total}
+
+
+def _difference(p: Values, vectors: Floats) -> recipes.EfficiencyDifference:
+    noise, gradient, weights, optimum = vectors
+    return recipes.efficiency_difference(noise, gradient, weights, optimum, p["rate"], p["clip"], int(p["batch"]))
 
 
 def corollary_1(p: Values) -> Values:
     """At the optimum with a zero gradient and noise of its mean square norm."""
-    d = int(p["dim"])
-    zero = np.zeros(d)
-    parts = efficiency_difference(
-        noise=np.full(d, p["sigma"]),
-        gradient=zero,
-        weights=zero,
-        optimum=zero,
-        rate=p["rate"],
-        clip=p["clip"],
-        batch=int(p["batch"]),
-    )
+    zero = np.zeros(int(p["dim"]))
+    parts = _difference(p, np.stack([zero + p["sigma"], zero, zero, zero]))
     return {"magnitude": parts.magnitude, "direction": parts.direction}
 
 
@@ -122,9 +117,7 @@ def lemma_1(p: Values) -> Values:
 
 def unbiased(p: Values) -> Values:
     """E v_z = x_z e^(-z s^2/2): how much more the last coordinates shrink than the first."""
-    m = geodp(
-        dim=int(p["dim"]), sensitivity=0.1, batch=int(p["batch"]), beta=p["beta"], epsilon=1.0, delta=1e-5, sigma=1.0
-    )
+    m = _iteration(p, 0.1, epsilon=1.0, delta=1e-5, sigma=1.0)
     return {"last_over_first": math.exp(-(m.dim - 2) * m.spread**2 / 2)}
 
 
@@ -154,7 +147,7 @@ def flat_step(dim: int, sd: float, norm: float, rate: float, way: float) -> floa
 
 def theorem_3(p: Values) -> Values:
     d, batch, sigma, clip = int(p["dim"]), int(p["batch"]), p["sigma"], p["clip"]
-    m = geodp(dim=d, sensitivity=clip, batch=batch, beta=p["beta"], epsilon=1.0, delta=1e-5, sigma=sigma)
+    m = _iteration(p, clip, epsilon=1.0, delta=1e-5, sigma=sigma)
     geo = after_step(m.law.scales, clip, p["rate"], 1.0)
     return {"geodp": geo, "dp": flat_step(d, clip * sigma / batch, clip, p["rate"], 1.0)}
 

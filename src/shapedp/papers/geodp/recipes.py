@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from scipy import special
 
 from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms.angles import Direction, MeanAngles, polar
-from shapedp.mechanisms.base import Claimed, Release
+from shapedp.mechanisms.base import Claimed, Rng
 from shapedp.noise import Gaussian
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, finite, positive, probability, size
@@ -95,6 +95,7 @@ class GeoDP(Claimed):
     """
 
     kind: ClassVar[str] = "geodp"
+    reason: ClassVar[str] = REASON
     dim: int
     clip: float
     batch: int
@@ -106,13 +107,12 @@ class GeoDP(Claimed):
 
     def __post_init__(self) -> None:
         booleans(self)
-        object.__setattr__(self, "dim", size("dim", self.dim, least=2))
-        object.__setattr__(self, "batch", count("batch", self.batch))
-        for name in ("clip", "beta", "sigma", "epsilon"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        self._plain(partial(size, least=2), "dim")
+        self._plain(count, "batch")
+        self._plain(positive, "clip", "beta", "sigma", "epsilon")
         if self.beta > 1:
             raise ValueError(f"beta must lie in (0, 1], got {self.beta!r}")
-        object.__setattr__(self, "delta", probability("delta", self.delta))
+        self._plain(probability, "delta")
 
     @property
     def adjacency(self) -> Adjacency:
@@ -138,10 +138,6 @@ class GeoDP(Claimed):
         honest = MeanAngles(sums, self.clip, self.batch, self.epsilon, self.delta, self.adjacency)
         return TurnedMeanLoss(self.spread, self.dim - 2, loss_of(sums, honest.sensitivity))
 
-    @property
-    def reason(self) -> str:
-        return REASON
-
     def clipped(self, gradients: ArrayLike) -> Floats:
         """The gradients, one per row, as Algorithm 1 or AUTO-S clips them."""
         rows = finite("gradients", gradients)
@@ -151,24 +147,17 @@ class GeoDP(Claimed):
             return np.asarray(self.clip * rows / (np.linalg.norm(rows, axis=1, keepdims=True) + GAMMA))
         return np.asarray(L2(self.clip, dim=self.dim).clip(rows, adjacency="replace")[0])
 
-    def release(
-        self, gradients: ArrayLike, *, rng: np.random.Generator | None = None, unsafe: bool = False
-    ) -> Direction:
+    def release(self, gradients: ArrayLike, *, rng: Rng = None, unsafe: bool = False) -> Direction:
         """The noisy mean of per-example gradients; raises unless certified or `unsafe`."""
-        unsafe = boolean("unsafe", unsafe)
         return self.release_mean(self.clipped(gradients).sum(axis=0) / self.batch, rng=rng, unsafe=unsafe)
 
-    def release_mean(
-        self, mean: ArrayLike, *, rng: np.random.Generator | None = None, unsafe: bool = False
-    ) -> Direction:
+    def release_mean(self, mean: ArrayLike, *, rng: Rng = None, unsafe: bool = False) -> Direction:
         """The same, from the mean of the clipped gradients."""
-        unsafe = boolean("unsafe", unsafe)
         exact = polar(mean)
         if exact.shape != (self.dim,):
             raise ValueError(f"mean must have shape ({self.dim},), got {np.shape(mean)}")
-        drawn = self._drawn(exact, lambda randomness: self.law.add_to(exact, randomness), rng, unsafe)
-        noisy = Release(drawn.value, self.law, drawn.certificate, unsafe=drawn.unsafe)
-        return Direction.of(np.asarray(from_angles(drawn.value[0], drawn.value[1:])), noisy)
+        noisy = self._drawn(exact, lambda randomness: self.law.add_to(exact, randomness), rng, unsafe, law=self.law)
+        return Direction.of(np.asarray(from_angles(noisy.value[0], noisy.value[1:])), noisy)
 
 
 def noise_multiplier(epsilon: float, delta: float) -> float:
@@ -246,14 +235,7 @@ class EfficiencyDifference:
 
 
 def efficiency_difference(
-    *,
-    noise: ArrayLike,
-    gradient: ArrayLike,
-    weights: ArrayLike,
-    optimum: ArrayLike,
-    rate: float,
-    clip: float,
-    batch: int,
+    noise: ArrayLike, gradient: ArrayLike, weights: ArrayLike, optimum: ArrayLike, rate: float, clip: float, batch: int
 ) -> EfficiencyDifference:
     """What a step with noise C/B n costs beside one without, by the decomposition of Theorem 1."""
     n, g = finite("noise", noise), finite("gradient", gradient)

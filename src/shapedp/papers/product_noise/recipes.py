@@ -121,9 +121,7 @@ def calibrated(
         if not noise.k * step < math.inf:
             break
         noise = ProductNoise(dim, sensitivity, epsilon, noise.k * step)
-    raise ValueError(
-        f"Algorithm 1 finds no k for epsilon {epsilon!r} and delta {delta!r}: claim less, or take a larger step"
-    )
+    raise ValueError(f"Algorithm 1 finds no k for epsilon {epsilon!r} and delta {delta!r}: claim less, or raise step")
 
 
 def claim(noise: ProductNoise) -> float:

@@ -23,6 +23,17 @@ class PublishedProductNoise(Published):
     Guarantee: none. Corollary 7 rests on Theorem 1, which is false; the sensitivity 2 C belongs to replacing a
     record and the amplification to adding or removing one, for which C suffices and is what is judged.
     Reference: product noise, Algorithm 4, Corollary 7 and Remark 6.
+
+    Parameters
+    ----------
+    step_epsilon, k: the epsilon of one step, and the tuning constant of Theorem 1.
+    constant: the free constant of Theorem 3.
+
+    Examples
+    --------
+    >>> from shapedp.sensitivity import L2
+    >>> PublishedProductNoise(step_epsilon=1.0, k=1e5).calibration(L2(1.0, 100)).sigma > 0
+    True
     """
 
     step_epsilon: float

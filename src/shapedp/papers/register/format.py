@@ -8,9 +8,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Literal
 
-from shapedp.papers.data import read_toml
 from shapedp.papers.register.condition import holds
-from shapedp.papers.values import Compute, Judge, Values
+from shapedp.papers.values import Compute, Judge, Values, read_toml
 
 DATA = "claims.toml"
 Verdict = Literal["holds", "false"]

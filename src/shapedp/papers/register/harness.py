@@ -148,18 +148,10 @@ def reproduce(name: str, item: Item, out: Path, *, full: bool, progress: Progres
     table = item.run(full, progress)
     out.mkdir(parents=True, exist_ok=True)
     stem = out / name.replace("/", "-")
-    data = {
-        "schema": 1,
-        "item": name,
-        "title": item.title,
-        "full": full,
-        "headers": table.headers,
-        "rows": table.rows,
-        "curves": [{"name": n, "x": x, "y": y} for n, x, y in table.curves],
-        "note": table.note,
-        "state": table.state,
-        "why": table.why,
-    }
+    data: dict[str, Any] = {"schema": 1, "item": name, "title": item.title, "full": full}
+    data |= {"headers": table.headers, "rows": table.rows}
+    data["curves"] = [{"name": n, "x": x, "y": y} for n, x, y in table.curves]
+    data |= {"note": table.note, "state": table.state, "why": table.why}
     written = [stem.with_suffix(".json")]
     write_bytes(written[0], (json.dumps(data, indent=1) + "\n").encode())
     picture = stem.with_suffix(".png")

@@ -19,16 +19,10 @@ SEALS = Path(__file__).with_name("seals.json")
 
 def digest(claim: Claim) -> str:
     """A digest of everything the register states about a claim."""
-    constants = {
-        "statement": claim.statement,
-        "source": claim.source,
-        "parameters": {key: repr(value) for key, value in claim.parameters.items()},
-        "printed": {key: [repr(part) for part in pair] for key, pair in claim.printed.items()},
-        "found": {key: repr(value) for key, value in claim.found.items()},
-        "verdict": claim.verdict,
-        "witness": claim.witness,
-        "about": claim.about,
-    }
+    constants = {name: getattr(claim, name) for name in ("statement", "source", "verdict", "witness", "about")}
+    for name in ("parameters", "found"):
+        constants[name] = {key: repr(value) for key, value in getattr(claim, name).items()}
+    constants["printed"] = {key: [repr(part) for part in pair] for key, pair in claim.printed.items()}
     return hashlib.sha256(json.dumps(constants, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -102,9 +102,7 @@ def udn(
     """
     sizes, radius, epsilon, delta = _checked(dim, shape, sensitivity, epsilon, delta)
     root = _budget(math.prod(sizes), epsilon, delta) / radius
-    scales, mode = _one_mode(sizes, mode, weights, root)
-    factors: list[Any] = list(sizes)
-    factors[mode] = _directed(scales, direction, mode)
+    factors = _one_mode(sizes, _mode(sizes, mode), weights, root, direction)
     return Additive(TensorGaussian(factors), L2(radius, shape=sizes), epsilon, delta, recipe="udn")
 
 
@@ -144,9 +142,7 @@ def idn(
     total = math.prod(sizes)
     mode = _mode(sizes, mode)
     root = _budget(total, epsilon, delta) * math.sqrt(sizes[mode]) / radius
-    scales, mode = _one_mode(sizes, mode, weights, root)
-    factors: list[Any] = list(sizes)
-    factors[mode] = scales
+    factors = _one_mode(sizes, mode, weights, root)
     box = Box(np.full(sizes, radius / math.sqrt(total)))
     return Additive(TensorGaussian(factors), box, epsilon, delta, recipe="idn")
 
@@ -229,14 +225,16 @@ def _mode(sizes: tuple[int, ...], mode: int) -> int:
     return mode
 
 
-def _one_mode(sizes: tuple[int, ...], mode: int, weights: ArrayLike | None, root: float) -> tuple[Floats, int]:
-    """Scales of one mode with sum 1/s_i^2 = root^2 and least sum P_i s_i^2."""
-    mode = _mode(sizes, mode)
+def _one_mode(
+    sizes: tuple[int, ...], mode: int, weights: ArrayLike | None, root: float, direction: ArrayLike | None = None
+) -> list[Any]:
+    """Factors: scales of one mode with sum 1/s_i^2 = root^2 and least sum P_i s_i^2, the identity elsewhere."""
     given = np.ones(sizes[mode]) if weights is None else vector("weights", weights, least=0.0, strict=True)
     if given.size != sizes[mode]:
         raise ValueError(f"weights must have one entry per slice ({sizes[mode]}), got {given.size}")
-    roots = np.sqrt(given)
-    return np.sqrt(roots.sum() / roots) / root, mode
+    roots, factors = np.sqrt(given), list[Any](sizes)
+    factors[mode] = _directed(np.sqrt(roots.sum() / roots) / root, direction, mode)
+    return factors
 
 
 def _directed(scales: Floats, direction: ArrayLike | None, mode: int) -> Any:

@@ -24,6 +24,19 @@ class PublishedTensorNoise(Published):
     Guarantee: the certificate decides; Theorem 1 is valid and loose by orders of magnitude (see `recipes.tvg`), so
     that the claim holds with room although Theorem D.2 is stated for delta = 0 only.
     Reference: tensor-valued queries, Theorem 1 and Appendix D.
+
+    Parameters
+    ----------
+    step_epsilon, step_delta: the claim of one step.
+    slack: that of the composition.
+
+    Examples
+    --------
+    >>> from shapedp.sensitivity import L2
+    >>> noise = PublishedTensorNoise(step_epsilon=1.0, step_delta=1e-6, slack=1e-6)
+    >>> epsilon, delta = noise.claim(L2(1.0, 100), rate=0.01, steps=10)
+    >>> epsilon < 1
+    True
     """
 
     step_epsilon: float
@@ -41,9 +54,8 @@ class PublishedTensorNoise(Published):
         return recipe.law
 
     def claim(self, sensitivity: Sensitivity, rate: float, steps: int) -> tuple[float, float]:
-        return advanced_composition(
-            amplify_pure(self.step_epsilon, rate).pure_epsilon, self.step_delta, steps, self.slack
-        )
+        step = amplify_pure(self.step_epsilon, rate).pure_epsilon
+        return advanced_composition(step, self.step_delta, steps, self.slack)
 
 
 def advanced_composition(epsilon: float, delta: float, steps: int, slack: float) -> tuple[float, float]:
@@ -58,7 +70,5 @@ def advanced_composition(epsilon: float, delta: float, steps: int, slack: float)
     total = -math.expm1(steps * math.log1p(-delta) + math.log1p(-probability("slack", slack)))
     if slack == 0:
         return steps * epsilon, total
-    spread = epsilon * math.sqrt(
-        2 * steps * min(math.log(math.e + math.sqrt(steps) * epsilon / slack), -math.log(slack))
-    )
-    return min(steps * epsilon, drift + spread), total
+    log = min(math.log(math.e + math.sqrt(steps) * epsilon / slack), -math.log(slack))
+    return min(steps * epsilon, drift + epsilon * math.sqrt(2 * steps * log)), total

@@ -1,8 +1,8 @@
 """Solvers of regularised empirical risk: private linear classification."""
 
 from shapedp.learn.solvers.base import Solver
+from shapedp.learn.solvers.cd import CLASSIFIER
 from shapedp.learn.solvers.erm.bolt_on import BOLT_ON
-from shapedp.learn.solvers.erm.descent import CLASSIFIER
 from shapedp.learn.solvers.erm.mixing import MIXING
 from shapedp.learn.solvers.erm.objective import KIFER, OBJECTIVE
 from shapedp.learn.solvers.erm.output import OUTPUT

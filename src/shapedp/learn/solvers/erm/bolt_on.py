@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from shapedp.learn.losses import lipschitz
-from shapedp.learn.progress import bar
+from shapedp.learn.moments import bar
 from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.learn.solvers.erm.output import default_regularization, noisy, perturbation
 from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
@@ -42,7 +41,7 @@ def sensitivity(problem: Problem) -> float:
     """
     strength, each = problem.regularization, problem.batch * -(-problem.records // problem.batch)
     exact = problem.gradient_change / (strength * each)
-    size = lipschitz(problem.loss, problem.row_bound) / strength
+    size = problem.lipschitz / strength
     rounding = Risk(problem).gradient_error(size) / strength + ROUNDINGS_4 * size * steps(problem)
     if not rounding <= exact:
         raise ValueError(f"regularization {strength:g} is too small: rounding would exceed what one record can change")

@@ -24,22 +24,16 @@ def mechanisms(problem: Problem) -> tuple[Any, ...]:
     """As for one target, with 10 rows of the sketch per column."""
     rows = problem.sketch_rows or 10 * (problem.order + problem.problems)
     claim = (problem.epsilon, problem.delta, problem.adjacency)
-    return mixing.mechanisms(
-        LeastSquares(problem.records, problem.order, problem.bounds, *claim, rows, problem.problems)
-    )
+    given = LeastSquares(problem.records, problem.order, problem.bounds, *claim, rows, problem.problems)
+    return mixing.mechanisms(given)
 
 
 def solve(risk: Risk, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:
     """Least-squares weights (order, problems) for targets +1 and -1, to be scaled by the surrogate's."""
     problem, (mechanism,) = risk.problem, mechanisms
     one = unit(problem.bounds, problem.problems)
-    sketch = mechanism.release_gram(
-        lambda: gram_sum(_rows(risk.data, one), column_bounds(problem, one)),
-        problem.records,
-        problem.order + problem.problems,
-        rng=draws.rng,
-        unsafe=draws.unsafe,
-    )
+    bounds = column_bounds(problem, one)
+    sketch = draws.sketch(mechanism, lambda: gram_sum(_rows(risk.data, one), bounds), problem.records, len(bounds))
     x, y = sketch.value[:, : problem.order], sketch.value[:, problem.order :]
     return Solution(np.asarray(np.linalg.pinv(x.T @ x, hermitian=True) @ (x.T @ y) / one))
 

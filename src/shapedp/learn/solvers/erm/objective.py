@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from shapedp.learn.losses import lipschitz
 from shapedp.learn.solvers.base import Draws, Solution, Solver
-from shapedp.learn.solvers.erm.noise import CERTIFIED, _shape
+from shapedp.learn.solvers.erm.output import CERTIFIED, shape_for
 from shapedp.learn.solvers.erm.problem import Problem, Risk, two_classes
 from shapedp.mechanisms.objective import ObjectivePerturbation, farthest, grid_error
 from shapedp.noise import Gaussian, Law
@@ -55,7 +54,6 @@ def perturbation(
     """
     sharp = problem.records * problem.regularization
     count = math.sqrt(problem.problems)
-    reach = lipschitz(problem.loss, problem.row_bound)
     second = 2 * (count * tolerance(problem, law) + grid_error(law) / sharp) * ABOVE_128
     first = count * problem.gradient_change / (problem.records * typical_hessian(problem))
     if isinstance(law, Gaussian):
@@ -63,19 +61,9 @@ def perturbation(
         share = 0.0
     else:
         mu = GaussianLoss.calibrate(share * problem.epsilon, share * problem.delta).mu * BELOW_8192
-    return ObjectivePerturbation(
-        law,
-        reach,
-        problem.problems,
-        log_ratio(problem),
-        Gaussian(second / mu * ABOVE_128, law.dim),
-        second,
-        problem.epsilon,
-        problem.delta,
-        problem.adjacency,
-        share * problem.epsilon,
-        recipe,
-    )
+    claim, after = (problem.epsilon, problem.delta, problem.adjacency), Gaussian(second / mu * ABOVE_128, law.dim)
+    moved = (problem.lipschitz, problem.problems, log_ratio(problem))
+    return ObjectivePerturbation(law, *moved, after, second, *claim, share * problem.epsilon, recipe)
 
 
 @lru_cache(maxsize=256)
@@ -95,7 +83,7 @@ def mechanism(problem: Problem, noise: str) -> ObjectivePerturbation:
     if noise not in CERTIFIED:
         raise ValueError(f"objective perturbation takes the noise 'gaussian' or 'radial', got {noise!r}")
     change = math.sqrt(problem.problems) * problem.gradient_change
-    shape = _shape(problem.dim, left, problem.delta) if noise == "radial" and left <= MOST_RADIAL else None
+    shape = shape_for(problem.dim, left, problem.delta) if noise == "radial" and left <= MOST_RADIAL else None
 
     def law(scale: float) -> Law:
         return Gaussian(scale, problem.dim) if shape is None else Radial(problem.dim, *shape, scale)
@@ -166,7 +154,7 @@ def kifer(problem: Problem) -> tuple[Problem, ObjectivePerturbation]:
         raise ValueError("delta must be > 0: solver 'kifer' adds Gaussian noise, which cannot meet delta = 0")
     fixed = replace(problem, regularization=2 * problem.smoothness / problem.epsilon / problem.records)
     spread = math.sqrt(4 * problem.epsilon + 8 * math.log(2 / problem.delta)) / problem.epsilon
-    law = Gaussian(lipschitz(problem.loss, problem.row_bound) * spread, problem.dim)
+    law = Gaussian(problem.lipschitz * spread, problem.dim)
     return fixed, perturbation(fixed, law, recipe="kifer")
 
 
@@ -181,17 +169,6 @@ def solve(risk: Risk, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:
 
     gradient = risk.evaluate(np.zeros(shape))[1] * n
     return Solution(mechanism.release(gradient, minimise, rng=draws.rng, unsafe=draws.unsafe).value.reshape(shape))
-
-
-def excess_risk(problem: Problem, mechanism: ObjectivePerturbation, norm: float) -> float:
-    """A bound on the mean excess risk over a model of the given norm (Corollary 6; Iyengar et al. 2019, Lemma A.1).
-
-    L (|w - w_min| + E|n_2|) + (Lambda/2) norm^2 + 2 E|n_1|^2/Lambda, n_1 = b/n.
-    """
-    reach = lipschitz(problem.loss, problem.row_bound)
-    after = mechanism.output_reach / 2 + math.sqrt(mechanism.output_law.second_moment)
-    before = 2 * mechanism.law.second_moment / problem.records**2 / problem.regularization
-    return reach * after + problem.regularization / 2 * norm**2 + before
 
 
 OBJECTIVE: Solver[Problem, Risk] = Solver(

@@ -7,15 +7,50 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from shapedp._papers import published
 from shapedp.learn.solvers.base import Draws, Solution, Solver
-from shapedp.learn.solvers.erm.noise import additive
 from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
+from shapedp.mechanisms import Additive, calibrate
+from shapedp.noise.radial import best_shape
+from shapedp.noise.request import DoesNotApplyError
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.convex import least_tolerance, minimum
 from shapedp.numerics.outward import ABOVE_32
 from shapedp.privacy import GaussianLoss
+from shapedp.sensitivity import L2, Adjacency
 
+CERTIFIED = ("gaussian", "radial")
+PUBLISHED = ("classic-gaussian", "analytic-gaussian", "multivariate-laplace", "product-noise", "r1smg")
+NOISES = ("auto", *CERTIFIED, *PUBLISHED)
+SEARCHED = 100  # weights up to which the best radial law saves enough to be worth its search
 SHARE = 2.0**-11  # of the sensitivity, left for the distance to the exact minimum on either side
+
+
+shape_for = lru_cache(maxsize=512)(best_shape)
+
+
+@lru_cache(maxsize=512)
+def additive(
+    noise: str, radius: float, dim: int, epsilon: float, delta: float, adjacency: Adjacency | None = None
+) -> Additive:
+    """The mechanism that adds the noise named to `dim` weights, one record moving them by at most `radius`.
+
+    "gaussian" and "radial" are exactly calibrated; a Gaussian is a radial law too, and the one to take where rounding
+    in floats costs the others more than they save. "auto" is the best radial law in few dimensions, where it saves
+    most. The rest are published recipes, worth what their certificate says.
+    """
+    ball = L2(radius, dim=dim, adjacency=adjacency)
+    if noise not in ("auto", *CERTIFIED):
+        made: Additive = published("recipe", noise)(dim=dim, sensitivity=radius, epsilon=epsilon, delta=delta)
+        return replace(made, sensitivity=ball)
+    gaussian = calibrate("gaussian", ball, epsilon=epsilon, delta=delta)
+    if noise == "gaussian" or dim == 1 or (noise == "auto" and dim > SEARCHED):
+        return gaussian
+    try:
+        radial = calibrate("radial", ball, epsilon=epsilon, delta=delta, shape=shape_for(dim, epsilon, delta))
+    except DoesNotApplyError:
+        return gaussian
+    return min(radial, gaussian, key=lambda made: made.expected_squared_error)
 
 
 def tolerance(problem: Problem) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from shapedp.learn.losses import MarginLoss, lipschitz, smoothness
+from shapedp.learn.losses import MarginLoss
 from shapedp.learn.moments import Bounds, clipped
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import ABOVE_8, ABOVE_8192, UNIT, WIDER
@@ -57,14 +57,19 @@ class Problem:
         return self.order * self.problems
 
     @property
+    def lipschitz(self) -> float:
+        """L: the gradient slope(z) y x of one record is at most as long as the record, |slope| <= 1."""
+        return self.row_bound * ABOVE_8
+
+    @property
     def gradient_change(self) -> float:
         """The most one record changes the sum of one problem's gradients: L for zero-out, 2 L for replace."""
-        return lipschitz(self.loss, self.row_bound) * (2.0 if self.adjacency == "replace" else 1.0)
+        return self.lipschitz * (2.0 if self.adjacency == "replace" else 1.0)
 
     @property
     def smoothness(self) -> float:
-        """beta of one record."""
-        return smoothness(self.loss, self.row_bound)
+        """beta: the Hessian curvature(z) x x^T of one record is at most this large."""
+        return self.loss.curvature_bound * self.row_bound**2 * ABOVE_8**2
 
 
 def two_classes(problem: Problem, solver: str) -> None:
@@ -157,8 +162,7 @@ class Risk:
         self.order, self.columns = self.problem.order, self.problem.problems
         self.modulus = self.problem.regularization
         self.smoothness = (self.problem.smoothness + self.modulus) * ABOVE_8
-        reach = lipschitz(self.problem.loss, self.problem.row_bound) + self.tilt
-        self.radius = reach / self.modulus * ABOVE_8192 if self.modulus else math.inf
+        self.radius = (self.problem.lipschitz + self.tilt) / self.modulus * ABOVE_8192 if self.modulus else math.inf
 
     @property
     def data(self) -> Records:

@@ -16,6 +16,7 @@ def _published(name: str) -> Solver:
     )
 
 
+AUTO = "suffstats"  # frozen by experiments/gaussian_mixing/auto_rule.py: nowhere is another 4.4 percent ahead
 SOLVERS: dict[str, Solver] = {
     "mixing": MIXING,
     "mixing-paper": _published("mixing-paper"),
@@ -26,4 +27,4 @@ SOLVERS: dict[str, Solver] = {
     "sheffet-rdp": _published("sheffet-rdp"),
 }
 
-__all__ = ["SOLVERS", "Draws", "Problem", "Solution", "Solver"]
+__all__ = ["AUTO", "SOLVERS", "Draws", "Problem", "Solution", "Solver"]

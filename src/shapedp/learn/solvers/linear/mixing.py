@@ -10,8 +10,7 @@ import numpy as np
 
 from shapedp.learn.moments import Moments
 from shapedp.learn.solvers.linear.problem import Draws, Problem, Solution, Solver, row_bound, solved, unit
-from shapedp.learn.solvers.linear.shrink import NoisyMoments, Shrunk, shrunk
-from shapedp.learn.solvers.linear.suffstats import positive_part
+from shapedp.learn.solvers.linear.suffstats import NoisyMoments, Shrunk, positive_part, shrunk
 from shapedp.mechanisms import AdaptiveMixing, Mixing
 from shapedp.numerics.arrays import Floats
 from shapedp.privacy import GaussianLoss
@@ -39,19 +38,13 @@ def mechanisms(problem: Problem) -> tuple[Any, ...]:
 
     The eigenvalue is guessed, from public sizes, to be RICH n C^2 over the number of columns.
     """
-    options: dict[str, Any] = {
-        "rows": problem.sketch_rows or default_rows(problem),
-        "row_bound": row_bound(problem.bounds, problem.targets),
-        "epsilon": problem.epsilon,
-        "delta": problem.delta,
-        "adjacency": problem.adjacency,
-        "records": problem.records,
-        "dim": problem.order + problem.targets,
-    }
-    about = MixingLoss.calibrate(
-        options["rows"], problem.epsilon, problem.delta, neighbours=options["adjacency"], tolerance=1e-4
-    ).gamma
-    least = RICH * problem.records / options["dim"]
+    rows, dim = problem.sketch_rows or default_rows(problem), problem.order + problem.targets
+    options: dict[str, Any] = {"rows": rows, "row_bound": row_bound(problem.bounds, problem.targets)}
+    options |= {"epsilon": problem.epsilon, "delta": problem.delta, "adjacency": problem.adjacency}
+    options |= {"records": problem.records, "dim": dim}
+    relation: Any = problem.adjacency
+    about = MixingLoss.calibrate(rows, problem.epsilon, problem.delta, neighbours=relation, tolerance=1e-4).gamma
+    least = RICH * problem.records / dim
     if least > about / 4:  # otherwise the eigenvalue alone costs more
         adaptive = AdaptiveMixing.calibrate(**options, plain=about)
         if least > adaptive.reach - about + 1:
@@ -70,7 +63,7 @@ def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Soluti
     """The sketch's moments less the noise variance, then shrunk as moments with Gaussian noise would be."""
     (mechanism,) = mechanisms
     width, factor = len(moments.gram), unit(moments.bounds)
-    sketch = mechanism.release_gram(scaled(moments), moments.records, width, rng=draws.rng, unsafe=draws.unsafe)
+    sketch = draws.sketch(mechanism, scaled(moments), moments.records, width)
     rows, variance, total = len(sketch.value), sketch.noise_variance, sketch.gram()
     floor = max(variance, row_bound(moments.bounds) ** 2)  # a sketch without noise still errs by its rows
     noisy = NoisyMoments(total[:-1, :-1], total[:-1, -1], math.sqrt(2 / rows) * floor, floor / math.sqrt(rows))
