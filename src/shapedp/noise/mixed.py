@@ -82,11 +82,7 @@ class Mixed(Law):
         return out
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "law": self.kind,
-            "scale": encode(self.values),
-            "gaussian": encode(self.gaussian.astype(np.float64)),
-        }
+        return {"law": self.kind, "scale": encode(self.values), "gaussian": encode(self.gaussian.astype(np.float64))}
 
     @classmethod
     @described

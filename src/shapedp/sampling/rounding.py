@@ -40,11 +40,7 @@ def grid_for(scale: ArrayLike) -> Floats:
 
 
 def rounded_sum(
-    x: NDArray[Any],
-    quantile: str | Quantile,
-    scale: ArrayLike,
-    grid: ArrayLike | None,
-    source: Source,
+    x: NDArray[Any], quantile: str | Quantile, scale: ArrayLike, grid: ArrayLike | None, source: Source
 ) -> NDArray[Any]:
     """Return grid * round((x + scale * noise) / grid), coordinate by coordinate.
 

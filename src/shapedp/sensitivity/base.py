@@ -131,12 +131,7 @@ class Sensitivity(ABC):
         """The rows moved into the set."""
 
     def clip(
-        self,
-        rows: Any,
-        *,
-        adjacency: Adjacency,
-        owner: ArrayLike | None = None,
-        max_rows: int | None = None,
+        self, rows: Any, *, adjacency: Adjacency, owner: ArrayLike | None = None, max_rows: int | None = None
     ) -> tuple[Any, Sensitivity]:
         """Rows moved into this set, and the sensitivity of their sum.
 

@@ -276,9 +276,7 @@ class ReleasedRadialLoss(Loss):
     def pieces(self) -> Pieces:
         base = self.base.pieces()
         return replace(
-            base,
-            total_variation=base.total_variation + self.missed,
-            slip=math.hypot(base.slip, self.slip) * ABOVE_128,
+            base, total_variation=base.total_variation + self.missed, slip=math.hypot(base.slip, self.slip) * ABOVE_128
         )
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
