@@ -93,14 +93,6 @@ def from_angles(norm: ArrayLike, angles: ArrayLike) -> NDArray[Any]:
     return x.reshape(*array.shape[:-1], m + 1)
 
 
-def published_angles(deviations: ArrayLike) -> NDArray[Any]:
-    """theta of the usual convention: pi/2 - a in [0, pi], and the last one in (-pi, pi]."""
-    theta = np.pi / 2 - _table("deviations", deviations, least=1)
-    last = theta[..., -1]
-    np.subtract(last, 2 * np.pi, out=last, where=last > np.pi)
-    return np.asarray(theta)
-
-
 def _table(name: str, values: ArrayLike, least: int) -> NDArray[Any]:
     array = numeric(name, values)
     if array.ndim == 0 or array.shape[-1] < least:

@@ -25,6 +25,16 @@ def _middle(low: float, high: float) -> float:
     return low + (high - low) / 2
 
 
+def _narrowed(holds: Callable[[float], bool], good: float, bad: float, relative: float) -> float:
+    """Bisection between a point where a condition holds and one where it fails; the last one where it held."""
+    while abs(good - bad) > relative * max(abs(good), abs(bad)):
+        middle = _middle(min(good, bad), max(good, bad))
+        if middle in (good, bad):
+            break
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good
+
+
 def last_true(holds: Callable[[float], bool], low: float, high: float, *, relative: float = ROUNDINGS_8) -> float:
     """The largest argument found in [low, high] at which a condition, true below some point, holds.
 
@@ -35,15 +45,7 @@ def last_true(holds: Callable[[float], bool], low: float, high: float, *, relati
         raise SearchError(f"the condition fails at the lower end {low!r}")
     if holds(high):
         return high
-    while high - low > relative * max(abs(low), abs(high)):
-        middle = _middle(low, high)
-        if not low < middle < high:
-            break
-        if holds(middle):
-            low = middle
-        else:
-            high = middle
-    return low
+    return _narrowed(holds, low, high, relative)
 
 
 def first_true(holds: Callable[[float], bool], low: float, high: float, *, relative: float = ROUNDINGS_8) -> float:
@@ -55,15 +57,7 @@ def first_true(holds: Callable[[float], bool], low: float, high: float, *, relat
         raise SearchError(f"the condition fails at the upper end {high!r}")
     if holds(low):
         return low
-    while high - low > relative * max(abs(low), abs(high)):
-        middle = _middle(low, high)
-        if not low < middle < high:
-            break
-        if holds(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    return _narrowed(holds, high, low, relative)
 
 
 def last_true_near(holds: Callable[[float], bool], guess: float, *, relative: float = ROUNDINGS_32) -> float:
