@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import finite, numeric
 from shapedp.numerics.running import later_sums, padded, sums_up_to
-from shapedp.numerics.threads import cores, each
+from shapedp.numerics.threads import each
 
 Places = NDArray[np.int64]
 PIECE = 2**16  # numbers at a time
@@ -106,7 +106,7 @@ def _quiet() -> np.errstate:
 
 def _each(items: Iterable[Any], work: Callable[[Any], None], size: int) -> None:
     """Work on every item, in threads where there is much to do."""
-    each(items, lambda: _quiet()(work), min(cores(), size // (4 * PIECE)))
+    each(items, lambda: _quiet()(work), size // (4 * PIECE))
 
 
 def _spans(width: int) -> list[slice]:
