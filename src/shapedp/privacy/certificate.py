@@ -21,6 +21,7 @@ from shapedp.sensitivity import ADJACENCIES, Adjacency
 
 SCHEMA = 1
 ROWS = "One person is one row: several rows of one person cost several times as much."
+_STORED = ("epsilon", "delta", "adjacency", "method", "secure", "version", "subject")
 _WORTH = 0.1  # no delta above it is worth claiming
 Verdict = Literal["certified", "refuted", "undecided"]
 
@@ -128,8 +129,7 @@ class Certificate:
 
     def with_randomness(self, secure: bool) -> Certificate:
         """This certificate for a release whose randomness was secure, or was not."""
-        secure = boolean("secure", secure)
-        return replace(self, secure=secure)
+        return replace(self, secure=boolean("secure", secure))
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object; `subject` describes the mechanism so that the bracket can be recomputed offline."""
@@ -153,19 +153,15 @@ class Certificate:
         if data.get("schema") != SCHEMA:
             raise ValueError(f"certificate schema {data.get('schema')!r} is not the supported {SCHEMA}")
         try:
-            bracket = Bracket(
-                nonnegative("lower", data["bracket"]["lower"]), nonnegative("upper", data["bracket"]["upper"])
-            )
-            fields = {
-                name: data[name] for name in ("epsilon", "delta", "adjacency", "method", "secure", "version", "subject")
-            }
+            bracket = Bracket(*(nonnegative(end, data["bracket"][end]) for end in ("lower", "upper")))
+            stored = {name: data[name] for name in _STORED}
         except (KeyError, TypeError) as missing:
             raise ValueError(f"certificate lacks or mistypes the field {missing}") from None
         stated = data.get("assumptions", UNSTATED)
         if not isinstance(stated, list | tuple) or not all(isinstance(one, str) for one in stated):
             raise ValueError("the certificate's assumptions must be a list of sentences")
         reason, scope = (str(data.get(name, "")) for name in ("reason", "scope"))
-        return cls(bracket=bracket, **fields, reason=reason, scope=scope, assumptions=tuple(stated))
+        return cls(bracket=bracket, **stored, reason=reason, scope=scope, assumptions=tuple(stated))
 
 
 def certificate_of(

@@ -93,7 +93,10 @@ class Pieces:
 def _checked(profile: Callable[..., tuple[Floats, Floats]]) -> Callable[..., tuple[Floats, Floats]]:
     @functools.wraps(profile)
     def checked(self: Any, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
-        return profile(self, epsilon, reverse=boolean("reverse", reverse))
+        at = np.asarray(epsilon, dtype=np.float64)
+        if np.isnan(at).any():
+            raise ValueError("epsilon must hold numbers: one of them is NaN")
+        return profile(self, at, reverse=boolean("reverse", reverse))
 
     return checked
 
@@ -142,7 +145,7 @@ class Loss(ABC):
         object.__setattr__(self, "adjacency", found)
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Every `profile` refuses a `reverse` that is no boolean: "no" would answer for the other direction."""
+        """Every `profile` gets floats, and refuses NaN and a `reverse` that is no boolean ("no" would mean yes)."""
         super().__init_subclass__(**options)
         if "profile" in cls.__dict__:
             cls.profile = _checked(cls.profile)  # type: ignore[method-assign]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from shapedp.numerics import SearchError, last_true, mills, normal_log_density
+from shapedp.numerics import SearchError, last_true
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import nonnegative, positive, probability, real
 from shapedp.numerics.outward import (
@@ -28,7 +28,9 @@ from shapedp.privacy.losses.base import Loss, renyi_order
 _TINY = 2e-323
 _FAR = 2.0**25  # beyond it rounding of a = e/mu - mu/2 is no longer small
 _SQRT_HALF = math.sqrt(0.5)
+_SQRT_HALF_PI = math.sqrt(math.pi / 2)
 _SQRT_2PI = math.sqrt(2 * math.pi)
+_LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 MU_LIMIT = 1e150
 
 
@@ -56,8 +58,8 @@ def _profile(epsilon: Floats, mu: float) -> tuple[Floats, Floats]:
         ratio = np.minimum(epsilon / mu, 1e300)
         a, b = ratio - mu / 2, ratio + mu / 2
         negative = a < 0
-        density = np.exp(normal_log_density(a))
-        near, far = mills(np.maximum(a, 0.0)), mills(b)
+        density = np.exp(-0.5 * np.square(a) - _LOG_SQRT_2PI)
+        near, far = (_SQRT_HALF_PI * special.erfcx(x * _SQRT_HALF) for x in (np.maximum(a, 0.0), b))
         first = np.where(negative, special.ndtr(-a), density * near)
         second = density * far
         value = np.where(negative, first - second, density * (near - far))
@@ -111,7 +113,6 @@ class GaussianLoss(Loss):
         return self.mu == math.inf and self.least in (None, math.inf)
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
-        epsilon = np.asarray(epsilon, dtype=np.float64)
         lower, upper = _profile(epsilon, self.mu)
         if self.least is not None and self.least < self.mu:
             lower, _ = _profile(epsilon, self.least)

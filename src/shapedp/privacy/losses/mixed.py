@@ -40,7 +40,6 @@ class MixedLoss(SumLoss):
         return LaplaceSum.of(self.ratios, self.mu)
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
-        epsilon = np.asarray(epsilon, dtype=np.float64)
         if self.mu > 30 or float(self.ratios.sum()) > _SMALL_SUM:
             return np.zeros_like(epsilon), np.ones_like(epsilon)
         lower, _ = self.sum_profile(epsilon, replace(self.total, deviation=self.mu * (1 - MU_ERROR)))

@@ -70,7 +70,6 @@ class MixingLoss(Loss):
         return math.inf if self.t == 0 else 1 / self.t
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
-        epsilon = np.asarray(epsilon, dtype=np.float64)
         if self.least is not None and self.least < self.t:
             _, upper = replace(self, least=None).profile(epsilon, reverse=reverse)
             if self.least == 0:

@@ -162,7 +162,6 @@ class RatioLoss(SumLoss):
         return max(sum_bounds(self.ratios)[0], 0.0) if math.isfinite(top) else math.inf
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
-        epsilon = np.asarray(epsilon, dtype=np.float64)
         lower, upper = self._simple(epsilon)
         inside = (epsilon < self.pure) & (epsilon < self._sum)
         if self.slow and 0 < self._sum < _SMALL_SUM and inside.any():
