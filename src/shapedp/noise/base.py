@@ -18,8 +18,8 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.boundary.documents import LacksFieldError, described
-from shapedp.boundary.values import boolean, booleans
+from shapedp.boundary.documents import LacksFieldError, decode, described, encode
+from shapedp.boundary.values import booleans
 from shapedp.noise.errors import Measure, measure_of
 from shapedp.noise.request import DoesNotApplyError, Request
 from shapedp.numerics.arrays import Floats
@@ -74,6 +74,7 @@ class Law(ABC):
 
     kind: ClassVar[str]
     phrase: ClassVar[str] = ""  # the noise in words, for reports
+    parameters: ClassVar[tuple[str, ...]] = ()  # arguments that are attributes too, and together describe the law
     dim: int
 
     @abstractmethod
@@ -100,14 +101,19 @@ class Law(ABC):
         Guarantee: what leaves is a function of x + noise alone, whatever the bits of x.
         """
 
-    @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `law_from_json` restores an equal law."""
+        values = {name: getattr(self, name) for name in self.parameters}
+        return {"law": self.kind, **{name: encode(v) if isinstance(v, np.ndarray) else v for name, v in values.items()}}
 
     @classmethod
+    @described
     def from_json(cls, data: dict[str, Any]) -> Self:
         """What `to_json` wrote."""
-        raise ValueError(f"{cls.__name__} noise cannot be read from a file")
+        if not cls.parameters:
+            raise ValueError(f"{cls.__name__} noise cannot be read from a file")
+        values = {name: data[name] for name in cls.parameters}
+        return cls(**{name: decode(name, v) if isinstance(v, list | dict) else v for name, v in values.items()})
 
     def loss(self, sensitivity: Sensitivity) -> Loss:
         """The privacy loss of f(D) + noise when neighbours move f by a vector of the set, under its relation."""
@@ -240,7 +246,6 @@ def registered(
     *, family: str | None = None, options: tuple[str, ...] = (), every_measure: bool = False
 ) -> Callable[[LawClass], LawClass]:
     """Enters a law: `law_from_json` then reads its kind and, under a family's name, `calibrate` fits it."""
-    every_measure = boolean("every_measure", every_measure)
 
     def enter(law: LawClass) -> LawClass:
         LAWS[law.kind] = law

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.documents import described
-from shapedp.boundary.values import count, finite, nonnegative, sizes
+from shapedp.boundary.values import finite, nonnegative, sizes
 from shapedp.noise.base import Law, of_order, registered
 from shapedp.noise.gaussian import Gaussian, largest_mu, normal_half_width, normal_moment
 from shapedp.noise.request import DoesNotApplyError, Request
@@ -127,13 +127,14 @@ class TensorGaussian(Law):
 
     def colorize(self, z: ArrayLike) -> Floats:
         """A square root of the covariance times z: turns standard normal noise into this law's."""
-        return self._transformed(z, [mode.root for mode in self.modes])
+        return self.transformed(z, [mode.root for mode in self.modes])
 
     def whiten(self, x: ArrayLike) -> Floats:
         """The inverse of `colorize`: |whiten(v)|_2 is what privacy sees of a difference v."""
-        return self._transformed(x, [mode.whitener for mode in self.modes])
+        return self.transformed(x, [mode.whitener for mode in self.modes])
 
-    def _transformed(self, x: ArrayLike, matrices: Sequence[Floats]) -> Floats:
+    def transformed(self, x: ArrayLike, matrices: Sequence[Floats]) -> Floats:
+        """x times one matrix per mode."""
         work = np.array(finite("x", x), dtype=np.float64, order="C")
         if work.shape[max(work.ndim - len(self.shape), 0) :] != self.shape and work.shape[-1:] != (self.dim,):
             raise ValueError(f"x must end in the shape {self.shape} or in {self.dim} entries, got {work.shape}")
@@ -188,13 +189,6 @@ class TensorGaussian(Law):
         if self.turned:
             self._finish(work)
         return work.astype(np.float32) if x.dtype == np.float32 else work
-
-    def sample(self, n: int, source: Source) -> Floats:
-        work = np.zeros((count("n", n), self.dim))
-        self._add_noise(work, source)
-        if self.turned:
-            self._finish(work)
-        return work
 
     def _rotate(self, work: Floats) -> None:
         """R x in whole steps, then back in the query's unit: exact up to the rounding that `slack` counts."""

@@ -7,7 +7,7 @@ import sys
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property, singledispatch
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -138,6 +138,12 @@ class RatioLoss(SumLoss):
         object.__setattr__(self, "ratios", frozen(given))
         if self._sum > pure * ABOVE_8192:
             raise ValueError(f"ratios must add up to at most pure = {pure!r}, got {self._sum!r}")
+
+    @classmethod
+    def under_noise(cls, sensitivity: Sensitivity, scales: Floats) -> Self:
+        """The loss of noise with these scales when neighbours move the answer by a vector of the set."""
+        ratios, worst = worst_ratios(sensitivity, scales)
+        return cls(sensitivity.l1_reach(scales)[1], ratios, worst=worst)
 
     @abstractmethod
     def _simple(self, epsilon: Floats) -> tuple[Floats, Floats]:
