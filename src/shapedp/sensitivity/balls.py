@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.boundary.documents import encode
 from shapedp.numerics import sum_bounds
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import laid_out, nonnegative, positive, vector
@@ -133,16 +132,6 @@ class L2(Ball):
             self.radius * nonnegative("factor", factor), shape=self.shape, scales=self.scales, adjacency=adjacency
         )
 
-    def _json(self) -> dict[str, Any]:
-        scales = None if self.scales is None else encode(self.scales)
-        return {
-            "set": self.kind,
-            "radius": self.radius,
-            **self._extent(),
-            "scales": scales,
-            "adjacency": self.adjacency,
-        }
-
     def _clip(self, rows: Rows) -> Rows:
         return rows.pulled_into(self._bounds(), 2)
 
@@ -185,9 +174,6 @@ class L1(Ball):
 
     def scaled(self, factor: float, adjacency: Adjacency | None) -> L1:
         return L1(self.radius * nonnegative("factor", factor), shape=self.shape, adjacency=adjacency)
-
-    def _json(self) -> dict[str, Any]:
-        return {"set": self.kind, "radius": self.radius, **self._extent(), "adjacency": self.adjacency}
 
     def _clip(self, rows: Rows) -> Rows:
         return rows.pulled_into(self._widths(), 1)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shapedp.boundary.documents import encode
 from shapedp.boundary.values import numeric, one_of, size, sizes
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.sensitivity.rows import Rows, owner_mask
@@ -116,11 +118,13 @@ class Sensitivity(ABC):
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `from_json` restores an equal set."""
-        return {**self._json(), "whole": True} if self.whole else self._json()
-
-    @abstractmethod
-    def _json(self) -> dict[str, Any]:
-        """The same without `whole`."""
+        data: dict[str, Any] = {"set": self.kind}
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                value = encode(value) if value.dtype.kind == "f" else value.tolist()
+            data |= self._extent() if field.name == "shape" else {field.name: value}
+        return {**data, "whole": True} if self.whole else data
 
     def _extent(self) -> dict[str, Any]:
         """`dim`, and `shape` where the query is a tensor, for `to_json`."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.boundary.documents import encode
 from shapedp.numerics import sum_bounds
 from shapedp.numerics.arrays import Floats, block_index, block_sizes
 from shapedp.numerics.checks import laid_out, nonnegative, vector
@@ -64,9 +63,6 @@ class Box(Sensitivity):
 
     def _widths(self) -> Floats:
         return self.profile
-
-    def _json(self) -> dict[str, Any]:
-        return {"set": self.kind, "profile": encode(self.profile), **self._extent(), "adjacency": self.adjacency}
 
     def _clip(self, rows: Rows) -> Rows:
         return rows.clamped(self.profile)
@@ -126,14 +122,6 @@ class Blocks(Sensitivity):
 
     def _widths(self) -> Floats:
         return self.radii
-
-    def _json(self) -> dict[str, Any]:
-        return {
-            "set": self.kind,
-            "radii": encode(self.radii),
-            "sizes": self.sizes.tolist(),
-            "adjacency": self.adjacency,
-        }
 
     def _clip(self, rows: Rows) -> Rows:
         return rows.pulled_into(np.repeat(self.radii, self.sizes), 2, self.starts)

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.boundary.documents import encode
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, laid_out, nonnegative, vector
 from shapedp.sensitivity.balls import norm_of_quotient
@@ -77,14 +76,8 @@ class Slices(Sensitivity):
     def _widths(self) -> Floats:
         return self.radii
 
-    def _json(self) -> dict[str, Any]:
-        return {
-            "set": self.kind,
-            "radii": encode(self.radii),
-            "shape": list(self.shape),
-            "mode": self.mode,
-            "adjacency": self.adjacency,
-        }
+    def _extent(self) -> dict[str, Any]:
+        return {"shape": list(self.shape)}
 
     def by_slice(self, values: Floats) -> Floats:
         """One value per coordinate, or a single one, in the order of `blocks`."""
