@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from shapedp.noise import TensorGaussian
-from shapedp.noise.rotation import Rotation
+from shapedp.noise.rotation import Mode, Rotation
 from shapedp.sampling import SecureSource, SimulatedSource
 
 RNG = np.random.default_rng(11)
@@ -189,4 +189,4 @@ def test_bad_shapes_and_rotations():
     with pytest.raises(ValueError, match="orthogonal"):
         Rotation.near(np.ones((2, 2)))
     with pytest.raises(ValueError, match="entries"):
-        Rotation.from_json([1.0, 2.0], 2)
+        Mode.from_json({"scales": [1.0, 1.0], "rotation": [1.0, 2.0]})

@@ -52,13 +52,9 @@ class TensorGaussian(Law):
     modes: tuple[Mode, ...]
 
     def __init__(self, factors: Sequence[Any], *, scale: float = 1.0) -> None:
-        self._fill(tuple(Mode.of(factor) for factor in factors), nonnegative("scale", scale))
-
-    def _fill(self, modes: tuple[Mode, ...], scale: float) -> None:
+        modes, scale = [Mode.of(factor) for factor in factors], nonnegative("scale", scale)
         if not modes:
             raise ValueError("factors must name at least one mode")
-        if not all(isinstance(mode, Mode) for mode in modes):
-            raise TypeError("modes must be those of a law, as it keeps them")
         sizes("factors", [mode.size for mode in modes])
         first = Mode(frozen(modes[0].scales * scale), modes[0].rotation)
         object.__setattr__(self, "modes", (first, *modes[1:]))
@@ -67,18 +63,9 @@ class TensorGaussian(Law):
         if not all(-_SPAN <= low <= high <= _SPAN for low, high in ends):
             raise ValueError("the noise's scales must lie between 2^-400 and 2^400: measure the query in other units")
 
-    @classmethod
-    def of_modes(cls, modes: Sequence[Mode], scale: float = 1.0) -> TensorGaussian:
-        """From modes as they are kept."""
-        if not isinstance(modes, list | tuple):
-            raise TypeError("modes must be a list of those that a law keeps")
-        law = object.__new__(cls)
-        law._fill(tuple(modes), nonnegative("scale", scale))
-        return law
-
     def times(self, factor: float) -> TensorGaussian:
         """The same law with every scale multiplied."""
-        return TensorGaussian.of_modes(self.modes, factor)
+        return TensorGaussian(self.modes, scale=factor)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -241,7 +228,7 @@ class TensorGaussian(Law):
     @classmethod
     @described
     def from_json(cls, data: dict[str, Any]) -> TensorGaussian:
-        return cls.of_modes([Mode.from_json(mode) for mode in data["modes"]])
+        return cls([Mode.from_json(mode) for mode in data["modes"]])
 
     def whitened(self, noise: Floats) -> tuple[Law, Floats]:
         if any(mode.singular for mode in self.modes):

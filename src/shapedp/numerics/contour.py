@@ -80,13 +80,8 @@ class QuadraticSum:
         Rounding: of every magnitude and phase, and of the factor M(c) e^(-c eps).
         """
         epsilon = np.asarray(epsilon, dtype=np.float64)
-        flat = np.atleast_1d(epsilon).ravel()
-        lower, upper = np.empty_like(flat), np.empty_like(flat)
-        if flat.size:
-            self._fill(flat, lower, upper)
-        return lower.reshape(epsilon.shape), upper.reshape(epsilon.shape)
-
-    def _fill(self, epsilon: Floats, lower: Floats, upper: Floats) -> None:
+        shape, epsilon = epsilon.shape, epsilon.ravel()
+        lower, upper = np.empty_like(epsilon), np.empty_like(epsilon)
         c = self.saddle(epsilon)
         top = self.log_moment(c) - c * epsilon - np.log(c) - np.log1p(c)
         width = 1 / np.sqrt(self._curvature(c) + 1 / c**2 + 1 / (c + 1) ** 2)
@@ -101,6 +96,7 @@ class QuadraticSum:
             upper[at] = np.minimum(scale * (total + error) * (1 + 2 * log_error) + _TINY, 1.0)
         unsure = ~(np.isfinite(lower) & np.isfinite(upper)) | (lower > upper)
         lower[unsure], upper[unsure] = 0.0, 1.0
+        return lower.reshape(shape), upper.reshape(shape)
 
     def _log_error(self, epsilon: Floats, c: Floats) -> Floats:
         """A bound on the rounding of log(M(c) e^(-c eps)/(c (c + 1))): a_j known to 4 units."""

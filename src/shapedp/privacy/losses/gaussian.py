@@ -12,16 +12,7 @@ from scipy import special
 from shapedp.numerics import SearchError, last_true
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import nonnegative, positive, probability, real
-from shapedp.numerics.outward import (
-    ABOVE_8,
-    ABOVE_WIDE,
-    BELOW_8,
-    BELOW_8192,
-    ROUNDINGS_4,
-    ROUNDINGS_8,
-    ROUNDINGS_32,
-    WIDE,
-)
+from shapedp.numerics.outward import ABOVE_8, BELOW_8, BELOW_8192, ROUNDINGS_4, ROUNDINGS_8, ROUNDINGS_32, WIDE
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.losses.base import Loss, renyi_order
 
@@ -78,7 +69,7 @@ def _coarse(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     slack = ROUNDINGS_4 * b
     above, below = np.maximum(a - slack, 0.0), np.maximum(-a - slack, 0.0)
     shy = 0.5 * BELOW_8192
-    upper = np.where(above > 0, shy * ABOVE_WIDE * np.exp(-shy * above * above) + _TINY, 1.0)
+    upper = np.where(above > 0, shy * (1 + WIDE) * np.exp(-shy * above * above) + _TINY, 1.0)
     return -np.expm1(-shy * below * below) * BELOW_8192, upper
 
 
