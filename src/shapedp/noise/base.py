@@ -70,7 +70,13 @@ class Traits:
 
 
 class Law(ABC):
-    """A distribution of noise on R^dim, symmetric about zero."""
+    """A distribution of noise on R^dim, symmetric about zero.
+
+    Example:
+        >>> from shapedp import Gaussian, L2
+        >>> round(Gaussian(2.0, dim=3).loss(L2(1.0, dim=3)).mu, 12)
+        0.5
+    """
 
     kind: ClassVar[str]
     phrase: ClassVar[str] = ""  # the noise in words, for reports
@@ -226,6 +232,11 @@ class Family:
     """A name that `calibrate` knows, the law that fits itself to a request, and the options it takes.
 
     `every_measure` says whether it can minimise other measures than the squared error.
+
+    Example:
+        >>> from shapedp.noise import FAMILIES
+        >>> FAMILIES["radial"].options
+        ('shape', 'progress')
     """
 
     name: str
@@ -258,7 +269,16 @@ def registered(
 
 @described
 def law_from_json(data: Any) -> Law:
-    """The law that `to_json` wrote."""
+    """The law that `to_json` wrote.
+
+    Parameters: what `to_json` of a law returned.
+    Returns: an equal law. ValueError says what is missing or wrong.
+
+    Example:
+        >>> from shapedp import Gaussian
+        >>> law_from_json(Gaussian(2.0, dim=3).to_json()).second_moment
+        12.0
+    """
     kind = data.get("law") if isinstance(data, dict) else None
     if not isinstance(kind, str) or kind not in LAWS:
         raise ValueError(f"law must be one of {', '.join(LAWS)}, got {kind!r}")

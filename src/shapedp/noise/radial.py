@@ -51,6 +51,12 @@ class Radial(Law):
 
     A release adds an independent N(0, `smoothing`^2) per coordinate, at most 2^-16 of the variance: it turns the
     rounding errors of radius and direction into `slip`, a bound on what they cost (see `add_to`).
+
+    Parameters: `dim`, `a`, `b` and `scale` of the density.
+
+    Example:
+        >>> round(Radial(3, 3.0, 2.0, 1.0).second_moment, 2)  # Gaussian, sigma^2 = 1/2
+        1.5
     """
 
     kind: ClassVar[str] = "radial"

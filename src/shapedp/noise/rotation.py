@@ -109,7 +109,7 @@ class Mode:
 
     @classmethod
     def of(cls, factor: Any) -> Mode:
-        """From a matrix U (the covariance is U U^T; U may be rectangular), a diagonal, a size (the identity), a mode."""
+        """From a matrix U (the covariance is U U^T), a diagonal, a size (the identity) or a mode."""
         if isinstance(factor, Mode):
             return factor
         if np.ndim(factor) == 0:

@@ -66,6 +66,10 @@ class Staircase(GridLaw):
     is rounded to the grid, which the loss counts. Drawn in integer arithmetic: delta = 0 holds exactly.
     Guarantee: a shift of at most `width` grid steps changes no probability by more than e^epsilon.
     Reference: Geng and Viswanath 2016, Theorem 7 (integers) and Theorem 4 (reals, which a fine grid approaches).
+
+    Example:
+        >>> float(Staircase([1024], [300], [2**30], [2.0**-10]).scales[0])
+        1.0
     """
 
     kind: ClassVar[str] = "staircase"

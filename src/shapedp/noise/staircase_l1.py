@@ -27,6 +27,12 @@ class L1Staircase(Law):
     Guarantee: (epsilon, 0)-DP for an L1 sensitivity of `width`; least E |n|_1 in dimensions 1 and 2.
     A baseline: it is drawn in simulations only (`rng=`), no float-safe sampler is known for it.
     Reference: Geng, Kairouz, Oh and Viswanath 2015, Theorem 1.
+
+    Parameters: `width`, `epsilon`, `dim`, and `gamma`, the best one where it is None.
+
+    Example:
+        >>> L1Staircase(1.0, 0.5, 2).scales
+        array([1.])
     """
 
     kind: ClassVar[str] = "l1-staircase"

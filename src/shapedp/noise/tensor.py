@@ -45,6 +45,12 @@ class TensorGaussian(Law):
     Guarantee: `add_to` releases a function of R x + s z alone, where R is the exact product of the rotations
     kept here and s z independent Gaussian noise, drawn and rounded exactly. R x is computed in fixed-point
     arithmetic; what that rounding adds to mu is at most `slack`, whatever x. Turning back is post-processing.
+
+    Parameters: `factors`, one per mode, and `scale`, which multiplies all.
+
+    Example:
+        >>> TensorGaussian([2, [1.0, 0.5]]).variances()
+        array([1.  , 0.25, 1.  , 0.25])
     """
 
     kind: ClassVar[str] = "tensor-gaussian"

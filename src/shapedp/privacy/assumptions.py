@@ -43,6 +43,14 @@ def assumptions_of(subject: Any) -> tuple[str, ...]:
     """A sentence for each unproved premise of a mechanism, a plan or a loss; empty where all is computed.
 
     Guarantee: what is built from parts rests on what each of them rests on.
+
+    Parameters: a mechanism, a plan, a loss or a sensitivity set.
+    Returns: a tuple of sentences.
+
+    Example:
+        >>> from shapedp import L2
+        >>> assumptions_of(L2(1.0, dim=2, adjacency="replace")), len(assumptions_of(L2(1.0, dim=2)))
+        ((), 1)
     """
     return tuple(SENTENCES[name] for name in known(_premises(subject)))
 

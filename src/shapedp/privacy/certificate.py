@@ -27,7 +27,16 @@ Verdict = Literal["certified", "refuted", "undecided"]
 
 
 class NotCertifiedError(RuntimeError):
-    """A release was refused because its claim is not certified; `certificate` says why."""
+    """A release was refused because its claim is not certified; `certificate` says why.
+
+    Example:
+        >>> from shapedp import GaussianLoss
+        >>> try:
+        ...     certificate_of(GaussianLoss(1.0), 1.0, 1e-6).require()
+        ... except NotCertifiedError as refused:
+        ...     print(refused.certificate.verdict)
+        refuted
+    """
 
     def __init__(self, certificate: Certificate) -> None:
         super().__init__(certificate.explain())
@@ -35,15 +44,32 @@ class NotCertifiedError(RuntimeError):
 
 
 class RefutedError(NotCertifiedError):
-    """The claim is false: the least possible delta exceeds the claimed one."""
+    """The claim is false: the least possible delta exceeds the claimed one.
+
+    Example:
+        >>> issubclass(RefutedError, NotCertifiedError)
+        True
+    """
 
 
 class UndecidedError(NotCertifiedError):
-    """The claim lies inside the bracket: neither proven nor refuted."""
+    """The claim lies inside the bracket: neither proven nor refuted.
+
+    Example:
+        >>> issubclass(UndecidedError, NotCertifiedError)
+        True
+    """
 
 
 class Deferred(Mapping[str, Any]):
-    """A JSON object that is built when first read: to describe a long profile costs more than to certify it."""
+    """A JSON object that is built when first read: to describe a long profile costs more than to certify it.
+
+    Parameters: `build`, called once, when a field is first read.
+
+    Example:
+        >>> Deferred(lambda: {"kind": "additive"})["kind"]
+        'additive'
+    """
 
     def __init__(self, build: Callable[[], dict[str, Any]]) -> None:
         self._build = build
@@ -71,6 +97,10 @@ class Certificate:
     published mechanism which step of its argument fails where the claim is refuted. `assumptions` holds a sentence for
     each unproved premise that the guarantee rests on; it is empty where all is computed. `scope` says in words what
     the claim does not cover; it depends on no record, and `explain` always repeats it.
+
+    Example:
+        >>> Certificate(1.0, 1e-6, "replace", Bracket(1e-7, 2e-7), "GaussianLoss").verdict
+        'certified'
     """
 
     epsilon: float
@@ -174,7 +204,16 @@ def certificate_of(
     reason: str = "",
     assumptions: tuple[str, ...] = (),
 ) -> Certificate:
-    """The certificate of a claim about a loss, under its neighbour relation; `adjacency` names it where it does not."""
+    """The certificate of a claim about a loss, under its neighbour relation; `adjacency` names it where it does not.
+
+    Parameters: the loss, the claim, and what the certificate is to say about its subject.
+    Returns: the `Certificate`, its verdict computed.
+
+    Example:
+        >>> from shapedp import GaussianLoss
+        >>> certificate_of(GaussianLoss(0.2), 1.0, 1e-6, adjacency="replace").verdict
+        'certified'
+    """
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     relation = cast("Adjacency | None", loss.under(adjacency).adjacency)
     bracket, method = loss.delta(epsilon), type(loss).__name__

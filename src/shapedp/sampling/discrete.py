@@ -28,6 +28,13 @@ def discrete_laplace(steps: int | NDArray[Any], shape: int | Sequence[int], sour
     Guarantee: exact given uniform bits: only integers are computed, no float and no truncation
     (64-bit integers suffice unless an event of probability below exp(-8000) happens, which raises).
     Reference: Canonne, Kamath, Steinke (2020), Algorithms 1 and 2.
+
+    Returns: integers in the shape asked for.
+
+    Example:
+        >>> from shapedp.sampling import SecureSource
+        >>> discrete_laplace(4, (2, 3), SecureSource()).shape
+        (2, 3)
     """
     size = _shape(shape)
     scale = _steps(steps)
@@ -46,6 +53,14 @@ def geometric(steps: int, n: int, source: Source) -> Integers:
     """Return n draws of P(y) proportional to exp(-y / steps), y = 0, 1, 2, ...
 
     Guarantee: as `discrete_laplace`, whose magnitude this is before the sign.
+
+    Parameters: `steps` as in `discrete_laplace`, the number of draws, and where the bits come from.
+    Returns: n integers.
+
+    Example:
+        >>> from shapedp.sampling import SecureSource
+        >>> bool((geometric(4, 100, SecureSource()) >= 0).all())
+        True
     """
     return _draw(np.broadcast_to(_steps(np.array([index(steps)])), index(n)), source, signed=False)
 
@@ -55,6 +70,14 @@ def exponential_coins(numerator: NDArray[Any], denominator: int, source: Source)
 
     Guarantee: exact given uniform bits: a coin of the fraction, and as many of exp(-1) as there are wholes.
     Reference: Canonne, Kamath, Steinke (2020), Algorithm 1.
+
+    Parameters: the numerators, their one denominator (at most 2^50), and where the bits come from.
+    Returns: one boolean per numerator.
+
+    Example:
+        >>> from shapedp.sampling import SecureSource
+        >>> exponential_coins(np.array([0, 0]), 3, SecureSource())  # probability e^0
+        array([ True,  True])
     """
     numerator = numeric("numerator", numerator)
     if numerator.ndim != 1 or numerator.dtype.kind not in "iu" or (numerator < 0).any():

@@ -35,6 +35,13 @@ def grid_for(scale: ArrayLike) -> Floats:
     """Return the default grid, 2^(floor(log2 scale) - 16), and 1 where the scale is 0.
 
     Guarantee: a power of two, a function of the scale alone.
+
+    Parameters: the scale of the noise, a number or an array.
+    Returns: the grid, in the same shape.
+
+    Example:
+        >>> float(grid_for(1.0)) == 2.0**-16
+        True
     """
     scales = _scales(scale)
     return _default_grid(scales.reshape(-1)).reshape(scales.shape)
@@ -54,6 +61,14 @@ def rounded_sum(
     relative 2^-41 + 2^-52, hence the quantile by 1.27 (2^-41 + 2^-52) + 2^-44, product and sum by 2^-48.
     Sums that close to a rounding boundary, and all smaller u, are decided in exact arithmetic.
     Reference: Mironov (2012), on the least significant bits of floating-point releases.
+
+    Returns: the noisy values, in the shape of x.
+
+    Example:
+        >>> from shapedp.sampling import SecureSource
+        >>> noisy = rounded_sum(np.zeros(3), "gaussian", 1.0, None, SecureSource())
+        >>> bool((noisy / grid_for(1.0) % 1 == 0).all())
+        True
     """
     return _prepare(x, quantile, scale, grid, source).run()
 

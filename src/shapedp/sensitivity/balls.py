@@ -81,7 +81,14 @@ class Ball(Sensitivity):
 
 @dataclass(frozen=True, eq=False)
 class L2(Ball):
-    """Differences with |v/scales|_2 <= radius; without `scales` a ball. `L2(1.0, shape=(28, 28))` for tensors."""
+    """Differences with |v/scales|_2 <= radius; without `scales` a ball. `L2(1.0, shape=(28, 28))` for tensors.
+
+    Parameters: `radius`; `dim` or `shape` of the answer; `scales`, the axes of an ellipsoid; `adjacency`.
+
+    Example:
+        >>> L2(1.0, dim=3).dim, L2(1.0, shape=(28, 28)).dim
+        (3, 784)
+    """
 
     kind: ClassVar[str] = "l2"
     radius: float
@@ -138,7 +145,14 @@ class L2(Ball):
 
 @dataclass(frozen=True, eq=False)
 class L1(Ball):
-    """Differences with |v|_1 <= radius."""
+    """Differences with |v|_1 <= radius.
+
+    Parameters: `radius`; `dim` or `shape` of the answer; `adjacency`, the neighbour relation.
+
+    Example:
+        >>> L1(2.0, dim=4).extreme()
+        array([2., 0., 0., 0.])
+    """
 
     kind: ClassVar[str] = "l1"
     radius: float

@@ -53,6 +53,12 @@ class Sensitivity(ABC):
     `shape` is that of the query's answer; differences are its entries in C order, `dim` of them.
     `adjacency` is the neighbour relation under which it was derived, or None where the user vouches for it.
     `whole` says that the answers are whole numbers; see `of_integers`.
+
+    Example:
+        >>> from shapedp import Box
+        >>> rows, summed = Box([1.0, 1.0]).clip([[3.0, -0.5]], adjacency="replace")
+        >>> rows, summed.profile
+        (array([[ 1. , -0.5]]), array([2., 2.]))
     """
 
     kind: ClassVar[str]

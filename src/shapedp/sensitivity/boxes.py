@@ -30,7 +30,14 @@ def _total(terms: Floats) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class Box(Sensitivity):
-    """Differences with |v_i| <= profile_i; a profile of several dimensions is that of a tensor query."""
+    """Differences with |v_i| <= profile_i; a profile of several dimensions is that of a tensor query.
+
+    Parameters: `profile`, a bound per coordinate; `adjacency`, the neighbour relation.
+
+    Example:
+        >>> Box([1.0, 0.5]).l1_reach(np.ones(1))[1] >= 1.5
+        True
+    """
 
     kind: ClassVar[str] = "box"
     profile: Floats
@@ -70,7 +77,14 @@ class Box(Sensitivity):
 
 @dataclass(frozen=True, eq=False)
 class Blocks(Sensitivity):
-    """Differences whose m-th block of sizes_m coordinates has |v_m|_2 <= radii_m."""
+    """Differences whose m-th block of sizes_m coordinates has |v_m|_2 <= radii_m.
+
+    Parameters: `radii` and `sizes`, one of each per block; `adjacency`, the neighbour relation.
+
+    Example:
+        >>> Blocks([1.0, 0.5], [3, 2]).dim
+        5
+    """
 
     kind: ClassVar[str] = "blocks"
     radii: Floats

@@ -41,7 +41,15 @@ def _whole(stated: Sensitivity) -> Sensitivity:
 
 @described
 def sensitivity_from_json(data: Any) -> Sensitivity:
-    """The set that `to_json` wrote."""
+    """The set that `to_json` wrote.
+
+    Parameters: what `to_json` of a set returned.
+    Returns: an equal set. ValueError says what is missing or wrong.
+
+    Example:
+        >>> sensitivity_from_json(Box([1.0, 0.5]).to_json()).profile
+        array([1. , 0.5])
+    """
     kind = data.get("set") if isinstance(data, dict) else None
     if kind not in _READERS:
         raise ValueError(f"sensitivity must name one of the sets {', '.join(_READERS)}, got {kind!r}")

@@ -23,6 +23,12 @@ class Slices(Sensitivity):
     """Tensors whose m-th slice along `mode` has |v_m|_2 <= radii_m: a channel, a time step, a layer.
 
     `Slices([1.0, 0.5, 0.1], shape=(28, 28, 3), mode=2)`; modes are counted from 0, as numpy's axes.
+
+    Parameters: `radii`, one per slice; `shape` of the tensor; `mode`; `adjacency`, the neighbour relation.
+
+    Example:
+        >>> Slices([1.0, 0.5], shape=(3, 2), mode=1).size
+        3
     """
 
     kind: ClassVar[str] = "slices"

@@ -20,6 +20,11 @@ class AdjustedLoss(Loss):
     Guarantee: delta(e) <= e^slip (base.delta(e - log_ratio - 2 slip) + failure) + (1 + e^e) total_variation, capped
     at 1: both released laws are within e^slip of those of `base`. The lower end drops what the adjustment may have
     hidden, and is 0 as soon as log_ratio > 0; for slip it is that of the laws claimed about.
+
+    Example:
+        >>> from shapedp import LaplaceLoss
+        >>> round(AdjustedLoss(LaplaceLoss(1.0), log_ratio=0.5).pure, 9)
+        1.5
     """
 
     base: Loss

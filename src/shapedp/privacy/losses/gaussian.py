@@ -80,6 +80,13 @@ class GaussianLoss(Loss):
     `least` is a lower bound on the true mu where `mu` is an upper bound; without it mu is exact.
     Guarantee: the bracket holds rounding only. delta(e) = Phi(mu/2 - e/mu) - e^e Phi(-mu/2 - e/mu).
     Reference: Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Corollary 2.13.
+
+    Parameters: `mu`, `least`, and `adjacency`, the neighbour relation.
+
+    Example:
+        >>> loss = GaussianLoss.calibrate(1.0, 1e-6)
+        >>> round(loss.mu, 6), loss.delta(1.0).upper <= 1e-6
+        (0.236665, True)
     """
 
     mu: float

@@ -25,6 +25,12 @@ class MixedLoss(SumLoss):
 
     Guarantee: the bracket holds the exact profile of the sum; the corner is the worst point of the box because the
     noise is log-concave (see `LaplaceLoss`).
+
+    Parameters: `ratios`, and `mu`.
+
+    Example:
+        >>> round(MixedLoss([0.5, 0.2], 0.3).delta(0.5).upper, 4)
+        0.0903
     """
 
     ratios: Floats
