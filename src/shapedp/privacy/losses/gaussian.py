@@ -86,7 +86,7 @@ class GaussianLoss(Loss):
     Example:
         >>> loss = GaussianLoss.calibrate(1.0, 1e-6)
         >>> round(loss.mu, 6), loss.delta(1.0).upper <= 1e-6
-        (0.236665, True)
+        (0.236704, True)
     """
 
     mu: float

@@ -30,7 +30,7 @@ class MixedLoss(SumLoss):
 
     Example:
         >>> round(MixedLoss([0.5, 0.2], 0.3).delta(0.5).upper, 4)
-        0.0903
+        0.0795
     """
 
     ratios: Floats
