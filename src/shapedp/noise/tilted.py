@@ -19,17 +19,17 @@ from numpy.typing import NDArray
 from shapedp.noise.base import Law
 from shapedp.noise.gaussian import normal_moment
 from shapedp.noise.request import Request
-from shapedp.numerics import first_true
+from shapedp.numerics import SearchError, first_true
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.inversion import best_tilt, stop_loss
 from shapedp.numerics.laplace_sums import LaplaceSum
-from shapedp.numerics.roots import increasing_root
 from shapedp.sensitivity import Box, Sensitivity
 
 _GUIDE = 2**11
 _THIN = 16
 _ALONE = 6
 _TABLE = np.linspace(math.log(1e-14), math.log(1e4), 6000)
+_FARTHEST = 800.0
 Maker = Callable[[Floats, NDArray[np.bool_]], Law]  # a law from scales, and which coordinates are Gaussian
 _CLOSE = 2e-6  # how close, in log delta, the certified claim comes to the one asked for
 
@@ -93,10 +93,24 @@ class Problem:
     def solve(self, c: float, split: int, guess: float, *, close: float = 1e-5) -> float:
         """The log lambda at which the claim is just met."""
 
-        def room(value: float) -> float:
-            return min(max(-self.excess(self.loss(c, value, split)), -60.0), 60.0)
+        def excess(value: float) -> float:
+            return min(max(self.excess(self.loss(c, value, split)), -60.0), 60.0)
 
-        return increasing_root(room, guess, close)
+        low = high = guess
+        at_low = at_high = excess(guess)
+        step = 0.1
+        while at_low < 0:
+            _within(low)
+            high, at_high, low = low, at_low, low - step
+            at_low, step = excess(low), 2 * step
+        step = 0.1
+        while at_high > 0:
+            _within(high)
+            low, at_low, high = high, at_high, high + step
+            at_high, step = excess(high), 2 * step
+        from scipy import optimize  # slow to import
+
+        return float(optimize.brentq(excess, low, high, xtol=close))
 
     def start(self, c: float, split: int) -> float:
         """A log lambda at which the claim is met by far: ratios that add up to epsilon/2, mu below epsilon/8."""
@@ -177,6 +191,12 @@ def least_error(sensitivity: Box, request: Request, pure: Law, make: Maker, *, m
             )
             return law if better else None
     return None
+
+
+def _within(log_lambda: float) -> None:
+    """Raises SearchError where the search for a multiplier leaves what float64 can tell apart."""
+    if not abs(log_lambda) < _FARTHEST:
+        raise SearchError(f"no multiplier up to e^{_FARTHEST:g} meets the claim")
 
 
 def _tried(problem: Problem, split: int, *, search: bool = True) -> tuple[float, float, float] | None:
