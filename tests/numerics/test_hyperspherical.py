@@ -87,7 +87,7 @@ def test_the_same_bits_whatever_the_number_of_cores(monkeypatch):
     x = np.random.default_rng(3).normal(size=3 * SPAN + 5)
     found = []
     for n in (1, 3):
-        monkeypatch.setattr(hyperspherical, "cores", lambda n=n: n)
+        monkeypatch.setattr("shapedp.numerics.threads.cores", lambda n=n: n)
         norm, angles = to_angles(x)
         found.append((norm, angles, from_angles(norm, angles)))
     for one, three in zip(*found, strict=True):
