@@ -78,7 +78,7 @@ def test_direction_helps_where_slices_differ():
     assert gain > 5
     isotropic = Additive(even.law, shaped.sensitivity, **CLAIM)
     assert isotropic.certificate.verdict == "certified"
-    weaker = Additive(TensorGaussian.of_modes(even.law.modes, 0.999), shaped.sensitivity, **CLAIM)
+    weaker = Additive(TensorGaussian(even.law.modes, scale=0.999), shaped.sensitivity, **CLAIM)
     assert weaker.certificate.verdict == "refuted"
 
 

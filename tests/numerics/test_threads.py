@@ -15,7 +15,8 @@ def test_every_item_is_worked_on_once(threads):
     assert threads > 1 or seen == list(range(1000))
 
 
-def test_workers_are_made_in_their_own_threads():
+def test_workers_are_made_in_their_own_threads(monkeypatch):
+    monkeypatch.setattr("shapedp.numerics.threads.cores", lambda: 3)
     made = set()
 
     def worker():

@@ -171,12 +171,12 @@ def test_simulation_repeats_its_seed_whatever_the_threads(law, monkeypatch):
         return rounded_sum(x, law, 2.0, None, SimulatedSource(np.random.default_rng(9)))
 
     first = run()
-    monkeypatch.setattr("shapedp.sampling.rounding.cores", lambda: 7)
+    monkeypatch.setattr("shapedp.numerics.threads.cores", lambda: 7)
     np.testing.assert_array_equal(first, run())
 
 
 def test_threads_release_every_block_once(monkeypatch):
-    monkeypatch.setattr("shapedp.sampling.rounding.cores", lambda: 5)
+    monkeypatch.setattr("shapedp.numerics.threads.cores", lambda: 5)
     x = np.arange(2_000_003.0)
     y = rounded_sum(x, "gaussian", 1.0, None, SecureSource())
     assert np.abs(y - x).max() < 12

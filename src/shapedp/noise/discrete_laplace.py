@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.boundary.documents import decode, described, encode
 from shapedp.noise.base import confidence_level, of_order, registered
-from shapedp.noise.grid import GridLaw, powers_of_two, whole_numbers
+from shapedp.noise.grid import GridLaw
 from shapedp.noise.request import DoesNotApplyError, Request
-from shapedp.numerics.arrays import Floats, frozen
-from shapedp.numerics.checks import numeric, size, vector
+from shapedp.numerics.arrays import Floats
+from shapedp.numerics.checks import size
 from shapedp.numerics.outward import ABOVE_8, ABOVE_8192, BELOW_8, ROUNDINGS_8192
 from shapedp.privacy.losses import LaplaceLoss
 from shapedp.privacy.losses.sums import ratios_of
@@ -42,22 +41,16 @@ class DiscreteLaplace(GridLaw):
 
     kind: ClassVar[str] = "discrete-laplace"
     phrase: ClassVar[str] = "Laplace noise on a grid, drawn in integer arithmetic, independent in every coordinate"
+    parameters: ClassVar[tuple[str, ...]] = ("steps", "grid", "dim")
     steps: Floats
     grid: Floats
     dim: int
 
     def __init__(self, steps: ArrayLike, grid: ArrayLike, dim: int) -> None:
-        steps, grid = (
-            vector("steps", np.atleast_1d(numeric("steps", steps)), least=0.0),
-            vector("grid", np.atleast_1d(numeric("grid", grid)), least=0.0),
-        )
-        if not whole_numbers(steps):
-            raise ValueError("steps must be whole numbers of at most 2^50")
-        powers_of_two(grid)
-        if {steps.size, grid.size} - {1, size("dim", dim)} or steps.size != grid.size:
-            raise ValueError(f"steps and grid must both have 1 or dim = {dim} entries, got {steps.size}, {grid.size}")
-        object.__setattr__(self, "steps", frozen(steps))
-        object.__setattr__(self, "grid", frozen(grid))
+        self._fill(steps=steps, grid=grid)
+        sizes = self.steps.size, self.grid.size
+        if set(sizes) - {1, size("dim", dim)} or sizes[0] != sizes[1]:
+            raise ValueError(f"steps and grid must both have 1 or dim = {dim} entries, got {sizes[0]}, {sizes[1]}")
         object.__setattr__(self, "dim", dim)
 
     @property
@@ -104,9 +97,6 @@ class DiscreteLaplace(GridLaw):
     def steps_per_scale(self) -> Floats:
         return self.steps
 
-    def noisy(self) -> NDArray[np.bool_]:
-        return np.broadcast_to(self.steps > 0, self.dim)
-
     def _draw(self, shape: tuple[int, ...], source: Source) -> NDArray[np.int64]:
         return discrete_laplace(np.maximum(self.steps, 1).astype(np.int64), shape, source)
 
@@ -114,14 +104,6 @@ class DiscreteLaplace(GridLaw):
         keep = self._kept(keep)
         steps, grid = (np.broadcast_to(part, self.dim)[keep] for part in (self.steps, self.grid))
         return DiscreteLaplace(steps, grid, int(keep.sum()))
-
-    def to_json(self) -> dict[str, Any]:
-        return {"law": self.kind, "steps": encode(self.steps), "grid": encode(self.grid), "dim": self.dim}
-
-    @classmethod
-    @described
-    def from_json(cls, data: dict[str, Any]) -> DiscreteLaplace:
-        return cls(decode("steps", data["steps"]), decode("grid", data["grid"]), data["dim"])
 
     def _loss(self, sensitivity: Sensitivity) -> LaplaceLoss:
         """Rounding the input moves each coordinate by at most one more grid step: sum 1/steps on top.

@@ -6,32 +6,32 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from shapedp.noise.base import Law, Traits
-from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import numeric
+from shapedp.numerics.arrays import Floats, frozen
+from shapedp.numerics.checks import numeric, vector
 from shapedp.sampling import Source
 
 _REACH = 2.0**62
+_MOST = 2**50
 _FINE = 1000  # grid steps per scale from which on even and odd points are equally likely
-
-
-def whole_numbers(values: Floats) -> bool:
-    """Whether every entry is a whole number of at most 2^50."""
-    return not ((values != np.rint(values)).any() or values.max() > 2**50)
-
-
-def powers_of_two(grid: Floats) -> None:
-    """Refuses a grid with other entries than powers of two."""
-    if (np.frexp(grid)[0] != 0.5).any():
-        raise ValueError("grid must hold powers of two")
 
 
 class GridLaw(Law):
     """Independent coordinates, each a whole number of steps of `grid`."""
 
     grid: Floats
+
+    def _fill(self, **values: ArrayLike) -> None:
+        """Sets numbers per coordinate: whole ones, and powers of two for the grid."""
+        for name, value in values.items():
+            array = vector(name, np.atleast_1d(numeric(name, value)), least=0.0)
+            if name == "grid" and (np.frexp(array)[0] != 0.5).any():
+                raise ValueError("grid must hold powers of two")
+            if name != "grid" and ((array != np.rint(array)).any() or array.max() > _MOST):
+                raise ValueError(f"{name} must hold whole numbers of at most 2^50")
+            object.__setattr__(self, name, frozen(array))
 
     @property
     @abstractmethod
@@ -49,6 +49,9 @@ class GridLaw(Law):
             raise ValueError("x must be finite and below 2^62 grid steps of the mechanism")
         total = (np.rint(multiple).astype(np.int64) + self._draw(x.shape, source)).astype(np.float64) * self.grid
         return np.where(self.noisy(), total, x).astype(np.float32 if x.dtype == np.float32 else np.float64)
+
+    def noisy(self) -> NDArray[np.bool_]:
+        return np.broadcast_to(self.steps_per_scale > 0, self.dim)
 
     def traits(self) -> Traits:
         fine = bool(self.steps_per_scale.min() > _FINE)

@@ -17,7 +17,6 @@ from shapedp.noise.tilted import least_error
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import ABOVE_512
 from shapedp.privacy.losses import LaplaceLoss
-from shapedp.privacy.losses.sums import worst_ratios
 from shapedp.sampling import LAPLACE, Quantile
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
 
@@ -56,8 +55,7 @@ class Laplace(SpreadLaw):
         return self.scales * -math.log1p(-confidence_level(confidence))
 
     def _loss(self, sensitivity: Sensitivity) -> LaplaceLoss:
-        ratios, worst = worst_ratios(sensitivity, self.scales)
-        return LaplaceLoss(sensitivity.l1_reach(self.scales)[1], ratios, worst=worst)
+        return LaplaceLoss.under_noise(sensitivity, self.scales)
 
     @classmethod
     def fitted(cls, request: Request) -> Law:
@@ -65,11 +63,17 @@ class Laplace(SpreadLaw):
         if request.delta == 0:
             return DiscreteLaplace.above(scales, request)
         scales = _relaxed(request.sensitivity, scales, request)
-        return cls(scales[0], request.sensitivity.dim) if scales.size == 1 else cls(scales)
+        return cls.over(scales, request.sensitivity.dim)
 
     @classmethod
     def why(cls, request: Request, law: Law) -> str:
-        return _reason(request.sensitivity)
+        if isinstance(request.sensitivity, L1):
+            return "a vertex of the L1 ball moves one coordinate only, and there Laplace noise is sharper than Gaussian"
+        if not isinstance(request.sensitivity, Box):
+            return "its peak at zero is sharp, which pays off while few coordinates decide or no delta is allowed"
+        bounds = request.sensitivity.profile / request.sensitivity.profile.max()
+        few = f"about {bounds.sum() ** 2 / (bounds @ bounds):.3g} of {bounds.size}"
+        return f"few coordinates decide ({few}), and there its sharp peak at zero pays off"
 
 
 @singledispatch
@@ -144,20 +148,3 @@ def _blocks(sensitivity: Blocks, request: Request) -> Floats:
 def _slices(sensitivity: Slices, request: Request) -> Floats:
     """Slices are blocks in another order."""
     return sensitivity.in_place(_blocks(sensitivity.blocks, by_slice(sensitivity, request)))
-
-
-@singledispatch
-def _reason(sensitivity: Sensitivity) -> str:
-    return "its peak at zero is sharp, which pays off while few coordinates decide or no delta is allowed"
-
-
-@_reason.register(L1)
-def _reason_cross(sensitivity: L1) -> str:
-    return "a vertex of the L1 ball moves one coordinate only, and there Laplace noise is sharper than Gaussian"
-
-
-@_reason.register(Box)
-def _reason_box(sensitivity: Box) -> str:
-    bounds = sensitivity.profile / sensitivity.profile.max()
-    effective = float(bounds.sum() ** 2 / (bounds @ bounds))
-    return f"few coordinates decide (about {effective:.3g} of {bounds.size}), and there its sharp peak at zero pays off"

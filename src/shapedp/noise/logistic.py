@@ -18,7 +18,6 @@ from shapedp.noise.tilted import certified
 from shapedp.numerics.arrays import Floats
 from shapedp.privacy.losses import GaussianLoss
 from shapedp.privacy.losses.logistic import LogisticLoss
-from shapedp.privacy.losses.sums import worst_ratios
 from shapedp.sampling import Quantile
 from shapedp.sampling.quantile import Enclosure, exponential
 from shapedp.sensitivity import Box, Sensitivity
@@ -87,14 +86,13 @@ class Logistic(SpreadLaw):
         return self.scales * (2 * math.atanh(confidence_level(confidence)))
 
     def _loss(self, sensitivity: Sensitivity) -> LogisticLoss:
-        ratios, worst = worst_ratios(sensitivity, self.scales)
-        return LogisticLoss(sensitivity.l1_reach(self.scales)[1], ratios, worst=worst)
+        return LogisticLoss.under_noise(sensitivity, self.scales)
 
     @classmethod
     def fitted(cls, request: Request) -> Logistic:
         """The scales of pure DP; for delta > 0 that shape (on a box also the Gaussian's) shrunk until delta is met."""
         pure = pure_scales(request.sensitivity, request)
-        laws = [cls._of(pure, request)]
+        laws = [cls.over(pure, request.sensitivity.dim)]
         if request.delta > 0:
             shapes = [pure]
             if isinstance(request.sensitivity, Box):
@@ -103,16 +101,13 @@ class Logistic(SpreadLaw):
         return min(laws, key=lambda law: law.expected_error(request.error, request.weights))
 
     @classmethod
-    def _of(cls, scales: Floats, request: Request) -> Logistic:
-        return cls(scales[0], request.sensitivity.dim) if scales.size == 1 else cls(scales)
-
-    @classmethod
     def _shrunk(cls, scales: Floats, request: Request) -> Law | None:
         """The smallest certified multiple of some scales, searched from where a Gaussian of equal variance stands.
 
         For small ratios the loss of a coordinate is about uniform on [-a, a], of variance a^2/3.
         """
-        loss = cls._of(scales, request)._loss(request.sensitivity)
+        sensitivity = request.sensitivity
+        loss = LogisticLoss.under_noise(sensitivity, scales)
         epsilon, delta, slope = request.epsilon, request.delta, _SLOPE
         ratios = loss.ratios if loss.worst else np.array([loss.pure])
         start = max(epsilon / loss.pure, GaussianLoss.calibrate(epsilon, delta).mu / math.sqrt(ratios @ ratios / 3))
@@ -121,9 +116,7 @@ class Logistic(SpreadLaw):
             for _ in range(60):
                 a = epsilon - 2 * math.log1p(-math.sqrt(delta * -math.expm1(-a)))
             start, slope = a / float(ratios[0]), a / math.expm1((a - epsilon) / 2)
-        return certified(
-            request.sensitivity, request, lambda factor: cls._of(scales / (start * factor), request), slope
-        )
+        return certified(sensitivity, request, lambda x: cls.over(scales / (start * x), sensitivity.dim), slope)
 
     @classmethod
     def why(cls, request: Request, law: Law) -> str:

@@ -10,21 +10,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.documents import decode, described, encode
-from shapedp.noise.base import Law, Traits, confidence_level, of_order, registered
+from shapedp.noise.base import Law, confidence_level, of_order, registered
 from shapedp.noise.gaussian import normal_half_width, normal_moment
 from shapedp.noise.laplace import Laplace
 from shapedp.noise.request import DoesNotApplyError, Request
+from shapedp.noise.spread import SpreadLaw
 from shapedp.noise.tilted import least_error
-from shapedp.numerics.arrays import Floats, frozen
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import numeric, vector
 from shapedp.privacy.losses import GaussianLoss, MixedLoss
-from shapedp.sampling import Source, grid_for, rounded_sum
+from shapedp.sampling import Source, rounded_sum
 from shapedp.sensitivity import Box, Sensitivity
 
 
 @registered(family="mixed", every_measure=True)
 @dataclass(frozen=True, eq=False, init=False)
-class Mixed(Law):
+class Mixed(SpreadLaw):
     """Independent coordinates: N(0, scale_i^2) where `gaussian_i`, density exp(-|x|/scale_i)/(2 scale_i) elsewhere.
 
     Parameters: `scale` holds one number per coordinate, `gaussian` one boolean each.
@@ -36,79 +37,62 @@ class Mixed(Law):
 
     kind: ClassVar[str] = "mixed"
     phrase: ClassVar[str] = "Gaussian noise in some coordinates, Laplace noise in the others"
-    values: Floats
     gaussian: NDArray[np.bool_]
 
     def __init__(self, scale: ArrayLike, gaussian: ArrayLike) -> None:
-        scales = vector("scale", scale, least=0.0)
+        super().__init__(vector("scale", scale, least=0.0))
         chosen = np.array(gaussian)
-        if chosen.shape != scales.shape or chosen.dtype != np.bool_:
-            raise ValueError(f"gaussian must hold one boolean per scale ({scales.size}), got {gaussian!r}")
+        if chosen.shape != (self.dim,) or chosen.dtype != np.bool_:
+            raise ValueError(f"gaussian must hold one boolean per scale ({self.dim}), got {gaussian!r}")
         chosen.setflags(write=False)
-        object.__setattr__(self, "values", frozen(scales))
         object.__setattr__(self, "gaussian", chosen)
 
-    @property
-    def dim(self) -> int:  # type: ignore[override]
-        return int(self.values.size)
-
-    @property
-    def scales(self) -> Floats:
-        return self.values
-
     def log_density(self, x: Floats) -> Floats:
-        z = np.asarray(x, dtype=np.float64) / self.values
+        z = np.asarray(x, dtype=np.float64) / self.scales
         normal = -0.5 * np.square(z) - 0.5 * math.log(2 * math.pi)
         each = np.where(self.gaussian, normal, -np.abs(z) - math.log(2))
-        return np.asarray(each.sum(-1) - np.log(self.values).sum())
+        return np.asarray(each.sum(-1) - np.log(self.scales).sum())
 
     def variances(self) -> Floats:
-        return np.where(self.gaussian, 1.0, 2.0) * np.square(self.values)
+        return np.where(self.gaussian, 1.0, 2.0) * np.square(self.scales)
 
     @of_order
     def absolute_moments(self, p: float) -> Floats:
-        return np.asarray(np.where(self.gaussian, normal_moment(p), math.gamma(p + 1)) * self.values**p)
+        return np.asarray(np.where(self.gaussian, normal_moment(p), math.gamma(p + 1)) * self.scales**p)
 
     def half_widths(self, confidence: float) -> Floats:
         level = confidence_level(confidence)
-        return np.asarray(np.where(self.gaussian, normal_half_width(level), -math.log1p(-level)) * self.values)
+        return np.asarray(np.where(self.gaussian, normal_half_width(level), -math.log1p(-level)) * self.scales)
 
     def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
         x = numeric("x", x)
         out = np.empty(x.shape, dtype=np.float32 if x.dtype == np.float32 else np.float64)
         for kind, chosen in (("gaussian", self.gaussian), ("laplace", ~self.gaussian)):
             if chosen.any():
-                out[..., chosen] = rounded_sum(x[..., chosen], kind, self.values[chosen], None, source)
+                out[..., chosen] = rounded_sum(x[..., chosen], kind, self.scales[chosen], None, source)
         return out
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "law": self.kind,
-            "scale": encode(self.values),
-            "gaussian": encode(self.gaussian.astype(np.float64)),
-        }
+        return {"law": self.kind, "scale": encode(self.scales), "gaussian": encode(self.gaussian.astype(np.float64))}
 
     @classmethod
     @described
     def from_json(cls, data: dict[str, Any]) -> Mixed:
         return cls(decode("scale", data["scale"]), decode("gaussian", data["gaussian"]) != 0)
 
-    def traits(self) -> Traits:
-        return Traits(independent=True, fair=True, grid=grid_for(self.scales))
-
     def of_coordinates(self, keep: NDArray[np.bool_]) -> Mixed:
         keep = self._kept(keep)
-        return Mixed(self.values[keep], self.gaussian[keep])
+        return Mixed(self.scales[keep], self.gaussian[keep])
 
     def _loss(self, sensitivity: Sensitivity) -> MixedLoss | GaussianLoss:
         if not isinstance(sensitivity, Box):
             raise TypeError(f"mixed noise is known for boxes only, not for the set {sensitivity.kind!r}")
         moving = sensitivity.profile > 0
-        if (self.values[moving] == 0).any():
+        if (self.scales[moving] == 0).any():
             return GaussianLoss(math.inf)
         normal, other = moving & self.gaussian, moving & ~self.gaussian
-        z = sensitivity.profile[normal] / self.values[normal]
-        ratios = sensitivity.profile[other] / self.values[other]
+        z = sensitivity.profile[normal] / self.scales[normal]
+        ratios = sensitivity.profile[other] / self.scales[other]
         return MixedLoss(ratios if ratios.size else np.zeros(1), math.sqrt(math.fsum(z * z)))
 
     @classmethod

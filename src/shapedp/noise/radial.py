@@ -13,22 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from shapedp.boundary.documents import described
 from shapedp.noise.base import Law, Traits, confidence_level, registered
 from shapedp.noise.request import DoesNotApplyError, Request
 from shapedp.numerics import SearchError
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, laid_out, numeric, positive, size
-from shapedp.numerics.outward import (
-    ABOVE_512,
-    ABOVE_8192,
-    BELOW_1,
-    BELOW_8192,
-    ROUNDINGS_2,
-    ROUNDINGS_512,
-    ROUNDINGS_1024,
-    UNIT,
-)
+from shapedp.numerics.outward import ABOVE_512, ABOVE_8192, BELOW_8192, ROUNDINGS_2, ROUNDINGS_512, ROUNDINGS_1024, UNIT
 from shapedp.numerics.radius import RadiusRule
 from shapedp.numerics.sphere import Cap
 from shapedp.privacy.losses import GaussianLoss, Loss, RadialLoss
@@ -61,9 +51,16 @@ class Radial(Law):
 
     A release adds an independent N(0, `smoothing`^2) per coordinate, at most 2^-16 of the variance: it turns the
     rounding errors of radius and direction into `slip`, a bound on what they cost (see `add_to`).
+
+    Parameters: `dim`, `a`, `b` and `scale` of the density.
+
+    Example:
+        >>> round(Radial(3, 3.0, 2.0, 1.0).second_moment, 2)  # Gaussian, sigma^2 = 1/2
+        1.5
     """
 
     kind: ClassVar[str] = "radial"
+    parameters: ClassVar[tuple[str, ...]] = ("dim", "a", "b", "scale")
     dim: int
     a: float
     b: float
@@ -131,7 +128,7 @@ class Radial(Law):
         radii = self.scale * np.exp((z + math.log(self.a / self.b)) / self.b)
 
         def exceeds(c: float) -> float:
-            cosine = np.minimum(c / radii, BELOW_1)
+            cosine = np.minimum(c / radii, 1 - UNIT)
             return float((2 * np.exp(cap.log_weight(cosine)) * cap.scaled(cosine)) @ weights) - tail
 
         top = float(radii.max())
@@ -210,14 +207,6 @@ class Radial(Law):
         noise *= (self.draw_radii(n, source) / norms)[:, None]
         return noise
 
-    def to_json(self) -> dict[str, Any]:
-        return {"law": self.kind, "dim": self.dim, "a": self.a, "b": self.b, "scale": self.scale}
-
-    @classmethod
-    @described
-    def from_json(cls, data: dict[str, Any]) -> Radial:
-        return cls(data["dim"], data["a"], data["b"], data["scale"])
-
     def words(self, number: Callable[[float], str] = "{:.4g}".format) -> str:
         return (
             "a random length times a uniform direction: density proportional to "
@@ -237,8 +226,12 @@ class Radial(Law):
 
     @classmethod
     def fitted(cls, request: Request) -> Radial:
-        radius = _ball_radius(request.sensitivity)
-        dim = request.sensitivity.dim
+        ball = request.sensitivity
+        if not isinstance(ball, L2):
+            raise DoesNotApplyError(f"spherical noise serves an L2 ball, not the set {ball.kind!r}")
+        if ball.scales is not None:
+            raise DoesNotApplyError("spherical noise serves a ball, not an ellipsoid: use Gaussian noise")
+        dim, radius = ball.dim, ball.radius
         if dim < 2:
             raise DoesNotApplyError("spherical noise needs dim >= 2: in one dimension use Laplace or Gaussian noise")
         if request.epsilon > EPSILON_LIMIT:
@@ -296,14 +289,6 @@ def _normals(n: int, source: Source) -> Floats:
     uniform *= 2.0**-64
     GAUSSIAN.magnitude(uniform)
     return np.copysign(uniform, words, out=uniform)
-
-
-def _ball_radius(sensitivity: Sensitivity) -> float:
-    if not isinstance(sensitivity, L2):
-        raise DoesNotApplyError(f"spherical noise serves an L2 ball, not the set {sensitivity.kind!r}")
-    if sensitivity.scales is not None:
-        raise DoesNotApplyError("spherical noise serves a ball, not an ellipsoid: use Gaussian noise")
-    return sensitivity.radius
 
 
 def best_shape(dim: int, epsilon: float, delta: float, *, progress: Progress | None = None) -> Shape:

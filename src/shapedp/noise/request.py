@@ -14,12 +14,27 @@ from shapedp.sensitivity import Sensitivity, Slices
 
 
 class DoesNotApplyError(ValueError):
-    """The family cannot serve this set, claim or error measure; the message says why."""
+    """The family cannot serve this set, claim or error measure; the message says why.
+
+    Example:
+        >>> import shapedp as sdp
+        >>> try:
+        ...     sdp.calibrate("gaussian", sdp.L2(1.0, dim=3), epsilon=1.0, delta=0.0)
+        ... except DoesNotApplyError as refused:
+        ...     print(refused)
+        Gaussian noise cannot meet delta = 0: use Laplace noise, or allow a delta > 0
+    """
 
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What is asked of a family, already validated."""
+    """What is asked of a family, already validated.
+
+    Example:
+        >>> from shapedp import L2
+        >>> Request(L2(1.0, dim=3), 1.0, 1e-6, error="absolute").measure.power
+        1.0
+    """
 
     sensitivity: Sensitivity
     epsilon: float

@@ -94,19 +94,6 @@ class Rotation:
             rest -= piece * unit
             unit = max(unit * 2.0 ** -(self._bits + 1), 1.0)
 
-    def to_json(self) -> Any:
-        """The integers, row by row."""
-        return encode(self.whole.reshape(-1))
-
-    @classmethod
-    @described
-    def from_json(cls, data: Any, size: int) -> Rotation:
-        """What `to_json` wrote."""
-        whole = decode("rotation", data)
-        if whole.size != size * size:
-            raise ValueError(f"rotation must have {size} x {size} entries, got {whole.size}")
-        return cls(frozen(whole.reshape(size, size)))
-
 
 def _within_reach(top: float) -> None:
     if not top <= _REACH:
@@ -122,7 +109,9 @@ class Mode:
 
     @classmethod
     def of(cls, factor: Any) -> Mode:
-        """From a matrix U (the covariance is U U^T; U may be rectangular), a diagonal, or a size (the identity)."""
+        """From a matrix U (the covariance is U U^T), a diagonal, a size (the identity) or a mode."""
+        if isinstance(factor, Mode):
+            return factor
         if np.ndim(factor) == 0:
             return cls(frozen(np.ones(laid_out(count("a factor's size", factor)))))
         array = finite("factors", factor)
@@ -177,13 +166,18 @@ class Mode:
         return math.log2(float(noisy.min())), math.log2(float(noisy.max()))
 
     def to_json(self) -> dict[str, Any]:
-        """The fields `scales` and `rotation`."""
-        return {"scales": encode(self.scales), "rotation": None if self.rotation is None else self.rotation.to_json()}
+        """The fields `scales` and `rotation`, its integers row by row."""
+        rotation = None if self.rotation is None else encode(self.rotation.whole.reshape(-1))
+        return {"scales": encode(self.scales), "rotation": rotation}
 
     @classmethod
     @described
     def from_json(cls, data: dict[str, Any]) -> Mode:
         """What `to_json` wrote."""
         scales = vector("scales", decode("scales", data["scales"]), least=0.0)
-        rotation = None if data.get("rotation") is None else Rotation.from_json(data["rotation"], scales.size)
-        return cls(frozen(scales), rotation)
+        if data.get("rotation") is None:
+            return cls(frozen(scales))
+        whole, size = decode("rotation", data["rotation"]), scales.size
+        if whole.size != size * size:
+            raise ValueError(f"rotation must have {size} x {size} entries, got {whole.size}")
+        return cls(frozen(scales), Rotation(frozen(whole.reshape(size, size))))

@@ -50,23 +50,6 @@ class Spread:
         """One entry per coordinate, always."""
         return np.broadcast_to(self.expanded(), self.dim)
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields `scale`, `dim` and `sizes`."""
-        scalar = self.values.size == 1 and self.sizes is None
-        return {
-            "scale": float(self.values[0]) if scalar else encode(self.values),
-            "dim": self.dim,
-            "sizes": None if self.sizes is None else self.sizes.tolist(),
-        }
-
-    @classmethod
-    @described
-    def from_json(cls, data: dict[str, Any]) -> Spread:
-        """What `to_json` wrote."""
-        scale = data["scale"]
-        values = scale if isinstance(scale, int | float) else decode("scale", scale)
-        return cls.of(values, data["dim"], data.get("sizes"))
-
 
 @dataclass(frozen=True, eq=False, init=False)
 class SpreadLaw(Law):
@@ -82,6 +65,11 @@ class SpreadLaw(Law):
     def __init__(self, scale: ArrayLike, dim: int | None = None, *, sizes: ArrayLike | None = None) -> None:
         object.__setattr__(self, "spread", Spread.of(scale, dim, sizes))
 
+    @classmethod
+    def over(cls, scales: Floats, dim: int) -> Self:
+        """From one scale for all coordinates, or one for each."""
+        return cls(scales[0], dim) if scales.size == 1 else cls(scales)
+
     @property
     def dim(self) -> int:  # type: ignore[override]
         return self.spread.dim
@@ -95,14 +83,16 @@ class SpreadLaw(Law):
         return rounded_sum(x, self.quantile, scales[0] if scales.size == 1 else scales, None, source)
 
     def to_json(self) -> dict[str, Any]:
-        return {"law": self.kind, **self.spread.to_json()}
+        values, sizes = self.spread.values, self.spread.sizes
+        scale = float(values[0]) if values.size == 1 and sizes is None else encode(values)
+        return {"law": self.kind, "scale": scale, "dim": self.dim, "sizes": None if sizes is None else sizes.tolist()}
 
     @classmethod
     @described
     def from_json(cls, data: dict[str, Any]) -> Self:
-        spread = Spread.from_json(data)
-        one = spread.sizes is None and isinstance(data["scale"], int | float)
-        return cls(float(spread.values[0]) if one else spread.values, spread.dim, sizes=spread.sizes)
+        scale = data["scale"]
+        values = scale if isinstance(scale, int | float) else decode("scale", scale)
+        return cls(values, data["dim"], sizes=data.get("sizes"))
 
     def traits(self) -> Traits:
         return Traits(independent=True, fair=True, isotropic=self.isotropic, grid=grid_for(self.scales))

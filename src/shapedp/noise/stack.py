@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import Any, ClassVar
 
 import numpy as np
@@ -71,39 +70,22 @@ class Stack(Law):
         return cls(tuple(TensorGaussian.from_json(law) for law in data["laws"]))
 
     def _loss(self, sensitivity: Sensitivity) -> GaussianLoss:
-        return _stacked(self, sensitivity)
-
-
-def _stacked(law: Stack, sensitivity: Sensitivity) -> GaussianLoss:
-    """mu^2 = sum_m (radius_m max_p |W_p|_2)^2: within a block the difference may sit in its weakest law."""
-    radii, sizes = _blocks(sensitivity)
-    whole = [one.loss(L2(1.0, shape=one.shape)) for one in law.laws]
-    ends = np.cumsum([one.dim for one in law.laws])
-    block = np.searchsorted(np.cumsum(sizes), ends, side="left")
-    starts = np.searchsorted(np.cumsum(sizes), ends - [one.dim for one in law.laws], side="right")
-    if (block != starts).any():
-        raise TypeError("a tensor law lies across two blocks of the set: clip by layers or as a whole")
-    bounds = np.zeros((2, radii.size))
-    for at, loss in zip(block, whole, strict=True):
-        assert isinstance(loss, GaussianLoss)
-        least = loss.mu if loss.least is None else loss.least
-        bounds[:, at] = np.maximum(bounds[:, at], (least, loss.mu))
-    low, high = (math.sqrt(math.fsum(np.square(radii * one))) for one in bounds)
-    return GaussianLoss(high * (1 + ROUNDINGS_256), low * (1 - ROUNDINGS_256))
-
-
-@singledispatch
-def _blocks(sensitivity: Sensitivity) -> tuple[Floats, NDArray[np.int64]]:
-    raise TypeError(f"no bound is known for tensor noise on the set {sensitivity.kind!r}: use Flat or PerLayer clips")
-
-
-@_blocks.register(Blocks)
-def _(sensitivity: Blocks) -> tuple[Floats, NDArray[np.int64]]:
-    return sensitivity.radii, sensitivity.sizes
-
-
-@_blocks.register(L2)
-def _(sensitivity: L2) -> tuple[Floats, NDArray[np.int64]]:
-    if sensitivity.scales is not None:
-        raise TypeError("no bound is known for tensor noise on an ellipsoid")
-    return np.array([sensitivity.radius]), np.array([sensitivity.dim])
+        """mu^2 = sum_m (radius_m max_p |W_p|_2)^2: within a block the difference may sit in its weakest law."""
+        if isinstance(sensitivity, L2) and sensitivity.scales is None:
+            sensitivity = Blocks([sensitivity.radius], [sensitivity.dim])
+        if not isinstance(sensitivity, Blocks):
+            raise TypeError(
+                f"no bound is known for tensor noise on the set {sensitivity.kind!r}: use Flat or PerLayer clips"
+            )
+        sizes = np.array([law.dim for law in self.laws])
+        ends = np.cumsum(sizes)
+        block = np.searchsorted(np.cumsum(sensitivity.sizes), ends, side="left")
+        if (block != np.searchsorted(np.cumsum(sensitivity.sizes), ends - sizes, side="right")).any():
+            raise TypeError("a tensor law lies across two blocks of the set: clip by layers or as a whole")
+        bounds = np.zeros((2, sensitivity.radii.size))
+        for at, law in zip(block, self.laws, strict=True):
+            loss = law._loss(L2(1.0, shape=law.shape))
+            least = loss.mu if loss.least is None else loss.least
+            bounds[:, at] = np.maximum(bounds[:, at], (least, loss.mu))
+        low, high = (math.sqrt(math.fsum(np.square(sensitivity.radii * one))) for one in bounds)
+        return GaussianLoss(high * (1 + ROUNDINGS_256), low * (1 - ROUNDINGS_256))

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.boundary.documents import decode, described, encode
 from shapedp.noise.base import Law, confidence_level, of_order, registered
-from shapedp.noise.grid import GridLaw, powers_of_two, whole_numbers
+from shapedp.noise.grid import GridLaw
 from shapedp.noise.request import DoesNotApplyError, Request, optimal_scales
 from shapedp.numerics import sum_bounds
-from shapedp.numerics.arrays import Floats, frozen
-from shapedp.numerics.checks import numeric, vector
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import ABOVE_8, BELOW_16, BELOW_8192, ROUNDINGS_8
 from shapedp.privacy.losses import LaplaceLoss
 from shapedp.sampling import Source, exponential_coins, geometric
@@ -23,7 +21,6 @@ from shapedp.sensitivity import L1, Box, Sensitivity
 
 UNITS = 2**30  # epsilons are multiples of 1/UNITS
 _LANES = 1 << 15
-_FIELDS = ("width", "inner", "units", "grid")
 _STEPS_BITS = 24
 _LARGEST = 4096
 _MOST = 2.0**20  # epsilons are counted in units of 2^-30 that must add up exactly
@@ -69,32 +66,30 @@ class Staircase(GridLaw):
     is rounded to the grid, which the loss counts. Drawn in integer arithmetic: delta = 0 holds exactly.
     Guarantee: a shift of at most `width` grid steps changes no probability by more than e^epsilon.
     Reference: Geng and Viswanath 2016, Theorem 7 (integers) and Theorem 4 (reals, which a fine grid approaches).
+
+    Example:
+        >>> float(Staircase([1024], [300], [2**30], [2.0**-10]).scales[0])
+        1.0
     """
 
     kind: ClassVar[str] = "staircase"
     phrase: ClassVar[str] = "staircase noise on a grid, drawn in integer arithmetic, independent in every coordinate"
+    parameters: ClassVar[tuple[str, ...]] = ("width", "inner", "units", "grid")
     width: Floats
     inner: Floats
     units: Floats
     grid: Floats
 
     def __init__(self, width: ArrayLike, inner: ArrayLike, units: ArrayLike, grid: ArrayLike) -> None:
-        given = zip(_FIELDS, (width, inner, units, grid), strict=True)
-        arrays = {name: vector(name, np.atleast_1d(numeric(name, value)), least=0.0) for name, value in given}
-        if len({array.size for array in arrays.values()}) != 1:
+        self._fill(width=width, inner=inner, units=units, grid=grid)
+        if not self.width.size == self.inner.size == self.units.size == self.grid.size:
             raise ValueError("width, inner, units and grid must have one entry per coordinate")
-        for name in ("width", "inner", "units"):
-            if not whole_numbers(arrays[name]):
-                raise ValueError(f"{name} must hold whole numbers of at most 2^50")
-        if (arrays["inner"] > arrays["width"]).any() or (np.minimum(arrays["inner"], arrays["units"]) < 1).any():
+        if (self.inner > self.width).any() or (np.minimum(self.inner, self.units) < 1).any():
             raise ValueError("1 <= inner <= width and units >= 1 must hold in every coordinate")
-        if (arrays["width"] * (800 * UNITS / arrays["units"] + 1) > 2.0**62).any():
+        if (self.width * (800 * UNITS / self.units + 1) > 2.0**62).any():
             raise ValueError(
                 "width is too large beside units: draws beyond 800 units of decay would leave 64-bit integers"
             )
-        powers_of_two(arrays["grid"])
-        for name, array in arrays.items():
-            object.__setattr__(self, name, frozen(array))
 
     @property
     def dim(self) -> int:  # type: ignore[override]
@@ -164,26 +159,14 @@ class Staircase(GridLaw):
     def steps_per_scale(self) -> Floats:
         return self.width
 
-    def noisy(self) -> NDArray[np.bool_]:
-        return np.ones(self.dim, dtype=np.bool_)
-
     def _draw(self, shape: tuple[int, ...], source: Source) -> NDArray[np.int64]:
-        lanes = [
-            np.broadcast_to(array, shape).reshape(-1).astype(np.int64) for array in (self.width, self.inner, self.units)
-        ]
+        lanes = [np.broadcast_to(array.astype(np.int64), shape) for array in (self.width, self.inner, self.units)]
         noise = np.empty(math.prod(shape), dtype=np.int64)
         for start in range(0, noise.size, _LANES):
-            width, inner, units = (lane[start : start + _LANES] for lane in lanes)
-            noise[start : start + _LANES] = _draw(width, inner, units, source)
+            some = slice(start, start + _LANES)
+            width, inner, units = (lane.flat[some] for lane in lanes)
+            noise[some] = _draw(width, inner, units, source)
         return noise.reshape(shape)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"law": self.kind, **{name: encode(getattr(self, name)) for name in _FIELDS}}
-
-    @classmethod
-    @described
-    def from_json(cls, data: dict[str, Any]) -> Staircase:
-        return cls(*(decode(name, data[name]) for name in _FIELDS))
 
     def _loss(self, sensitivity: Sensitivity) -> LaplaceLoss:
         """A coordinate that moves by s grid steps (one more if the input is rounded) crosses ceil(s/width) levels.

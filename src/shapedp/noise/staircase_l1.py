@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.boundary.documents import described
 from shapedp.noise.base import Law, Traits, confidence_level, of_order, registered
 from shapedp.noise.staircase import best_gamma, radial_moments
 from shapedp.numerics.arrays import Floats
@@ -28,10 +27,17 @@ class L1Staircase(Law):
     Guarantee: (epsilon, 0)-DP for an L1 sensitivity of `width`; least E |n|_1 in dimensions 1 and 2.
     A baseline: it is drawn in simulations only (`rng=`), no float-safe sampler is known for it.
     Reference: Geng, Kairouz, Oh and Viswanath 2015, Theorem 1.
+
+    Parameters: `width`, `epsilon`, `dim`, and `gamma`, the best one where it is None.
+
+    Example:
+        >>> L1Staircase(1.0, 0.5, 2).scales
+        array([1.])
     """
 
     kind: ClassVar[str] = "l1-staircase"
     phrase: ClassVar[str] = "staircase noise in the sum of absolute values (no safe sampler is known: simulations only)"
+    parameters: ClassVar[tuple[str, ...]] = ("width", "epsilon", "dim", "gamma")
     width: float
     epsilon: float
     dim: int
@@ -94,14 +100,6 @@ class L1Staircase(Law):
         signs = np.where(source.words(n * self.dim) & np.uint64(1), 1.0, -1.0).reshape(n, self.dim)
         noise = signs * waits / waits.sum(axis=1, keepdims=True) * radius[:, None]
         return np.asarray(values + noise.reshape(values.shape))
-
-    def to_json(self) -> dict[str, Any]:
-        return {"law": self.kind, "width": self.width, "epsilon": self.epsilon, "dim": self.dim, "gamma": self.gamma}
-
-    @classmethod
-    @described
-    def from_json(cls, data: dict[str, Any]) -> L1Staircase:
-        return cls(data["width"], data["epsilon"], data["dim"], gamma=data["gamma"])
 
     def traits(self) -> Traits:
         return Traits(fair=True, widths=False)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.documents import described
-from shapedp.boundary.values import count, finite, nonnegative, sizes
+from shapedp.boundary.values import finite, nonnegative, sizes
 from shapedp.noise.base import Law, of_order, registered
 from shapedp.noise.gaussian import Gaussian, largest_mu, normal_half_width, normal_moment
 from shapedp.noise.request import DoesNotApplyError, Request
@@ -45,6 +45,12 @@ class TensorGaussian(Law):
     Guarantee: `add_to` releases a function of R x + s z alone, where R is the exact product of the rotations
     kept here and s z independent Gaussian noise, drawn and rounded exactly. R x is computed in fixed-point
     arithmetic; what that rounding adds to mu is at most `slack`, whatever x. Turning back is post-processing.
+
+    Parameters: `factors`, one per mode, and `scale`, which multiplies all.
+
+    Example:
+        >>> TensorGaussian([2, [1.0, 0.5]]).variances()
+        array([1.  , 0.25, 1.  , 0.25])
     """
 
     kind: ClassVar[str] = "tensor-gaussian"
@@ -52,13 +58,9 @@ class TensorGaussian(Law):
     modes: tuple[Mode, ...]
 
     def __init__(self, factors: Sequence[Any], *, scale: float = 1.0) -> None:
-        self._fill(tuple(Mode.of(factor) for factor in factors), nonnegative("scale", scale))
-
-    def _fill(self, modes: tuple[Mode, ...], scale: float) -> None:
+        modes, scale = [Mode.of(factor) for factor in factors], nonnegative("scale", scale)
         if not modes:
             raise ValueError("factors must name at least one mode")
-        if not all(isinstance(mode, Mode) for mode in modes):
-            raise TypeError("modes must be those of a law, as it keeps them")
         sizes("factors", [mode.size for mode in modes])
         first = Mode(frozen(modes[0].scales * scale), modes[0].rotation)
         object.__setattr__(self, "modes", (first, *modes[1:]))
@@ -67,18 +69,9 @@ class TensorGaussian(Law):
         if not all(-_SPAN <= low <= high <= _SPAN for low, high in ends):
             raise ValueError("the noise's scales must lie between 2^-400 and 2^400: measure the query in other units")
 
-    @classmethod
-    def of_modes(cls, modes: Sequence[Mode], scale: float = 1.0) -> TensorGaussian:
-        """From modes as they are kept."""
-        if not isinstance(modes, list | tuple):
-            raise TypeError("modes must be a list of those that a law keeps")
-        law = object.__new__(cls)
-        law._fill(tuple(modes), nonnegative("scale", scale))
-        return law
-
     def times(self, factor: float) -> TensorGaussian:
         """The same law with every scale multiplied."""
-        return TensorGaussian.of_modes(self.modes, factor)
+        return TensorGaussian(self.modes, scale=factor)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -127,13 +120,14 @@ class TensorGaussian(Law):
 
     def colorize(self, z: ArrayLike) -> Floats:
         """A square root of the covariance times z: turns standard normal noise into this law's."""
-        return self._transformed(z, [mode.root for mode in self.modes])
+        return self.transformed(z, [mode.root for mode in self.modes])
 
     def whiten(self, x: ArrayLike) -> Floats:
         """The inverse of `colorize`: |whiten(v)|_2 is what privacy sees of a difference v."""
-        return self._transformed(x, [mode.whitener for mode in self.modes])
+        return self.transformed(x, [mode.whitener for mode in self.modes])
 
-    def _transformed(self, x: ArrayLike, matrices: Sequence[Floats]) -> Floats:
+    def transformed(self, x: ArrayLike, matrices: Sequence[Floats]) -> Floats:
+        """x times one matrix per mode."""
         work = np.array(finite("x", x), dtype=np.float64, order="C")
         if work.shape[max(work.ndim - len(self.shape), 0) :] != self.shape and work.shape[-1:] != (self.dim,):
             raise ValueError(f"x must end in the shape {self.shape} or in {self.dim} entries, got {work.shape}")
@@ -189,13 +183,6 @@ class TensorGaussian(Law):
             self._finish(work)
         return work.astype(np.float32) if x.dtype == np.float32 else work
 
-    def sample(self, n: int, source: Source) -> Floats:
-        work = np.zeros((count("n", n), self.dim))
-        self._add_noise(work, source)
-        if self.turned:
-            self._finish(work)
-        return work
-
     def _rotate(self, work: Floats) -> None:
         """R x in whole steps, then back in the query's unit: exact up to the rounding that `slack` counts."""
         reach = 2.0**52 * self.step
@@ -247,7 +234,7 @@ class TensorGaussian(Law):
     @classmethod
     @described
     def from_json(cls, data: dict[str, Any]) -> TensorGaussian:
-        return cls.of_modes([Mode.from_json(mode) for mode in data["modes"]])
+        return cls([Mode.from_json(mode) for mode in data["modes"]])
 
     def whitened(self, noise: Floats) -> tuple[Law, Floats]:
         if any(mode.singular for mode in self.modes):

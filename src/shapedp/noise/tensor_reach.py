@@ -10,7 +10,6 @@ import numpy as np
 
 from shapedp.noise.rotation import Mode
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.modes import multiply, replace_mode
 from shapedp.numerics.outward import ROUNDINGS_128
 from shapedp.privacy.losses import GaussianLoss
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
@@ -70,7 +69,7 @@ def _box(sensitivity: Box, law: TensorGaussian) -> tuple[float, float]:
     """Along the axes |l/s|_2, exactly. Rotated, a hard problem: at most ||W| l|_2 and |l|_2 |W|_2."""
     if not law.turned:
         return sensitivity.l2_reach(law.scales)
-    far = _applied(law, sensitivity.profile, [np.abs(mode.whitener) for mode in law.modes])
+    far = law.transformed(sensitivity.profile, [np.abs(mode.whitener) for mode in law.modes])
     top = float(np.linalg.norm(sensitivity.profile)) * _whole(law)
     return _ascent(sensitivity, law), min(float(np.linalg.norm(far)), top)
 
@@ -120,19 +119,12 @@ def _whole(law: TensorGaussian) -> float:
     return math.prod(map(_norm, law.modes))
 
 
-def _applied(law: TensorGaussian, x: Floats, matrices: list[Floats]) -> Floats:
-    work = np.array(x, dtype=np.float64)
-    for k, matrix in enumerate(matrices):
-        replace_mode(work, law.shape, k, lambda block, matrix=matrix: multiply(matrix, block))  # type: ignore[misc]
-    return work
-
-
 def _ascent(sensitivity: Sensitivity, law: TensorGaussian) -> float:
     """|W v|_2 at a point v of the set that a few steps v -> argmax <W^T W v, .> reach: a lower bound."""
     grams = [mode.whitener.T @ mode.whitener for mode in law.modes]
     v, best = sensitivity.extreme(), 0.0
     for _ in range(_SWEEPS):
-        image = _applied(law, v, grams)
+        image = law.transformed(v, grams)
         best = max(best, math.sqrt(max(float(v @ image), 0.0)))
         v = _furthest(sensitivity, image)
     return best

@@ -11,6 +11,7 @@ cancels has been cancelled on paper.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,25 +88,39 @@ def log_fair_binomial(n: int) -> Floats:
     return np.asarray(stirling[-1] - stirling - stirling[::-1] - up - up[::-1])
 
 
-def _chunks(x: Floats, widths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Indices in order of width, in groups whose tables stay small."""
-    order, groups, start = np.argsort(widths, kind="stable"), [], 0
+def groups(widths: NDArray[np.int64], cells: int) -> Iterator[NDArray[np.int64]]:
+    """Indices in order of width, in groups whose tables have so many cells at most."""
+    order, start = np.argsort(widths, kind="stable"), 0
     while start < order.size:
         stop = start + 1
-        while stop < order.size and (stop - start + 1) * (int(widths[order[stop]]) + 1) <= _CELLS:
+        while stop < order.size and (stop - start + 1) * int(widths[order[stop]]) <= cells:
             stop += 1
-        groups.append(order[start:stop])
+        yield order[start:stop]
         start = stop
-    return groups
+
+
+def _about(
+    x: Floats, j: Floats, i: Floats, log_kept: float, *, grow: bool, n: int, limit: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """The terms w_j (1 - (1-t)^i) about an anchor: i rises to `limit` terms, and j with it if `grow`, and i falls to 1.
+
+    Returns the sum, a bound on its relative rounding, and a bound on what lies beyond n terms to either side.
+    """
+    log_weight, error = _log_weight(x, j)
+    weight = np.exp(log_weight)
+    out, beyond = _sweep(weight, j, x, i, log_kept, grow=grow, step=1, n=n, limit=limit)
+    back, before = _sweep(weight, j, x, i, log_kept, grow=not grow, step=-1, n=n, limit=i - 1)
+    rounding = (4.0 * n + 256) * UNIT
+    return weight * -np.expm1(i * log_kept) + out + back, error + rounding + rounding, beyond + before
 
 
 def _sweep(
     start: Floats, first: Floats, x: Floats, i: Floats, log_kept: float, *, grow: bool, step: int, n: int, limit: Floats
-) -> tuple[Floats, Floats, Floats]:
+) -> tuple[Floats, Floats]:
     """Terms w_j (1 - (1-t)^i) beyond an anchor, relative to the anchor's weight.
 
     `grow` says whether j rises along the sweep, `step` whether i does (+1, -1); `limit` is the number of terms that
-    exist. Returns the sum, a bound on its relative rounding, and a bound on what lies beyond n terms.
+    exist. Returns the sum, and a bound on what lies beyond n terms.
     """
     ahead = np.arange(1, n + 1, dtype=np.float64)
     ratio = x[:, None] / (first[:, None] + ahead) if grow else np.maximum(first[:, None] - ahead + 1, 0.0) / x[:, None]
@@ -117,7 +132,7 @@ def _sweep(
     with np.errstate(divide="ignore", invalid="ignore"):
         beyond = np.where(following < 1, last * following / (1 - following), np.inf)
     beyond = np.where((limit <= n) | (last == 0), 0.0, beyond)
-    return start * total, (4.0 * n + 256) * UNIT * np.ones_like(x), start * beyond
+    return start * total, start * beyond
 
 
 def _width(x: float, j: float, limit: float) -> int:
@@ -135,16 +150,10 @@ def _downward(x: Floats, m: float, log_kept: float) -> tuple[Floats, Floats]:
     bottom = math.floor(m)  # i runs to here: j = m - i is 0 or 1/2
     anchor = np.clip(np.rint(m - x), 1, max(bottom, 1))
     widths = np.array([_width(a, m - b, bottom) for a, b in zip(x.tolist(), anchor.tolist(), strict=True)], np.int64)
-    for at in _chunks(x, widths):
+    for at in groups(widths + 1, _CELLS):
         xs, i, n = x[at], anchor[at], int(widths[at].max())
         if bottom:
-            j = m - i
-            log_weight, error = _log_weight(xs, j)
-            weight = np.exp(log_weight)
-            out, r1, beyond = _sweep(weight, j, xs, i, log_kept, grow=False, step=1, n=n, limit=bottom - i)
-            back, r2, above = _sweep(weight, j, xs, i, log_kept, grow=True, step=-1, n=n, limit=i - 1)
-            value = weight * -np.expm1(i * log_kept) + out + back
-            relative, rest = error + r1 + r2, beyond + above
+            value, relative, rest = _about(xs, m - i, i, log_kept, grow=False, n=n, limit=bottom - i)
         else:
             n, value, relative, rest = 0, np.zeros_like(xs), np.zeros_like(xs), np.zeros_like(xs)
         if m != bottom:  # erfc(sqrt x) - (1-t)^m e^(x t/(1-t)) erfc(sqrt(x/(1-t))), inside the remainder if that is cut
@@ -168,15 +177,10 @@ def _upward(x: Floats, m: float, log_kept: float) -> tuple[Floats, Floats]:
     x = x[alive]
     anchor = np.maximum(np.rint(x - m), 1.0)
     widths = np.array([_width(a, m + b, math.inf) for a, b in zip(x.tolist(), anchor.tolist(), strict=True)], np.int64)
-    for at in _chunks(x, widths):
+    for at in groups(widths + 1, _CELLS):
         xs, i, n = x[at], anchor[at], int(widths[at].max())
-        j = m + i
-        log_weight, error = _log_weight(xs, j)
-        weight = np.exp(log_weight)
-        out, r1, beyond = _sweep(weight, j, xs, i, log_kept, grow=True, step=1, n=n, limit=np.full_like(xs, np.inf))
-        back, r2, below = _sweep(weight, j, xs, i, log_kept, grow=False, step=-1, n=n, limit=i - 1)
-        value = weight * -np.expm1(i * log_kept) + out + back
-        relative, rest = error + r1 + r2, beyond + below
+        limit = np.full_like(xs, np.inf)
+        value, relative, rest = _about(xs, m + i, i, log_kept, grow=True, n=n, limit=limit)
         lower[alive[at]] = np.maximum(value * (1 - relative) - rest - _TINY, 0.0)
         upper[alive[at]] = np.minimum(value * (1 + 2 * relative) + rest + _TINY, 1.0)
     return lower, upper

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.chisquare import groups
 from shapedp.numerics.outward import BELOW_8192, UNIT
 
 _TINY = 1e-315
@@ -79,34 +80,23 @@ class QuadraticSum:
         Rounding: of every magnitude and phase, and of the factor M(c) e^(-c eps).
         """
         epsilon = np.asarray(epsilon, dtype=np.float64)
-        flat = np.atleast_1d(epsilon).ravel()
-        lower, upper = np.empty_like(flat), np.empty_like(flat)
-        if flat.size:
-            self._fill(flat, lower, upper)
-        return lower.reshape(epsilon.shape), upper.reshape(epsilon.shape)
-
-    def _fill(self, epsilon: Floats, lower: Floats, upper: Floats) -> None:
+        shape, epsilon = epsilon.shape, epsilon.ravel()
+        lower, upper = np.empty_like(epsilon), np.empty_like(epsilon)
         c = self.saddle(epsilon)
         top = self.log_moment(c) - c * epsilon - np.log(c) - np.log1p(c)
         width = 1 / np.sqrt(self._curvature(c) + 1 / c**2 + 1 / (c + 1) ** 2)
         step, alias = self._step(epsilon, c, top, width)
         nodes = self._nodes(c, width, step)
-        order = np.argsort(nodes, kind="stable")
-        start = 0
-        while start < order.size:
-            stop = start + 1
-            while stop < order.size and (stop - start + 1) * nodes[order[stop]] <= _CELLS:
-                stop += 1
-            at = order[start:stop]
+        for at in groups(nodes, _CELLS):
             total, error = self._sum(epsilon[at], c[at], step[at], int(nodes[at].max()))
             error += alias[at]
             log_error = self._log_error(epsilon[at], c[at])
             scale = np.exp(np.minimum(top[at] + np.log(step[at] / (2 * math.pi)), 700.0))
             lower[at] = np.maximum(scale * (total - error) * (1 - log_error) - _TINY, 0.0)
             upper[at] = np.minimum(scale * (total + error) * (1 + 2 * log_error) + _TINY, 1.0)
-            start = stop
         unsure = ~(np.isfinite(lower) & np.isfinite(upper)) | (lower > upper)
         lower[unsure], upper[unsure] = 0.0, 1.0
+        return lower.reshape(shape), upper.reshape(shape)
 
     def _log_error(self, epsilon: Floats, c: Floats) -> Floats:
         """A bound on the rounding of log(M(c) e^(-c eps)/(c (c + 1))): a_j known to 4 units."""

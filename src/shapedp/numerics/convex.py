@@ -61,8 +61,7 @@ def minimum(objective: Objective, tolerance: float, *, limit: int = 1000, progre
         raise ValueError(f"a tolerance of {tolerance:g} is below what rounding allows")
     start = np.zeros((objective.order, objective.columns))
     goal = 0.25 * objective.modulus * tolerance
-    method = _newton if objective.order <= NEWTON_ORDER else _quasi_newton
-    w = method(objective, start, goal, limit, progress)
+    w = _searched(objective, start, goal, limit, progress)
     gap = distance(objective, w)
     late = gap > tolerance
     if late.any():
@@ -125,55 +124,48 @@ def _line_search(
     return w, value, gradient, np.zeros_like(active)
 
 
-def _newton(objective: Objective, w: Floats, goal: float, limit: int, progress: Progress | None) -> Floats:
+def _searched(objective: Objective, w: Floats, goal: float, limit: int, progress: Progress | None) -> Floats:
+    """Newton's method, or limited-memory BFGS in many variables: one memory per column, one evaluation for all."""
+    newton = objective.order <= NEWTON_ORDER
+    apply = None if newton else objective.preconditioner()
     value, gradient = objective.evaluate(w)
-    for turn in range(min(limit, 100)):
-        norms = _norms(gradient)
-        active = ~(norms <= goal)
-        if progress is not None:
-            progress(turn, float(norms.max(initial=0.0)))
-        if not active.any():
-            break
-        step = np.zeros_like(w)
-        for k in np.flatnonzero(active).tolist():
-            try:
-                root = linalg.cho_factor(objective.hessian(w[:, k], k), check_finite=False)
-                step[:, k] = -linalg.cho_solve(root, gradient[:, k], check_finite=False)
-            except linalg.LinAlgError:
-                step[:, k] = -gradient[:, k] / objective.smoothness
-        w, value, gradient, moved = _line_search(objective, w, value, gradient, step, active)
-        if not moved.any():
-            break
-    return w
-
-
-def _quasi_newton(objective: Objective, w: Floats, goal: float, limit: int, progress: Progress | None) -> Floats:
-    """Limited-memory BFGS, every column with its own memory, all columns evaluated together."""
-    value, gradient = objective.evaluate(w)
-    apply = objective.preconditioner()
     moves: list[tuple[Floats, Floats, Floats]] = []
-    for turn in range(limit):
+    for turn in range(min(limit, 100) if newton else limit):
         norms = _norms(gradient)
         active = ~(norms <= goal)
         if progress is not None:
             progress(turn, float(norms.max(initial=0.0)))
         if not active.any():
             break
-        step = _two_loops(gradient, moves, apply, objective.smoothness)
-        step = np.where(np.einsum("ij,ij->j", step, gradient) < 0, step, -gradient / objective.smoothness)
+        if newton:
+            step = _newton_step(objective, w, gradient, active)
+        else:
+            step = _two_loops(gradient, moves, apply, objective.smoothness)
+            step = np.where(np.einsum("ij,ij->j", step, gradient) < 0, step, -gradient / objective.smoothness)
         before, slope = w, gradient
         w, value, gradient, moved = _line_search(objective, w, value, gradient, step, active)
         if not moved.any():
             if not moves:
                 break
             moves = []
-            continue
-        s, y = w - before, gradient - slope
-        curvature = np.einsum("ij,ij->j", s, y)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            inverse = np.where(curvature > 0, 1 / curvature, 0.0)
-        moves = [*moves[-_MEMORY + 1 :], (s, y, inverse)]
+        elif not newton:
+            s, y = w - before, gradient - slope
+            curvature = np.einsum("ij,ij->j", s, y)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                inverse = np.where(curvature > 0, 1 / curvature, 0.0)
+            moves = [*moves[-_MEMORY + 1 :], (s, y, inverse)]
     return w
+
+
+def _newton_step(objective: Objective, w: Floats, gradient: Floats, active: NDArray[np.bool_]) -> Floats:
+    step = np.zeros_like(w)
+    for k in np.flatnonzero(active).tolist():
+        try:
+            root = linalg.cho_factor(objective.hessian(w[:, k], k), check_finite=False)
+            step[:, k] = -linalg.cho_solve(root, gradient[:, k], check_finite=False)
+        except linalg.LinAlgError:
+            step[:, k] = -gradient[:, k] / objective.smoothness
+    return step
 
 
 def _two_loops(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -69,7 +69,6 @@ class _Triangle:
     unsure: Floats
 
 
-@dataclass(frozen=True)
 class ShiftExcess:
     """H(e) = integral of (g(|x|) - e^e g(|x + v|))_+ over R^dim, for the law g(r) ~ r^(a-dim) exp(-r^b), |v| = shift.
 
@@ -89,35 +88,16 @@ class ShiftExcess:
     ends c1 = +-1 of the triangles), panels halve until a crude bound settles them.
     """
 
-    dim: int
-    a: float
-    b: float
-    shift: float
-    _cap: Cap = field(init=False, repr=False, compare=False)
-    _log_d: float = field(init=False, repr=False, compare=False)
-    _log_size: float = field(init=False, repr=False, compare=False)
-    _blur: float = field(init=False, repr=False, compare=False)
-    _log_peak: float = field(init=False, repr=False, compare=False)
-    _edges: Floats = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        put = object.__setattr__
-        put(self, "_cap", Cap(self.dim))
-        put(self, "_log_d", math.log(self.shift) - math.log(self.k) / self.b)
-        put(self, "_log_size", abs(math.log(self.shift)) + 2 * abs(math.log(self.k)) / self.b)
-        put(self, "_blur", 0.0 if Fraction(self.k) * Fraction(self.b) == Fraction(self.a) else UNIT * self.k)
-        put(self, "_log_peak", log_peak(self.k))
-        put(self, "_edges", log_radii(self.k, np.arange(-_REACH, _REACH + _STEP / 2, _STEP)))
-
-    @property
-    def k(self) -> float:
-        """The shape of the gamma law of R^b."""
-        return self.a / self.b
-
-    @property
-    def slack(self) -> float:
-        """dim - a: the strength of the pole of g at 0."""
-        return self.dim - self.a
+    def __init__(self, dim: int, a: float, b: float, shift: float) -> None:
+        self.dim, self.b, self.shift = dim, b, shift
+        self.k = a / b  # the shape of the gamma law of R^b
+        self.slack = dim - a  # the strength of the pole of g at 0
+        self._cap = Cap(dim)
+        self._log_d = math.log(shift) - math.log(self.k) / b
+        self._log_size = abs(math.log(shift)) + 2 * abs(math.log(self.k)) / b
+        self._blur = 0.0 if Fraction(self.k) * Fraction(b) == Fraction(a) else UNIT * self.k
+        self._log_peak = log_peak(self.k)
+        self._edges = log_radii(self.k, np.arange(-_REACH, _REACH + _STEP / 2, _STEP))
 
     def _rise(self, z: Floats, y: Floats, level: Floats) -> Floats:
         """eta > 0 with slack eta + y (e^(b eta) - 1) = level: convex, so Newton from above never overshoots."""

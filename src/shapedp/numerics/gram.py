@@ -38,12 +38,9 @@ class GramSum:
 
     def add(self, group: Iterable[Floats]) -> None:
         """Add the Gram matrix of at most 4 blocks of at most 1024 rows each."""
-        for number, rows in enumerate(group):
-            if number == 0:
-                np.matmul(rows.T, rows, out=self._sum)
-            else:
-                np.matmul(rows.T, rows, out=self._product)
-                self._sum += self._product
+        self._sum.fill(0.0)
+        for rows in group:
+            self._sum += np.matmul(rows.T, rows, out=self._product)
         np.multiply(self._sum, self._inverse, out=self._sum)
         np.rint(self._sum, out=self._sum)
         np.copyto(self._whole, self._sum, casting="unsafe")

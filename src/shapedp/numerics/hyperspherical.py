@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import finite, numeric
 from shapedp.numerics.running import later_sums, padded, sums_up_to
-from shapedp.numerics.threads import cores, each
+from shapedp.numerics.threads import each
 
 Places = NDArray[np.int64]
 PIECE = 2**16  # numbers at a time
@@ -93,14 +93,6 @@ def from_angles(norm: ArrayLike, angles: ArrayLike) -> NDArray[Any]:
     return x.reshape(*array.shape[:-1], m + 1)
 
 
-def published_angles(deviations: ArrayLike) -> NDArray[Any]:
-    """theta of the usual convention: pi/2 - a in [0, pi], and the last one in (-pi, pi]."""
-    theta = np.pi / 2 - _table("deviations", deviations, least=1)
-    last = theta[..., -1]
-    np.subtract(last, 2 * np.pi, out=last, where=last > np.pi)
-    return np.asarray(theta)
-
-
 def _table(name: str, values: ArrayLike, least: int) -> NDArray[Any]:
     array = numeric(name, values)
     if array.ndim == 0 or array.shape[-1] < least:
@@ -114,7 +106,7 @@ def _quiet() -> np.errstate:
 
 def _each(items: Iterable[Any], work: Callable[[Any], None], size: int) -> None:
     """Work on every item, in threads where there is much to do."""
-    each(items, lambda: _quiet()(work), min(cores(), size // (4 * PIECE)))
+    each(items, lambda: _quiet()(work), size // (4 * PIECE))
 
 
 def _spans(width: int) -> list[slice]:

@@ -50,15 +50,14 @@ class Transform(Protocol):
         """A bound on |M(tilt + i t)|/M(tilt) for t in [low, high]."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Window:
-    """Bounds on the smoothed expectation at the nodes start + i step, near one tilt."""
+@dataclass(frozen=True)
+class _Line:
+    """A tilt, the deviation of the smoothing normal, and the period and the nodes of the trapezoid rule."""
 
-    start: float
-    step: float
-    lower: Floats
-    upper: Floats
-    sound: NDArray[np.bool_]
+    tilt: float
+    smoothing: float
+    period: float
+    nodes: int
 
 
 def best_tilt(transform: Transform, x: float) -> float:
@@ -104,13 +103,13 @@ def stop_loss(transform: Transform, x: Floats, *, slack: float = 0.0, nodes: int
         point = float(ordered[done])
         tilt = best_tilt(transform, point)
         bound = chernoff(transform, point - slack, tilt)
-        smoothing, period = _grid(transform, tilt, point, bound, nodes)
-        if bound < -690 or tilt >= _MAX_TILT or period > nodes:
+        line = _line(transform, tilt, bound, nodes)
+        if bound < -690 or tilt >= _MAX_TILT or line.period > nodes:
             upper[order[done]] = math.exp(min(bound, 0.0)) + 5e-324
             done += 1
             continue
-        window = _window(transform, tilt, point, float(ordered[-1]) - point, smoothing, period, nodes)
-        low, high, good = _answer(transform, tilt, window, smoothing, ordered[done:], slack, (point - slack, bound))
+        window = _window(transform, line, point, float(ordered[-1]) - point)
+        low, high, good = window.answer(ordered[done:], slack, (point - slack, bound))
         stop = 1 + int(np.argmin(good[1:])) if good.size > 1 and not good[1:].all() else good.size
         at = order[done : done + stop]
         lower[at], upper[at] = low[:stop], np.minimum(high[:stop], math.exp(min(bound, 0.0)))
@@ -123,28 +122,25 @@ def stop_loss(transform: Transform, x: Floats, *, slack: float = 0.0, nodes: int
     return np.minimum(lower, upper), upper
 
 
-def _grid(transform: Transform, tilt: float, point: float, bound: float, nodes: int) -> tuple[float, float]:
-    """The deviation of the smoothing normal and the period of the trapezoid rule."""
+def _line(transform: Transform, tilt: float, bound: float, nodes: int) -> _Line:
+    """How much to smooth, and over which period to sum, at a tilt."""
     variance = transform.cumulants(tilt)[2] + 1 / tilt**2 + 1 / (1 + tilt) ** 2
     period = max((_PERIOD - bound) / tilt, 12 * math.sqrt(variance))
     needed = _TAIL * period / (2 * math.pi * nodes)
     have = transform.deviation
-    return (0.0 if have >= needed else math.sqrt(needed**2 - have**2)), period
+    return _Line(tilt, 0.0 if have >= needed else math.sqrt(needed**2 - have**2), period, nodes)
 
 
-def _window(
-    transform: Transform, tilt: float, point: float, span: float, smoothing: float, period: float, nodes: int
-) -> _Window:
+def _window(transform: Transform, line: _Line, point: float, span: float) -> _Window:
     """The smoothed expectation around [point, point + span], `point` being a node a quarter of a period in."""
+    tilt, smoothing, period, nodes = line.tilt, line.smoothing, line.period, line.nodes
     step = 2 * math.pi / period
     frequencies: Floats = step * np.arange(nodes + 1, dtype=np.float64)
     values = np.zeros(nodes + 1, dtype=np.complex128)
     errors = np.zeros(nodes + 1)
-    band = nodes
     edges = [nodes + 1]
-    while band > 32:
-        band //= 2
-        edges.append(band)
+    while edges[-1] > 33:
+        edges.append(edges[-1] // 2)
     edges.append(0)
     for stop, begin in itertools.pairwise(edges):
         inside = slice(begin, stop)
@@ -180,21 +176,13 @@ def _window(
     stop = min(quarter + math.ceil(span * size / period) + margin, size)
     first = max(quarter - margin, 0)
     x: Floats = start + np.arange(first, stop, dtype=np.float64) * (period / size)
-    return _scaled(transform, tilt, smoothing, x, period, period / size, raw[first:stop], error)
+    return _scaled(transform, line, x, raw[first:stop], error)
 
 
-def _scaled(
-    transform: Transform,
-    tilt: float,
-    smoothing: float,
-    x: Floats,
-    period: float,
-    step: float,
-    raw: Floats,
-    error: float,
-) -> _Window:
+def _scaled(transform: Transform, line: _Line, x: Floats, raw: Floats, error: float) -> _Window:
     """e^(log M - c x) times the sums, the aliases of either side taken off the lower end."""
-    z = smoothing * smoothing / 2
+    tilt, period = line.tilt, line.period
+    z = line.smoothing * line.smoothing / 2
 
     def log_mgf(c: float) -> float:
         return transform.cumulants(c)[0] + z * c * (c + 1)
@@ -219,91 +207,78 @@ def _scaled(
         alias = below + above
         lower = np.maximum(raw - error - alias, 0.0) * scale * (1 - 2 * rounding)
         sound = (error + alias < 1e-7 * raw) & (rounding < 1e-6) & np.isfinite(upper) & (lower > 0)
-    return _Window(float(x[0]), step, lower, upper, sound)
+    return _Window(line, float(x[0]), lower, upper, sound)
 
 
-def _answer(
-    transform: Transform,
-    tilt: float,
-    window: _Window,
-    smoothing: float,
-    x: Floats,
-    slack: float,
-    bound: tuple[float, float],
-) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Bounds at sorted x from the nodes around them, and where the nodes were sound enough to keep them.
+@dataclass(frozen=True, eq=False)
+class _Window:
+    """Bounds on the smoothed expectation at the nodes start + i step, near one tilt."""
 
-    Convexity in k = e^x: above the chord of two nodes, below the chord of the two nodes on one side, extended.
-    """
-    chord = 0 if smoothing == 0 else math.ceil(_WIDTH * smoothing / window.step)
-    count = window.lower.size
-    last = count - chord - 3
-    position = (x - window.start) / window.step
-    reachable = (position >= chord + 3) & (position < last + 1)
-    node = _nodes(position, chord + 3, last)
+    line: _Line
+    start: float
+    lower: Floats
+    upper: Floats
+    sound: NDArray[np.bool_]
 
-    def below(index: NDArray[np.int64]) -> Floats:
-        if not chord:
-            return window.lower[index]
-        side = chord * window.step
-        return _unsmoothed(transform, tilt, window, smoothing, side, index, chord, bound)
+    @property
+    def step(self) -> float:
+        return self.line.period / (2 * self.line.nodes)
 
-    up = x - slack
-    low_node = _nodes((up - window.start) / window.step, 0, count - 2)
-    t = _weight(up - (window.start + low_node * window.step), window.step)
-    upper = (1 - t) * window.upper[low_node] + t * window.upper[low_node + 1]
-    upper *= ABOVE_8192
-    down = x + slack
-    base = _nodes((down - window.start) / window.step, chord + 1, count - chord - 2)
-    t = _weight(down - (window.start + base * window.step), window.step) * math.exp(window.step)
-    left = window.upper[base - 1]
-    lower = below(base) * (1 + t) - t * left
-    reach = max(chord, 2)
-    good = reachable & window.sound[node] & window.sound[node - reach] & window.sound[node + reach]
-    return np.maximum(lower - ROUNDINGS_8192 * upper, 0.0), upper, good
+    def answer(self, x: Floats, slack: float, bound: tuple[float, float]) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Bounds at sorted x from the nodes around them, and where the nodes were sound enough to keep them.
+
+        Convexity in k = e^x: above the chord of two nodes, below the chord of the two nodes on one side, extended.
+        """
+        chord = math.ceil(_WIDTH * self.line.smoothing / self.step)
+        count = self.lower.size
+        last = count - chord - 3
+        position = (x - self.start) / self.step
+        reachable = (position >= chord + 3) & (position < last + 1)
+        node = _nodes(position, chord + 3, last)
+        low_node, t = self._place(x - slack, 0, count - 2)
+        upper = (1 - t) * self.upper[low_node] + t * self.upper[low_node + 1]
+        upper *= ABOVE_8192
+        base, t = self._place(x + slack, chord + 1, count - chord - 2)
+        t *= math.exp(self.step)
+        below = self._unsmoothed(base, chord, bound) if chord else self.lower[base]
+        lower = below * (1 + t) - t * self.upper[base - 1]
+        reach = max(chord, 2)
+        good = reachable & self.sound[node] & self.sound[node - reach] & self.sound[node + reach]
+        return np.maximum(lower - ROUNDINGS_8192 * upper, 0.0), upper, good
+
+    def _place(self, x: Floats, first: int, last: int) -> tuple[NDArray[np.int64], Floats]:
+        """The node before each point, and how far e^x lies between it and the next, to a few units."""
+        node = _nodes((x - self.start) / self.step, first, last)
+        offset = np.clip(x - (self.start + node * self.step), 0.0, self.step)
+        return node, np.clip(np.expm1(offset) / math.expm1(self.step), 0.0, 1.0)
+
+    def _unsmoothed(self, index: NDArray[np.int64], chord: int, bound: tuple[float, float]) -> Floats:
+        """A lower bound on H from S(x) = E H(x - Z), Z normal with mean s^2/2 and deviation s.
+
+        H <= S, and H is convex in e^x: between x and x -+ side it lies below the chord, so that S(x) <= a S(x - side) +
+        b S(x + side) + (P(|Z| < side) - a - b) H(x) + tails, with a and b the mean weights of the chords' far ends.
+        `bound` is a point and Chernoff's log bound there, for the tail beyond x - side.
+        """
+        tilt, s, side = self.line.tilt, self.line.smoothing, chord * self.step
+        half = s / 2
+        z = side / s
+        # P(0 < Z < side), E[e^-Z; 0 < Z < side] and the same on the left; e^-Z moves the mean to -s^2/2.
+        right = special.ndtr(z - half) - special.ndtr(-half)
+        left = special.ndtr(-half) - special.ndtr(-z - half)
+        right_tilted = special.ndtr(z + half) - special.ndtr(half)
+        left_tilted = special.ndtr(half) - special.ndtr(-z + half)
+        slip = 16 * UNIT
+        a = (right - right_tilted + slip) / -math.expm1(-side)
+        b = (left_tilted - left + slip) / math.expm1(side)
+        far = np.exp(bound[1] - tilt * (self.start + index * self.step - bound[0]))
+        tail = far * math.exp(s * s * tilt * (tilt + 1) / 2) * special.ndtr(-(z - half - tilt * s)) * ABOVE_WIDE
+        outer = self.upper[index + chord]
+        tail += outer * special.ndtr(-z + half) * ABOVE_WIDE
+        rest = right + left - a - b + 4 * slip
+        low: Floats = self.lower[index] - a * self.upper[index - chord] - b * outer - tail
+        return np.asarray(np.maximum(low, 0.0) / rest)
 
 
 def _nodes(position: Floats, first: int, last: int) -> NDArray[np.int64]:
     """The node at or before each position, kept within the window."""
     return np.clip(np.floor(position), first, last).astype(np.int64)
-
-
-def _weight(offset: Floats, step: float) -> Floats:
-    """How far e^offset lies between 1 and e^step, with node positions good to a few units in the last place."""
-    return np.clip(np.expm1(np.clip(offset, 0.0, step)) / math.expm1(step), 0.0, 1.0)
-
-
-def _unsmoothed(
-    transform: Transform,
-    tilt: float,
-    window: _Window,
-    s: float,
-    side: float,
-    index: NDArray[np.int64],
-    chord: int,
-    bound: tuple[float, float],
-) -> Floats:
-    """A lower bound on H from S(x) = E H(x - Z), Z normal with mean s^2/2 and deviation s.
-
-    H <= S, and H is convex in e^x: between x and x -+ side it lies below the chord, so that S(x) <= a S(x - side) +
-    b S(x + side) + (P(|Z| < side) - a - b) H(x) + tails, with a and b the mean weights of the chords' far ends.
-    `bound` is a point and Chernoff's log bound there, for the tail beyond x - side.
-    """
-    half = s / 2
-    z = side / s
-    # P(0 < Z < side), E[e^-Z; 0 < Z < side] and the same on the left; e^-Z moves the mean to -s^2/2.
-    right = special.ndtr(z - half) - special.ndtr(-half)
-    left = special.ndtr(-half) - special.ndtr(-z - half)
-    right_tilted = special.ndtr(z + half) - special.ndtr(half)
-    left_tilted = special.ndtr(half) - special.ndtr(-z + half)
-    slip = 16 * UNIT
-    a = (right - right_tilted + slip) / -math.expm1(-side)
-    b = (left_tilted - left + slip) / math.expm1(side)
-    x = window.start + index * window.step
-    far = np.exp(bound[1] - tilt * (x - bound[0]))
-    tail = far * math.exp(s * s * tilt * (tilt + 1) / 2) * special.ndtr(-(z - half - tilt * s)) * ABOVE_WIDE
-    outer = window.upper[index + chord]
-    tail += outer * special.ndtr(-z + half) * ABOVE_WIDE
-    rest = right + left - a - b + 4 * slip
-    low: Floats = window.lower[index] - a * window.upper[index - chord] - b * outer - tail
-    return np.asarray(np.maximum(low, 0.0) / rest)

@@ -15,11 +15,6 @@ _BLOCK = 1 << 19  # entries worked on at a time
 _NARROW = 32  # fewer entries than this after the mode: transpose, then multiply
 
 
-def panels(shape: Sequence[int], mode: int) -> tuple[int, int, int]:
-    """A shape seen as (entries before a mode, its size, entries after)."""
-    return math.prod(shape[:mode]), shape[mode], math.prod(shape[mode + 1 :])
-
-
 def multiply(matrix: Floats, panel: Floats) -> Floats:
     """matrix times each of the (n, b) matrices of an (a, n, b) panel."""
     a, n, b = panel.shape
@@ -34,7 +29,7 @@ def blocks(x: NDArray[Any], shape: Sequence[int], mode: int) -> Iterator[NDArray
 
     `shape` is that of the last axes of x; what comes before is a batch.
     """
-    _, size, after = panels(shape, mode)
+    size, after = shape[mode], math.prod(shape[mode + 1 :])
     whole = x.reshape(-1, size, after)
     width = min(after, max(_BLOCK // size, 1))
     height = max(_BLOCK // (size * width), 1)
@@ -47,24 +42,6 @@ def replace_mode(x: Floats, shape: Sequence[int], mode: int, change: Callable[[F
     """Every block of a mode replaced by a function of it, in place: extra memory is that of a few blocks."""
     for block in blocks(x, shape, mode):
         block[...] = change(block)
-
-
-def mode_product(x: Floats, matrix: Floats, mode: int) -> Floats:
-    """x times a matrix along a mode, Y_(k) = U X_(k); the matrix may be rectangular."""
-    before, size, after = panels(x.shape, mode)
-    if matrix.shape[1] != size:
-        raise ValueError(f"mode {mode} of the tensor has {size} entries, the matrix {matrix.shape[1]} columns")
-    out = np.empty((*x.shape[:mode], len(matrix), *x.shape[mode + 1 :]))
-    target = out.reshape(before, len(matrix), after)
-    source = np.ascontiguousarray(x).reshape(before, size, after)
-    largest = max(size, len(matrix))
-    width = min(after, max(_BLOCK // largest, 1))
-    height = max(_BLOCK // (largest * width), 1)
-    for top in range(0, before, height):
-        for left in range(0, after, width):
-            part = slice(top, top + height), slice(None), slice(left, left + width)
-            target[part] = multiply(matrix, source[part])
-    return out
 
 
 def outer(vectors: Sequence[Floats]) -> Floats:

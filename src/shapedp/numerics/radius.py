@@ -61,13 +61,9 @@ class RadiusRule:
         """A bound on the relative error of `radii`."""
         return float(ROUNDINGS_8192 * max(1.0, 1 / self.b, 1 / self.a))
 
-    def quantile(self, below: Floats, above: Floats) -> Floats:
-        """Y with P(Y <= y) = below = 1 - above, the smaller of the two being relatively accurate.
-
-        Guarantee: relative error below 2^-40 max(1, 1/k) (tested against interval arithmetic).
-        """
-        return self.k * np.exp(log_quantile(self.k, below, above))
-
     def radii(self, below: Floats, above: Floats) -> Floats:
-        """R with P(R <= r) = below = 1 - above. Guarantee: relative error at most `error`, or absolute 1e-300."""
+        """R with P(R <= r) = below = 1 - above, the smaller of the two being relatively accurate.
+
+        Guarantee: relative error at most `error`, or absolute 1e-300 (tested against interval arithmetic).
+        """
         return np.exp((log_quantile(self.k, below, above) + math.log(self.k)) / self.b)

@@ -10,11 +10,22 @@ from shapedp.numerics.outward import ROUNDINGS_8, ROUNDINGS_32, ROUNDINGS_128
 
 
 class SearchError(ArithmeticError):
-    """No point of the searched range satisfies the condition."""
+    """No point of the searched range satisfies the condition.
+
+    Example:
+        >>> last_true(lambda x: x < 0, 0.0, 1.0)
+        Traceback (most recent call last):
+        shapedp.numerics.roots.SearchError: the condition fails at the lower end 0.0
+    """
 
 
 class SelfCheckError(ArithmeticError):
-    """Two bounds contradict each other: a fault of this library. Nothing is certified from either."""
+    """Two bounds contradict each other: a fault of this library. Nothing is certified from either.
+
+    Example:
+        >>> str(SelfCheckError("lower 2 exceeds upper 1"))[:45]
+        'lower 2 exceeds upper 1. This is a fault of s'
+    """
 
     def __init__(self, finding: str) -> None:
         super().__init__(f"{finding}. This is a fault of shapedp: no answer is given. Please report these numbers")
@@ -26,45 +37,53 @@ def _middle(low: float, high: float) -> float:
     return low + (high - low) / 2
 
 
+def _narrowed(holds: Callable[[float], bool], good: float, bad: float, relative: float) -> float:
+    """Bisection between a point where a condition holds and one where it fails; the last one where it held."""
+    while abs(good - bad) > relative * max(abs(good), abs(bad)):
+        middle = _middle(min(good, bad), max(good, bad))
+        if middle in (good, bad):
+            break
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good
+
+
 def last_true(holds: Callable[[float], bool], low: float, high: float, *, relative: float = ROUNDINGS_8) -> float:
     """The largest argument found in [low, high] at which a condition, true below some point, holds.
 
     Guarantee: `holds` returned True at the returned value, and no true point exceeds it by more than the
     relative tolerance if the condition is monotone. Raises SearchError if it fails at `low`.
+
+    Parameters: the condition, the two ends of the range, and the relative tolerance.
+    Returns: the largest true argument that was found.
+
+    Example:
+        >>> round(last_true(lambda x: x * x <= 2, 0.0, 2.0), 9)
+        1.414213562
     """
     if not holds(low):
         raise SearchError(f"the condition fails at the lower end {low!r}")
     if holds(high):
         return high
-    while high - low > relative * max(abs(low), abs(high)):
-        middle = _middle(low, high)
-        if not low < middle < high:
-            break
-        if holds(middle):
-            low = middle
-        else:
-            high = middle
-    return low
+    return _narrowed(holds, low, high, relative)
 
 
 def first_true(holds: Callable[[float], bool], low: float, high: float, *, relative: float = ROUNDINGS_8) -> float:
     """The smallest argument found in [low, high] at which a condition, true above some point, holds.
 
     Guarantee: `holds` returned True at the returned value. Raises SearchError if it fails at `high`.
+
+    Parameters: as for `last_true`.
+    Returns: the smallest true argument that was found.
+
+    Example:
+        >>> round(first_true(lambda x: x * x >= 2, 0.0, 2.0), 9)
+        1.414213562
     """
     if not holds(high):
         raise SearchError(f"the condition fails at the upper end {high!r}")
     if holds(low):
         return low
-    while high - low > relative * max(abs(low), abs(high)):
-        middle = _middle(low, high)
-        if not low < middle < high:
-            break
-        if holds(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    return _narrowed(holds, high, low, relative)
 
 
 def last_true_near(holds: Callable[[float], bool], guess: float, *, relative: float = ROUNDINGS_32) -> float:
@@ -72,6 +91,13 @@ def last_true_near(holds: Callable[[float], bool], guess: float, *, relative: fl
 
     Steps down from the guess by `relative`, then by ever more, until the condition holds.
     Guarantee: `holds` returned True at the returned value.
+
+    Parameters: the condition, the guess, and the first step relative to it.
+    Returns: a true argument just below the guess.
+
+    Example:
+        >>> last_true_near(lambda x: x <= 3, 3.0) < 3
+        True
     """
     step, guess = relative, real("guess", guess)
     while step < 0.5:
@@ -89,6 +115,13 @@ def first_true_near(
 
     Steps up from the guess by `relative`, then by ever more, until the condition holds.
     Guarantee: `holds` returned True at the returned value. Raises SearchError if it fails up to `high`.
+
+    Parameters: the condition, the guess, the upper end, and the first step relative to the guess.
+    Returns: a true argument, the guess itself where it is one.
+
+    Example:
+        >>> first_true_near(lambda x: x >= 3, 2.999999, 10.0) >= 3
+        True
     """
     candidate, step = guess, relative
     while candidate < high:
@@ -106,6 +139,13 @@ def falling_root(
     """About where a falling function, given by its logarithm, passes a target in [0, high]: a guess, no bound.
 
     Regula falsi with the Illinois rule; bisection where a value is infinite or progress stalls.
+
+    Parameters: the logarithm of the function, the target on that scale, the upper end, and the relative tolerance.
+    Returns: about the root; `high` where the target is not reached.
+
+    Example:
+        >>> round(falling_root(lambda x: -x, -3.0, 100.0), 9)
+        3.0
     """
     low, low_gap = 0.0, log_value(0.0) - target
     if low_gap <= 0:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
 
@@ -32,10 +31,10 @@ def _equator_coefficients() -> tuple[float, ...]:
     return tuple(map(float, out))
 
 
-@dataclass(frozen=True)
 class Cap:
     """The cap {x >= c} of the unit sphere of R^dim, x the cosine of the angle to a pole.
 
+    `density_at_equator` is the density of x at 0: Gamma(dim/2)/(sqrt(pi) Gamma((dim-1)/2)).
     `scaled(c)` is T(c) = P(x >= c)/(1 - c^2)^((dim-1)/2) for 0 <= c < 1: it falls from 1/2 and plays the part
     of Mills' ratio.
 
@@ -51,17 +50,9 @@ class Cap:
     Reference: DiDonato and Morris 1992, ACM TOMS 18, BGRAT; Widder 1941, The Laplace Transform, chapter IV.
     """
 
-    dim: int
-    _half: float = field(init=False, repr=False, compare=False)
-    _terms: int = field(init=False, repr=False, compare=False, default=0)
-    _norm: float = field(init=False, repr=False, compare=False, default=1.0)
-    _density: float = field(init=False, repr=False, compare=False, default=0.0)
-    _points: tuple[Floats, Floats] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        put = object.__setattr__
-        half = (self.dim - 1) / 2
-        put(self, "_half", half)
+    def __init__(self, dim: int) -> None:
+        self.dim, self._half = dim, (dim - 1) / 2
+        self._points = _beta_points(self._half)
         if self.dim >= _SERIES_FROM:
             order = self.dim - 1.5
             sizes = [
@@ -69,22 +60,14 @@ class Cap:
                 + 4 * abs(d) * 0.26 ** (2 * n)
                 for n, d in enumerate(_equator_coefficients())
             ]
-            terms = next((n for n, size in enumerate(sizes) if size < 1e-17), _TERMS - 1)
-            norm = math.fsum(
+            self._terms = next((n for n, size in enumerate(sizes) if size < 1e-17), _TERMS - 1)
+            self._norm = math.fsum(
                 d * math.exp(math.lgamma(2 * n + 0.5) - 2 * n * math.log(order))
-                for n, d in enumerate(_equator_coefficients()[:terms])
+                for n, d in enumerate(_equator_coefficients()[: self._terms])
             )
-            put(self, "_terms", terms)
-            put(self, "_norm", norm)
-            put(self, "_density", math.sqrt(order / 2) / norm)
+            self.density_at_equator = math.sqrt(order / 2) / self._norm
         else:
-            put(self, "_density", math.gamma(self.dim / 2) / (math.gamma(half) * math.sqrt(math.pi)))
-        put(self, "_points", _beta_points(half))
-
-    @property
-    def density_at_equator(self) -> float:
-        """The density of x at 0: Gamma(dim/2)/(sqrt(pi) Gamma((dim-1)/2))."""
-        return self._density
+            self.density_at_equator = math.gamma(dim / 2) / (math.gamma(self._half) * math.sqrt(math.pi))
 
     def log_weight(self, c: Floats) -> Floats:
         """log (1 - c^2)^((dim-1)/2)."""
@@ -108,7 +91,7 @@ class Cap:
         if self.dim < _SERIES_FROM:
             t, w = _legendre_points()
             below = np.exp((self._half - 1) * np.log1p(-square[:, None] * (t * t))) @ w
-            return (0.5 - self._density * np.sqrt(square) * below) * np.exp(-self._half * np.log1p(-square))
+            return (0.5 - self.density_at_equator * np.sqrt(square) * below) * np.exp(-self._half * np.log1p(-square))
         order = self.dim - 1.5
         depth = -0.5 * np.log1p(-square)
         z = order * depth
@@ -131,7 +114,7 @@ class Cap:
     def _far(self, square: Floats) -> Floats:
         x, w = self._points
         values = (1.0 / np.sqrt(1.0 - (1.0 - square)[:, None] * x)) @ w
-        return np.asarray((0.5 * self._density / self._half) * values)
+        return np.asarray((0.5 * self.density_at_equator / self._half) * values)
 
 
 def _beta_points(half: float) -> tuple[Floats, Floats]:

@@ -28,25 +28,57 @@ def _known(*values: Any) -> list[Floats]:
 
 
 def normal_log_density(x: Any) -> Any:
-    """log phi(x)."""
+    """log phi(x).
+
+    Parameters: a number or an array.
+    Returns: log phi, in the same shape.
+
+    Example:
+        >>> round(float(normal_log_density(0.0)), 6)
+        -0.918939
+    """
     (x,) = _known(x)
     return -0.5 * np.square(x) - LOG_SQRT_2PI
 
 
 def normal_log_tail(x: Any) -> Any:
-    """log P(N >= x), accurate for x up to 1e150."""
+    """log P(N >= x), accurate for x up to 1e150.
+
+    Parameters: a number or an array.
+    Returns: the logarithm of the tail, in the same shape.
+
+    Example:
+        >>> round(float(normal_log_tail(0.0)), 6)  # log(1/2)
+        -0.693147
+    """
     (x,) = _known(x)
     return special.log_ndtr(-x)
 
 
 def mills(x: Any) -> Any:
-    """P(N >= x)/phi(x); overflows below x = -37."""
+    """P(N >= x)/phi(x); overflows below x = -37.
+
+    Parameters: a number or an array.
+    Returns: the ratio, in the same shape.
+
+    Example:
+        >>> round(float(mills(0.0)), 6)  # sqrt(pi/2)
+        1.253314
+    """
     (x,) = _known(x)
     return _SQRT_PI_2 * special.erfcx(x * _SQRT1_2)
 
 
 def laplace_log_tail(x: Any) -> Any:
-    """log P(X >= x) of the standard Laplace law."""
+    """log P(X >= x) of the standard Laplace law.
+
+    Parameters: a number or an array.
+    Returns: the logarithm of the tail, in the same shape.
+
+    Example:
+        >>> round(float(laplace_log_tail(1.0)), 6)  # log(1/2) - 1
+        -1.693147
+    """
     (x,) = _known(x)
     above = np.maximum(x, 0.0)
     below = np.minimum(x, 0.0)
@@ -57,6 +89,13 @@ def log1mexp(x: Any) -> Any:
     """log(1 - e^x) for x <= 0, without cancellation at either end.
 
     Reference: Maechler 2012, Accurately computing log(1 - exp(-|a|)).
+
+    Parameters: numbers of at most 0.
+    Returns: the logarithm, -inf at 0.
+
+    Example:
+        >>> round(float(log1mexp(-1.0)), 6)
+        -0.458675
     """
     (x,) = _known(x)
     if (x > 0).any():
@@ -66,7 +105,16 @@ def log1mexp(x: Any) -> Any:
 
 
 def log_difference(larger: Any, smaller: Any) -> Any:
-    """log(e^larger - e^smaller) for larger >= smaller."""
+    """log(e^larger - e^smaller) for larger >= smaller.
+
+    Parameters: two logarithms, the larger first.
+    Returns: the logarithm of the difference.
+
+    Example:
+        >>> import math
+        >>> round(float(log_difference(math.log(3.0), math.log(1.0))), 6)  # log 2
+        0.693147
+    """
     larger, smaller = _known(larger, smaller)
     if (larger < smaller).any() or np.isposinf(smaller).any():
         raise ValueError("log_difference takes larger >= smaller, and smaller finite or -inf")

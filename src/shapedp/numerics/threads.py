@@ -22,7 +22,7 @@ def cores() -> int:
 def each(items: Iterable[Item], worker: Callable[[], Callable[[Item], object]], threads: int) -> None:
     """Hand every item to one of several workers, each made in its thread, with scratch of its own; one: in order.
 
-    The first error stops the others and is raised.
+    There are no more workers than cores. The first error stops the others and is raised.
     """
     left, lock, stop = iter(items), Lock(), Event()
 
@@ -35,7 +35,7 @@ def each(items: Iterable[Item], worker: Callable[[], Callable[[Item], object]], 
                 return
             work(item)  # type: ignore[arg-type]
 
-    if threads < 2:
+    if threads < 2 or (threads := min(cores(), threads)) < 2:
         return drain()
     with ThreadPoolExecutor(threads) as pool:
         tasks = [pool.submit(drain) for _ in range(threads)]

@@ -13,6 +13,12 @@ class Bracket:
     """Two numbers between which the truth lies.
 
     Guarantee: lower <= truth <= upper, rounding and truncation included.
+
+    Parameters: the two ends, 0 <= lower <= upper.
+
+    Example:
+        >>> 0.15 in Bracket(0.1, 0.2), str(Bracket(0.1, 0.2))
+        (True, '[0.1, 0.2]')
     """
 
     lower: float

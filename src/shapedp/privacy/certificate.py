@@ -22,12 +22,22 @@ from shapedp.sensitivity import ADJACENCIES, Adjacency
 
 SCHEMA = 1
 ROWS = "One person is one row: several rows of one person cost several times as much."
+_STORED = ("epsilon", "delta", "adjacency", "method", "secure", "version", "subject")
 _WORTH = 0.1  # no delta above it is worth claiming
 Verdict = Literal["certified", "refuted", "undecided"]
 
 
 class NotCertifiedError(RuntimeError):
-    """A release was refused because its claim is not certified; `certificate` says why."""
+    """A release was refused because its claim is not certified; `certificate` says why.
+
+    Example:
+        >>> from shapedp import GaussianLoss
+        >>> try:
+        ...     certificate_of(GaussianLoss(1.0), 1.0, 1e-6).require()
+        ... except NotCertifiedError as refused:
+        ...     print(refused.certificate.verdict)
+        refuted
+    """
 
     def __init__(self, certificate: Certificate) -> None:
         super().__init__(certificate.explain())
@@ -35,17 +45,33 @@ class NotCertifiedError(RuntimeError):
 
 
 class RefutedError(NotCertifiedError):
-    """The claim is false: the least possible delta exceeds the claimed one."""
+    """The claim is false: the least possible delta exceeds the claimed one.
+
+    Example:
+        >>> issubclass(RefutedError, NotCertifiedError)
+        True
+    """
 
 
 class UndecidedError(NotCertifiedError):
-    """The claim lies inside the bracket: neither proven nor refuted."""
+    """The claim lies inside the bracket: neither proven nor refuted.
+
+    Example:
+        >>> issubclass(UndecidedError, NotCertifiedError)
+        True
+    """
 
 
 class Deferred(Mapping[str, Any]):
     """A JSON object that is built when first read: to describe a long profile costs more than to certify it.
 
     What is read is a copy, so that no reader changes what the next one sees.
+
+    Parameters: `build`, called once, when a field is first read.
+
+    Example:
+        >>> Deferred(lambda: {"kind": "additive"})["kind"]
+        'additive'
     """
 
     def __init__(self, build: Callable[[], dict[str, Any]]) -> None:
@@ -74,6 +100,10 @@ class Certificate:
     published mechanism which step of its argument fails where the claim is refuted. `assumptions` holds a sentence for
     each unproved premise that the guarantee rests on; it is empty where all is computed. `scope` says in words what
     the claim does not cover; it depends on no record, and `explain` always repeats it.
+
+    Example:
+        >>> Certificate(1.0, 1e-6, "replace", Bracket(1e-7, 2e-7), "GaussianLoss").verdict
+        'certified'
     """
 
     epsilon: float
@@ -136,8 +166,7 @@ class Certificate:
 
     def with_randomness(self, secure: bool) -> Certificate:
         """This certificate for a release whose randomness was secure, or was not."""
-        secure = boolean("secure", secure)
-        return replace(self, secure=secure)
+        return replace(self, secure=boolean("secure", secure))
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object; `subject` describes the mechanism so that the bracket can be recomputed offline."""
@@ -161,19 +190,15 @@ class Certificate:
         if data.get("schema") != SCHEMA:
             raise ValueError(f"certificate schema {data.get('schema')!r} is not the supported {SCHEMA}")
         try:
-            bracket = Bracket(
-                nonnegative("lower", data["bracket"]["lower"]), nonnegative("upper", data["bracket"]["upper"])
-            )
-            fields = {
-                name: data[name] for name in ("epsilon", "delta", "adjacency", "method", "secure", "version", "subject")
-            }
+            bracket = Bracket(*(nonnegative(end, data["bracket"][end]) for end in ("lower", "upper")))
+            stored = {name: data[name] for name in _STORED}
         except (KeyError, TypeError) as missing:
             raise ValueError(f"certificate lacks or mistypes the field {missing}") from None
         stated = data.get("assumptions", UNSTATED)
         if not isinstance(stated, list | tuple) or not all(isinstance(one, str) for one in stated):
             raise ValueError("the certificate's assumptions must be a list of sentences")
         reason, scope = (str(data.get(name, "")) for name in ("reason", "scope"))
-        return cls(bracket=bracket, **fields, reason=reason, scope=scope, assumptions=tuple(stated))
+        return cls(bracket=bracket, **stored, reason=reason, scope=scope, assumptions=tuple(stated))
 
 
 def certificate_of(
@@ -186,7 +211,16 @@ def certificate_of(
     reason: str = "",
     assumptions: tuple[str, ...] = (),
 ) -> Certificate:
-    """The certificate of a claim about a loss, under its neighbour relation; `adjacency` names it where it does not."""
+    """The certificate of a claim about a loss, under its neighbour relation; `adjacency` names it where it does not.
+
+    Parameters: the loss, the claim, and what the certificate is to say about its subject.
+    Returns: the `Certificate`, its verdict computed.
+
+    Example:
+        >>> from shapedp import GaussianLoss
+        >>> certificate_of(GaussianLoss(0.2), 1.0, 1e-6, adjacency="replace").verdict
+        'certified'
+    """
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     relation = cast("Adjacency | None", loss.under(adjacency).adjacency)
     bracket, method = loss.delta(epsilon), type(loss).__name__

@@ -29,6 +29,13 @@ def discrete_laplace(steps: int | NDArray[Any], shape: int | Sequence[int], sour
     Guarantee: exact given uniform bits: only integers are computed, no float and no truncation
     (64-bit integers suffice unless an event of probability below exp(-8000) happens, which raises).
     Reference: Canonne, Kamath, Steinke (2020), Algorithms 1 and 2.
+
+    Returns: integers in the shape asked for.
+
+    Example:
+        >>> from shapedp.sampling import SecureSource
+        >>> discrete_laplace(4, (2, 3), SecureSource()).shape
+        (2, 3)
     """
     size = _shape(shape)
     scale = _steps(steps)
@@ -36,30 +43,27 @@ def discrete_laplace(steps: int | NDArray[Any], shape: int | Sequence[int], sour
         lanes = np.broadcast_to(scale, size)
     except ValueError:
         raise ValueError(f"steps must broadcast to shape {size}, got shape {scale.shape}") from None
-    out = np.empty(size, dtype=np.int64)
-    flat, each = out.reshape(-1), lanes.reshape(-1) if scale.size > 1 else None
-    for start in range(0, flat.size, _LANES):
-        stop = min(start + _LANES, flat.size)
-        here = np.full(stop - start, scale.reshape(-1)[0]) if each is None else each[start:stop]
-        flat[start:stop] = _draw(here, source)
-    return out
+    out = np.empty(lanes.size, dtype=np.int64)
+    for start in range(0, out.size, _LANES):
+        some = slice(start, start + _LANES)
+        out[some] = _draw(lanes.flat[some], source)
+    return out.reshape(size)
 
 
 def geometric(steps: int, n: int, source: Source) -> Integers:
     """Return n draws of P(y) proportional to exp(-y / steps), y = 0, 1, 2, ...
 
     Guarantee: as `discrete_laplace`, whose magnitude this is before the sign.
+
+    Parameters: `steps` as in `discrete_laplace`, the number of draws, and where the bits come from.
+    Returns: n integers.
+
+    Example:
+        >>> from shapedp.sampling import SecureSource
+        >>> bool((geometric(4, 100, SecureSource()) >= 0).all())
+        True
     """
-    t = _steps(np.array([index(steps)]))
-    out = np.empty(index(n), dtype=np.int64)
-    todo = np.arange(out.size)
-    while todo.size:
-        lanes = np.broadcast_to(t, todo.shape)
-        remainder = _below(lanes, source)
-        kept = _accept_exponential(remainder, lanes, source)
-        out[todo[kept]] = (remainder[kept] + t * _geometric(int(kept.sum()), source)).view(np.int64)
-        todo = todo[~kept]
-    return out
+    return _draw(np.broadcast_to(_steps(np.array([index(steps)])), index(n)), source, signed=False)
 
 
 def exponential_coins(numerator: NDArray[Any], denominator: int, source: Source) -> NDArray[np.bool_]:
@@ -67,6 +71,14 @@ def exponential_coins(numerator: NDArray[Any], denominator: int, source: Source)
 
     Guarantee: exact given uniform bits: a coin of the fraction, and as many of exp(-1) as there are wholes.
     Reference: Canonne, Kamath, Steinke (2020), Algorithm 1.
+
+    Parameters: the numerators, their one denominator (at most 2^50), and where the bits come from.
+    Returns: one boolean per numerator.
+
+    Example:
+        >>> from shapedp.sampling import SecureSource
+        >>> exponential_coins(np.array([0, 0]), 3, SecureSource())  # probability e^0
+        array([ True,  True])
     """
     numerator = numeric("numerator", numerator)
     if numerator.ndim != 1 or numerator.dtype.kind not in "iu" or (numerator < 0).any():
@@ -80,8 +92,8 @@ def exponential_coins(numerator: NDArray[Any], denominator: int, source: Source)
     return heads
 
 
-def _draw(steps: Words, source: Source) -> Integers:
-    """Return one draw per lane, retrying the lanes that Algorithm 2 rejects."""
+def _draw(steps: Words, source: Source, *, signed: bool = True) -> Integers:
+    """Return one draw per lane, retrying the lanes that Algorithm 2 rejects; without a sign, the magnitudes."""
     out = np.empty(steps.size, dtype=np.int64)
     todo = np.arange(steps.size)
     while todo.size:
@@ -90,13 +102,12 @@ def _draw(steps: Words, source: Source) -> Integers:
         kept = np.flatnonzero(_accept_exponential(remainder, t, source))
         lanes, t, remainder = todo[kept], t[kept], remainder[kept]
         value = (remainder + t * _geometric(t.size, source)).view(np.int64)
-        negative = (source.words(t.size) & np.uint64(1)).astype(np.bool_)
-        value = np.where(negative, -value, value)
-        good = (value != 0) | ~negative
-        out[lanes[good]] = value[good]
-        done = np.zeros(todo.size, dtype=np.bool_)
-        done[kept[good]] = True
-        todo = todo[~done]
+        if signed:
+            negative = (source.words(t.size) & np.uint64(1)).astype(np.bool_)
+            good = (value != 0) | ~negative
+            kept, lanes, value = kept[good], lanes[good], np.where(negative, -value, value)[good]
+        out[lanes] = value
+        todo = np.delete(todo, kept)
     return out
 
 

@@ -20,11 +20,6 @@ class LazyUniform:
     bits: int
     source: Source
 
-    def extend(self) -> None:
-        """Draw 64 more bits."""
-        self.numerator = (self.numerator << 64) | int(self.source.words(1)[0])
-        self.bits += 64
-
     def magnitude_exceeds(self, bound: Fraction, law: Quantile) -> bool:
         """Return whether the magnitude -q(u) exceeds `bound`, that is u < P(noise > bound).
 
@@ -38,7 +33,8 @@ class LazyUniform:
                 return False
             if self.numerator < lo:
                 return True
-            self.extend()
+            self.numerator = (self.numerator << 64) | int(self.source.words(1)[0])
+            self.bits += 64
 
 
 def nearest(x: float, scale: float, grid: float, word: int, start: int, law: Quantile, source: Source) -> int:

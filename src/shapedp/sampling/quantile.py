@@ -23,6 +23,10 @@ class Quantile(Protocol):
 
     Guarantee: `magnitude` errs by at most 2^-44 for u in [2^-24, 1/2], beyond the effect of rounding u;
     |du| <= r u moves X by at most 1.27 r for r <= 2^-38; `tail` is exact.
+
+    Example:
+        >>> GAUSSIAN.name, LAPLACE.tail(Fraction(1), 8)  # 2^8 e^-1/2 = 47.09
+        ('gaussian', (47, 48))
     """
 
     @property

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import numeric
 from shapedp.numerics.outward import ROUNDINGS_8, ROUNDINGS_8192, WIDER
-from shapedp.numerics.threads import cores, each
+from shapedp.numerics.threads import each
 
 from .exact import nearest
 from .quantile import QUANTILES, Quantile
@@ -34,17 +35,20 @@ def grid_for(scale: ArrayLike) -> Floats:
     """Return the default grid, 2^(floor(log2 scale) - 16), and 1 where the scale is 0.
 
     Guarantee: a power of two, a function of the scale alone.
+
+    Parameters: the scale of the noise, a number or an array.
+    Returns: the grid, in the same shape.
+
+    Example:
+        >>> float(grid_for(1.0)) == 2.0**-16
+        True
     """
     scales = _scales(scale)
     return _default_grid(scales.reshape(-1)).reshape(scales.shape)
 
 
 def rounded_sum(
-    x: NDArray[Any],
-    quantile: str | Quantile,
-    scale: ArrayLike,
-    grid: ArrayLike | None,
-    source: Source,
+    x: NDArray[Any], quantile: str | Quantile, scale: ArrayLike, grid: ArrayLike | None, source: Source
 ) -> NDArray[Any]:
     """Return grid * round((x + scale * noise) / grid), coordinate by coordinate.
 
@@ -57,6 +61,14 @@ def rounded_sum(
     relative 2^-41 + 2^-52, hence the quantile by 1.27 (2^-41 + 2^-52) + 2^-44, product and sum by 2^-48.
     Sums that close to a rounding boundary, and all smaller u, are decided in exact arithmetic.
     Reference: Mironov (2012), on the least significant bits of floating-point releases.
+
+    Returns: the noisy values, in the shape of x.
+
+    Example:
+        >>> from shapedp.sampling import SecureSource
+        >>> noisy = rounded_sum(np.zeros(3), "gaussian", 1.0, None, SecureSource())
+        >>> bool((noisy / grid_for(1.0) % 1 == 0).all())
+        True
     """
     return _prepare(x, quantile, scale, grid, source).run()
 
@@ -75,30 +87,21 @@ class _Job:
     small_word: int = _SMALL_WORD
 
     def run(self) -> NDArray[Any]:
-        """Check every block of x, then release every block."""
+        """Check every block of x, then release every block: in threads when there are many; a simulation in order."""
         out = np.empty_like(self.x)
-        if self.x.size:
-            self._each(lambda: self._check)
-            self._each(lambda: self._release(out), self.source.secure)
+        if out.size:
+            blocks, threads = self._blocks(), out.size // (8 * _BLOCK)
+            each(blocks, lambda: self._check, threads)
+            each(blocks, lambda: self._release(out), threads if self.source.secure else 1)
         return out.reshape(self.shape)
 
-    def _each(self, worker: Callable[[], Callable[[Block], None]], parallel: bool = True) -> None:
-        """Run worker() on all blocks, in threads when there are many; a simulation stays in order."""
-        threads = min(cores(), self.x.size // (8 * _BLOCK)) if parallel else 1
-
-        def quiet() -> Callable[[Block], None]:
-            return np.errstate(all="ignore")(worker())
-
-        each(self._blocks(), quiet, threads)
-
-    def _blocks(self) -> Iterator[Block]:
+    def _blocks(self) -> list[Block]:
         """Cut x into blocks of about _BLOCK elements."""
         rows, columns = self.x.shape
         width = min(columns, _BLOCK)
         height = max(1, _BLOCK // width)
-        for top in range(0, rows, height):
-            for left in range(0, columns, width):
-                yield slice(top, min(top + height, rows)), slice(left, min(left + width, columns))
+        places = itertools.product(range(0, rows, height), range(0, columns, width))
+        return [(slice(top, top + height), slice(left, left + width)) for top, left in places]
 
     def _columns(self, columns: slice) -> tuple[Floats, Floats]:
         """Return scale and grid of these columns; the grid is 1 where the scale is 0."""
@@ -108,6 +111,7 @@ class _Job:
         grid = self.grid if self.grid.size == 1 else self.grid[columns]
         return scale, np.where(scale == 0, 1.0, grid)
 
+    @np.errstate(all="ignore")
     def _check(self, block: Block) -> None:
         """Raise unless x is finite and within reach of the grid."""
         x = self.x[block]
@@ -125,6 +129,7 @@ class _Job:
         """Return the function that fills one block of out, with scratch of its own."""
         scratch = np.empty((4, min(_BLOCK, self.x.size)))
 
+        @np.errstate(all="ignore")
         def release(block: Block) -> None:
             x = self.x[block]
             scale, grid = self._columns(block[1])
@@ -175,7 +180,8 @@ def _prepare(
     x: NDArray[Any], quantile: str | Quantile, scale: ArrayLike, grid: ArrayLike | None, source: Source
 ) -> _Job:
     """Validate everything but the entries of x, which the job checks before it draws."""
-    values = _values(x)
+    values = numeric("x", x)
+    values = values.astype(np.float32 if values.dtype == np.float32 else np.float64, copy=values.dtype.kind != "f")
     law = QUANTILES.get(quantile) if isinstance(quantile, str) else quantile
     if law is None:
         raise ValueError(f"quantile must be one of {sorted(QUANTILES)} or a Quantile, got {quantile!r}")
@@ -205,18 +211,8 @@ def _prepare(
     )
 
 
-def _values(x: Any) -> NDArray[Any]:
-    values = numeric("x", x)
-    return values.astype(np.float32 if values.dtype == np.float32 else np.float64, copy=values.dtype.kind != "f")
-
-
-def _real(name: str, value: ArrayLike) -> Floats:
-    array = numeric(name, value)
-    return np.ascontiguousarray(array, dtype=np.float64).reshape(array.shape)
-
-
 def _scales(scale: ArrayLike) -> Floats:
-    scales = _real("scale", scale)
+    scales = np.asarray(numeric("scale", scale), dtype=np.float64, order="C")
     if scales.size and not (scales.min() >= 0 and scales.max() <= _LIMIT):
         raise ValueError("scale must be finite, >= 0 and at most 2^1000")
     if scales.size and scales.min() < 1 / _LIMIT and np.any((scales > 0) & (scales < 1 / _LIMIT)):
@@ -225,7 +221,7 @@ def _scales(scale: ArrayLike) -> Floats:
 
 
 def _grids(grid: ArrayLike) -> Floats:
-    grids = _real("grid", grid)
+    grids = np.asarray(numeric("grid", grid), dtype=np.float64, order="C")
     fraction = np.atleast_1d(grids).view(np.uint64) & np.uint64((1 << 52) - 1)
     if grids.size and not (grids.min() >= 2.0**-1020 and grids.max() <= 2.0**1020 and not fraction.any()):
         raise ValueError("grid must hold powers of two between 2^-1020 and 2^1020, such as grid_for(scale)")

@@ -22,6 +22,10 @@ class Source(Protocol):
     """A supply of independent uniform bits.
 
     Guarantee: no two calls, in any process or thread, share bits when `secure` is true.
+
+    Example:
+        >>> SecureSource().secure
+        True
     """
 
     @property
@@ -40,6 +44,10 @@ class SecureSource:
     os.urandom, so fork, threads and pickling cannot repeat a stream; without `cryptography`, and for
     small requests, every bit comes from os.urandom.
     Reference: NIST SP 800-38A (2001), section 6.5 (counter mode).
+
+    Example:
+        >>> SecureSource().words(3).dtype
+        dtype('uint64')
     """
 
     @property
@@ -77,6 +85,12 @@ class SimulatedSource:
     """Bits of a numpy Generator, for tests and simulation.
 
     Guarantee: reproducible from the generator's seed; protects nothing (`secure` is false).
+
+    Parameters: `generator`, a numpy.random.Generator.
+
+    Example:
+        >>> SimulatedSource(np.random.default_rng(0)).secure
+        False
     """
 
     generator: np.random.Generator
@@ -103,6 +117,13 @@ def source(rng: np.random.Generator | None = None) -> Source:
     """Return the secure source, or a simulated one over `rng`.
 
     Guarantee: secure unless a numpy Generator is passed; seeds and legacy generators are refused.
+
+    Parameters: `rng`, None for secure randomness.
+    Returns: the source.
+
+    Example:
+        >>> source().secure, source(np.random.default_rng(0)).secure
+        (True, False)
     """
     if rng is None:
         return SecureSource()

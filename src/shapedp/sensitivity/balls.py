@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.boundary.documents import encode
 from shapedp.numerics import sum_bounds
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import laid_out, nonnegative, positive, vector
@@ -82,7 +81,14 @@ class Ball(Sensitivity):
 
 @dataclass(frozen=True, eq=False)
 class L2(Ball):
-    """Differences with |v/scales|_2 <= radius; without `scales` a ball. `L2(1.0, shape=(28, 28))` for tensors."""
+    """Differences with |v/scales|_2 <= radius; without `scales` a ball. `L2(1.0, shape=(28, 28))` for tensors.
+
+    Parameters: `radius`; `dim` or `shape` of the answer; `scales`, the axes of an ellipsoid; `adjacency`.
+
+    Example:
+        >>> L2(1.0, dim=3).dim, L2(1.0, shape=(28, 28)).dim
+        (3, 784)
+    """
 
     kind: ClassVar[str] = "l2"
     radius: float
@@ -133,23 +139,20 @@ class L2(Ball):
             self.radius * nonnegative("factor", factor), shape=self.shape, scales=self.scales, adjacency=adjacency
         )
 
-    def _json(self) -> dict[str, Any]:
-        scales = None if self.scales is None else encode(self.scales)
-        return {
-            "set": self.kind,
-            "radius": self.radius,
-            **self._extent(),
-            "scales": scales,
-            "adjacency": self.adjacency,
-        }
-
     def _clip(self, rows: Rows) -> Rows:
         return rows.pulled_into(self._bounds(), 2)
 
 
 @dataclass(frozen=True, eq=False)
 class L1(Ball):
-    """Differences with |v|_1 <= radius."""
+    """Differences with |v|_1 <= radius.
+
+    Parameters: `radius`; `dim` or `shape` of the answer; `adjacency`, the neighbour relation.
+
+    Example:
+        >>> L1(2.0, dim=4).extreme()
+        array([2., 0., 0., 0.])
+    """
 
     kind: ClassVar[str] = "l1"
     radius: float
@@ -185,9 +188,6 @@ class L1(Ball):
 
     def scaled(self, factor: float, adjacency: Adjacency | None) -> L1:
         return L1(self.radius * nonnegative("factor", factor), shape=self.shape, adjacency=adjacency)
-
-    def _json(self) -> dict[str, Any]:
-        return {"set": self.kind, "radius": self.radius, **self._extent(), "adjacency": self.adjacency}
 
     def _clip(self, rows: Rows) -> Rows:
         return rows.pulled_into(self._widths(), 1)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shapedp.boundary.documents import encode
 from shapedp.boundary.values import numeric, one_of, size, sizes
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.sensitivity.rows import Rows, owner_mask
@@ -51,6 +53,12 @@ class Sensitivity(ABC):
     `shape` is that of the query's answer; differences are its entries in C order, `dim` of them.
     `adjacency` is the neighbour relation under which it was derived, or None where the user vouches for it.
     `whole` says that the answers are whole numbers; see `of_integers`.
+
+    Example:
+        >>> from shapedp import Box
+        >>> rows, summed = Box([1.0, 1.0]).clip([[3.0, -0.5]], adjacency="replace")
+        >>> rows, summed.profile
+        (array([[ 1. , -0.5]]), array([2., 2.]))
     """
 
     kind: ClassVar[str]
@@ -116,11 +124,13 @@ class Sensitivity(ABC):
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `from_json` restores an equal set."""
-        return {**self._json(), "whole": True} if self.whole else self._json()
-
-    @abstractmethod
-    def _json(self) -> dict[str, Any]:
-        """The same without `whole`."""
+        data: dict[str, Any] = {"set": self.kind}
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                value = encode(value) if value.dtype.kind == "f" else value.tolist()
+            data |= self._extent() if field.name == "shape" else {field.name: value}
+        return {**data, "whole": True} if self.whole else data
 
     def _extent(self) -> dict[str, Any]:
         """`dim`, and `shape` where the query is a tensor, for `to_json`."""
@@ -131,12 +141,7 @@ class Sensitivity(ABC):
         """The rows moved into the set."""
 
     def clip(
-        self,
-        rows: Any,
-        *,
-        adjacency: Adjacency,
-        owner: ArrayLike | None = None,
-        max_rows: int | None = None,
+        self, rows: Any, *, adjacency: Adjacency, owner: ArrayLike | None = None, max_rows: int | None = None
     ) -> tuple[Any, Sensitivity]:
         """Rows moved into this set, and the sensitivity of their sum.
 

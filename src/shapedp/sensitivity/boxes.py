@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.boundary.documents import encode
 from shapedp.numerics import sum_bounds
 from shapedp.numerics.arrays import Floats, block_index, block_sizes
 from shapedp.numerics.checks import laid_out, nonnegative, vector
@@ -31,7 +30,14 @@ def _total(terms: Floats) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class Box(Sensitivity):
-    """Differences with |v_i| <= profile_i; a profile of several dimensions is that of a tensor query."""
+    """Differences with |v_i| <= profile_i; a profile of several dimensions is that of a tensor query.
+
+    Parameters: `profile`, a bound per coordinate; `adjacency`, the neighbour relation.
+
+    Example:
+        >>> Box([1.0, 0.5]).l1_reach(np.ones(1))[1] >= 1.5
+        True
+    """
 
     kind: ClassVar[str] = "box"
     profile: Floats
@@ -65,16 +71,20 @@ class Box(Sensitivity):
     def _widths(self) -> Floats:
         return self.profile
 
-    def _json(self) -> dict[str, Any]:
-        return {"set": self.kind, "profile": encode(self.profile), **self._extent(), "adjacency": self.adjacency}
-
     def _clip(self, rows: Rows) -> Rows:
         return rows.clamped(self.profile)
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks(Sensitivity):
-    """Differences whose m-th block of sizes_m coordinates has |v_m|_2 <= radii_m."""
+    """Differences whose m-th block of sizes_m coordinates has |v_m|_2 <= radii_m.
+
+    Parameters: `radii` and `sizes`, one of each per block; `adjacency`, the neighbour relation.
+
+    Example:
+        >>> Blocks([1.0, 0.5], [3, 2]).dim
+        5
+    """
 
     kind: ClassVar[str] = "blocks"
     radii: Floats
@@ -126,14 +136,6 @@ class Blocks(Sensitivity):
 
     def _widths(self) -> Floats:
         return self.radii
-
-    def _json(self) -> dict[str, Any]:
-        return {
-            "set": self.kind,
-            "radii": encode(self.radii),
-            "sizes": self.sizes.tolist(),
-            "adjacency": self.adjacency,
-        }
 
     def _clip(self, rows: Rows) -> Rows:
         return rows.pulled_into(np.repeat(self.radii, self.sizes), 2, self.starts)

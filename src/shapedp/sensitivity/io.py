@@ -13,27 +13,22 @@ from shapedp.sensitivity.boxes import Blocks, Box
 from shapedp.sensitivity.slices import Slices
 
 
-def _l2(data: dict[str, Any]) -> L2:
-    scales = None if data.get("scales") is None else decode("scales", data["scales"])
-    return L2(data["radius"], shape=_shape(data), scales=scales, adjacency=data.get("adjacency"))
+def _array(data: dict[str, Any], name: str) -> Any:
+    return decode(name, data[name])
 
 
 def _shape(data: dict[str, Any]) -> tuple[int, ...]:
     return tuple(data["shape"]) if data.get("shape") is not None else (data["dim"],)
 
 
-def _box(data: dict[str, Any]) -> Box:
-    profile = decode("profile", data["profile"])
-    shape = tuple(data["shape"]) if data.get("shape") is not None else profile.shape
-    return Box(profile.reshape(shape), adjacency=data.get("adjacency"))
-
-
-_READERS: dict[str, Callable[[dict[str, Any]], Sensitivity]] = {
-    "l2": _l2,
-    "l1": lambda d: L1(d["radius"], shape=_shape(d), adjacency=d.get("adjacency")),
-    "box": _box,
-    "blocks": lambda d: Blocks(decode("radii", d["radii"]), d["sizes"], adjacency=d.get("adjacency")),
-    "slices": lambda d: Slices(decode("radii", d["radii"]), d["shape"], d["mode"], adjacency=d.get("adjacency")),
+_READERS: dict[str, Callable[[dict[str, Any], Any], Sensitivity]] = {
+    "l2": lambda d, a: L2(
+        d["radius"], shape=_shape(d), scales=None if d.get("scales") is None else _array(d, "scales"), adjacency=a
+    ),
+    "l1": lambda d, a: L1(d["radius"], shape=_shape(d), adjacency=a),
+    "box": lambda d, a: Box(_array(d, "profile").reshape(d.get("shape") or -1), adjacency=a),
+    "blocks": lambda d, a: Blocks(_array(d, "radii"), d["sizes"], adjacency=a),
+    "slices": lambda d, a: Slices(_array(d, "radii"), d["shape"], d["mode"], adjacency=a),
 }
 
 
@@ -46,12 +41,20 @@ def _whole(stated: Sensitivity) -> Sensitivity:
 
 @described
 def sensitivity_from_json(data: Any) -> Sensitivity:
-    """The set that `to_json` wrote."""
+    """The set that `to_json` wrote.
+
+    Parameters: what `to_json` of a set returned.
+    Returns: an equal set. ValueError says what is missing or wrong.
+
+    Example:
+        >>> sensitivity_from_json(Box([1.0, 0.5]).to_json()).profile
+        array([1. , 0.5])
+    """
     kind = data.get("set") if isinstance(data, dict) else None
     if kind not in _READERS:
         raise ValueError(f"sensitivity must name one of the sets {', '.join(_READERS)}, got {kind!r}")
     try:
-        found = _READERS[kind](data)
+        found = _READERS[kind](data, data.get("adjacency"))
         return _whole(found) if boolean("whole", data.get("whole", False)) else found
     except KeyError as missing:
         raise ValueError(f"sensitivity of set {kind!r} lacks the field {missing}") from None

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.boundary.documents import encode
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, laid_out, nonnegative, vector
 from shapedp.sensitivity.balls import norm_of_quotient
@@ -24,6 +23,12 @@ class Slices(Sensitivity):
     """Tensors whose m-th slice along `mode` has |v_m|_2 <= radii_m: a channel, a time step, a layer.
 
     `Slices([1.0, 0.5, 0.1], shape=(28, 28, 3), mode=2)`; modes are counted from 0, as numpy's axes.
+
+    Parameters: `radii`, one per slice; `shape` of the tensor; `mode`; `adjacency`, the neighbour relation.
+
+    Example:
+        >>> Slices([1.0, 0.5], shape=(3, 2), mode=1).size
+        3
     """
 
     kind: ClassVar[str] = "slices"
@@ -77,14 +82,8 @@ class Slices(Sensitivity):
     def _widths(self) -> Floats:
         return self.radii
 
-    def _json(self) -> dict[str, Any]:
-        return {
-            "set": self.kind,
-            "radii": encode(self.radii),
-            "shape": list(self.shape),
-            "mode": self.mode,
-            "adjacency": self.adjacency,
-        }
+    def _extent(self) -> dict[str, Any]:
+        return {"shape": list(self.shape)}
 
     def by_slice(self, values: Floats) -> Floats:
         """One value per coordinate, or a single one, in the order of `blocks`."""

@@ -21,6 +21,13 @@ def symmetric(radius: float, order: int, *, adjacency: Adjacency | None = None) 
     Guarantee: an entry off the diagonal stands for two, so |V|_F is the norm of the triangle with those entries
     times sqrt 2: an ellipsoid. Least-error Gaussian noise then has variance s^2 on the diagonal and s^2/2 off it,
     the isometric release, and the triangle itself is never multiplied: no rounding meets the data.
+
+    Parameters: the bound on the Frobenius norm, the order of the matrices, and the neighbour relation.
+    Returns: an ellipsoid of upper triangles.
+
+    Example:
+        >>> symmetric(1.0, 3).dim
+        6
     """
     order = count("order", order)
     laid_out(order * (order + 1) // 2)
@@ -29,7 +36,15 @@ def symmetric(radius: float, order: int, *, adjacency: Adjacency | None = None) 
 
 
 def upper_triangle(matrix: ArrayLike) -> NDArray[Any]:
-    """The upper triangle of a symmetric matrix, row by row, diagonal included."""
+    """The upper triangle of a symmetric matrix, row by row, diagonal included.
+
+    Parameters: a symmetric matrix.
+    Returns: a vector of n (n + 1)/2 entries.
+
+    Example:
+        >>> upper_triangle([[1, 2], [2, 3]])
+        array([1, 2, 3])
+    """
     array = numeric("matrix", matrix)
     if array.ndim != 2 or array.shape[0] != array.shape[1] or not array.size:
         raise ValueError(f"matrix must be square and not empty, got shape {array.shape}")
@@ -39,7 +54,16 @@ def upper_triangle(matrix: ArrayLike) -> NDArray[Any]:
 
 
 def symmetric_matrix(values: ArrayLike) -> NDArray[Any]:
-    """The symmetric matrix whose `upper_triangle` is `values`."""
+    """The symmetric matrix whose `upper_triangle` is `values`.
+
+    Parameters: a vector of n (n + 1)/2 entries.
+    Returns: a matrix of order n.
+
+    Example:
+        >>> symmetric_matrix([1, 2, 3])
+        array([[1, 2],
+               [2, 3]])
+    """
     array = numeric("values", values)
     order = (math.isqrt(8 * array.size + 1) - 1) // 2
     if array.ndim != 1 or not array.size or order * (order + 1) // 2 != array.size:

@@ -11,16 +11,7 @@ from shapedp.privacy.losses.mixed import MixedLoss
 from shapedp.privacy.losses.mixing import MixingLoss
 from shapedp.privacy.losses.radial import RadialLoss
 
-__all__ = [
-    "AdjustedLoss",
-    "GaussianLoss",
-    "LaplaceLoss",
-    "Loss",
-    "MixedLoss",
-    "MixingLoss",
-    "RadialLoss",
-    "loss_of",
-]
+__all__ = ["AdjustedLoss", "GaussianLoss", "LaplaceLoss", "Loss", "MixedLoss", "MixingLoss", "RadialLoss", "loss_of"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -20,6 +20,11 @@ class AdjustedLoss(Loss):
     Guarantee: delta(e) <= e^slip (base.delta(e - log_ratio - 2 slip) + failure) + (1 + e^e) total_variation, capped
     at 1: both released laws are within e^slip of those of `base`. The lower end drops what the adjustment may have
     hidden, and is 0 as soon as log_ratio > 0; for slip it is that of the laws claimed about.
+
+    Example:
+        >>> from shapedp import LaplaceLoss
+        >>> round(AdjustedLoss(LaplaceLoss(1.0), log_ratio=0.5).pure, 9)
+        1.5
     """
 
     base: Loss
@@ -57,11 +62,9 @@ class AdjustedLoss(Loss):
     def symmetric(self) -> bool:  # type: ignore[override]
         return self.base.symmetric
 
-    def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
-        epsilon = np.asarray(epsilon, dtype=np.float64)
+    def ends(self, epsilon: Floats, reverse: bool = False) -> tuple[Floats, Floats]:
+        """The lower end of `base`, moved, and the upper end with all that the adjustment may cost."""
         lower, known = self._moved(epsilon, reverse)
-        if self.slip and not self.log_ratio:
-            lower = self.base.profile(epsilon, reverse=reverse)[0]
 
         def failed(points: Floats) -> Floats:
             upper = known if points is epsilon else self._moved(points, reverse)[1]
@@ -70,12 +73,17 @@ class AdjustedLoss(Loss):
             return np.minimum((upper + self.failure) * (math.exp(self.slip) * ABOVE_8), 1.0)
 
         missed = self.total_variation
-        upper = with_sampler_error(failed, epsilon, missed) if missed else failed(epsilon)
+        return lower, with_sampler_error(failed, epsilon, missed) if missed else failed(epsilon)
+
+    def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
+        lower, upper = self.ends(epsilon, reverse)
         if self.log_ratio:
             return np.zeros_like(lower), upper
-        if self.failure or missed:
+        if self.slip:
+            lower = self.base.profile(epsilon, reverse=reverse)[0]
+        if self.failure or self.total_variation:
             with np.errstate(over="ignore"):
-                hidden = (1 + np.exp(epsilon)) * ABOVE_8 * (self.failure + missed)
+                hidden = (1 + np.exp(epsilon)) * ABOVE_8 * (self.failure + self.total_variation)
             lower = np.maximum((1 - self.failure) * lower * BELOW_8 - hidden, 0.0)
         return lower, upper
 

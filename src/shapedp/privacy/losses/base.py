@@ -45,7 +45,15 @@ def with_sampler_error(upper: Callable[[Floats], Floats], epsilon: Floats, misse
 
 
 def one_relation(found: Iterable[str | None]) -> str | None:
-    """The one neighbour relation among those found, None where none is named; refuses a mixture."""
+    """The one neighbour relation among those found, None where none is named; refuses a mixture.
+
+    Parameters: names of relations, or None where none is named.
+    Returns: the one name among them, or None.
+
+    Example:
+        >>> one_relation(["replace", None])
+        'replace'
+    """
     names = sorted({one_of("adjacency", name, ADJACENCIES) for name in found if name is not None})
     if len(names) > 1:
         raise ValueError(
@@ -103,7 +111,10 @@ class Pieces:
 def _checked(profile: Callable[..., tuple[Floats, Floats]]) -> Callable[..., tuple[Floats, Floats]]:
     @functools.wraps(profile)
     def checked(self: Any, epsilon: Floats, *, reverse: Any = False) -> tuple[Floats, Floats]:
-        return profile(self, epsilon, reverse=reverse if type(reverse) is bool else boolean("reverse", reverse))
+        at = np.asarray(epsilon, dtype=np.float64)
+        if np.isnan(at).any():
+            raise ValueError("epsilon must hold numbers: one of them is NaN")
+        return profile(self, at, reverse=reverse if type(reverse) is bool else boolean("reverse", reverse))
 
     return checked
 
@@ -115,6 +126,12 @@ class Loss(ABC):
     A subclass writes one formula, `profile`; everything else follows from it. The forward direction is
     (P, Q), the reverse is (Q, P): each composes on its own and the maximum is taken last. `adjacency` is the neighbour
     relation that the pair stands for, None where the user vouches for it; whatever is made of a loss keeps it.
+
+    Example:
+        >>> from shapedp import GaussianLoss
+        >>> loss = GaussianLoss(0.5).with_failure(1e-9)
+        >>> loss.delta(1.0).upper > GaussianLoss(0.5).delta(1.0).upper
+        True
     """
 
     adjacency: str | None = field(default=None, kw_only=True, repr=False)
@@ -152,7 +169,7 @@ class Loss(ABC):
         object.__setattr__(self, "adjacency", found)
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Every `profile` refuses a `reverse` that is no boolean: "no" would answer for the other direction."""
+        """Every `profile` gets floats, and refuses NaN and a `reverse` that is no boolean ("no" would mean yes)."""
         super().__init_subclass__(**options)
         if "profile" in cls.__dict__:
             cls.profile = _checked(cls.profile)  # type: ignore[method-assign]

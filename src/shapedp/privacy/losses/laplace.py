@@ -53,13 +53,12 @@ class LaplaceLoss(RatioLoss):
         """What the largest ratio alone and the event that every coordinate is at its top show; the worst vertex."""
         top = float(self.ratios.max())
         with np.errstate(under="ignore", over="ignore"):
-            single = -np.expm1(np.minimum(epsilon - top * BELOW_32, 0.0) / 2)
             if self.continuous:
+                single = -np.expm1(np.minimum(epsilon - top * BELOW_32, 0.0) / 2)
                 upper = -np.expm1(np.minimum(epsilon - self.pure, 0.0) / 2)
             else:
-                upper = -np.expm1(np.minimum(epsilon - self.pure, 0.0)) / (1 + math.exp(-self.pure))
-            if not self.continuous:
                 single = -0.5 * np.expm1(np.minimum(epsilon - top, 0.0))
+                upper = -np.expm1(np.minimum(epsilon - self.pure, 0.0)) / (1 + math.exp(-self.pure))
             all_up = -(0.5 ** min(self.ratios.size, 1100)) * np.expm1(np.minimum(epsilon - self._sum, 0.0))
         lower = np.maximum(np.maximum(single, all_up) * BELOW_8 - _TINY, 0.0)
         upper = np.where(epsilon < self.pure, np.minimum(upper * ABOVE_8 + _TINY, 1.0), 0.0)

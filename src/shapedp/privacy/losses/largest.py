@@ -34,7 +34,6 @@ class LargestLoss(Loss):
             raise ValueError("parts must hold pairs (loss, count) with finite counts > 0")
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
-        epsilon = np.asarray(epsilon, dtype=np.float64)
         left = np.nextafter(epsilon - self.log_ratio, -np.inf) if self.log_ratio else epsilon
         total = self._summed(np.maximum(left, 0.0))
         short = left < 0

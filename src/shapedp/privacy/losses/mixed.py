@@ -25,6 +25,12 @@ class MixedLoss(SumLoss):
 
     Guarantee: the bracket holds the exact profile of the sum; the corner is the worst point of the box because the
     noise is log-concave (see `LaplaceLoss`).
+
+    Parameters: `ratios`, and `mu`.
+
+    Example:
+        >>> round(MixedLoss([0.5, 0.2], 0.3).delta(0.5).upper, 4)
+        0.0795
     """
 
     ratios: Floats
@@ -40,7 +46,6 @@ class MixedLoss(SumLoss):
         return LaplaceSum.of(self.ratios, self.mu)
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
-        epsilon = np.asarray(epsilon, dtype=np.float64)
         if self.mu > 30 or float(self.ratios.sum()) > _SMALL_SUM:
             return np.zeros_like(epsilon), np.ones_like(epsilon)
         lower, _ = self.sum_profile(epsilon, replace(self.total, deviation=self.mu * (1 - MU_ERROR)))

@@ -39,6 +39,11 @@ class MixingLoss(Loss):
     the same normal to both sides moves any such r towards 1, so by data processing the extreme ratios are worst, and
     they are attained: by a lone row, and by exchanging two orthogonal ones.
     Reference: Lev et al. 2025, The Gaussian mixing mechanism, Lemma 1 (its Renyi curve); the profile is not theirs.
+
+    Example:
+        >>> loss = MixingLoss.calibrate(20, 1.0, 1e-6)
+        >>> loss.delta(1.0).upper <= 1e-6 < loss.delta(0.99).upper
+        True
     """
 
     rows: int
@@ -70,7 +75,6 @@ class MixingLoss(Loss):
         return math.inf if self.t == 0 else 1 / self.t
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
-        epsilon = np.asarray(epsilon, dtype=np.float64)
         if self.least is not None and self.least < self.t:
             _, upper = replace(self, least=None).profile(epsilon, reverse=reverse)
             if self.least == 0:

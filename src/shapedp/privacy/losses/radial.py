@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from shapedp.numerics import SearchError
+from shapedp.numerics import SearchError, last_true_near
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, positive, probability
 from shapedp.numerics.excess import ShiftExcess
 from shapedp.numerics.gammatail import deviance, log_peak, log_radii
-from shapedp.numerics.outward import ABOVE_8, ABOVE_128, BELOW_16, BELOW_8192
+from shapedp.numerics.outward import ABOVE_8, BELOW_16, BELOW_8192
 from shapedp.numerics.quadrature import legendre
 from shapedp.numerics.roots import increasing_root
 from shapedp.privacy.bracket import Bracket
-from shapedp.privacy.losses.base import EPSILON_LIMIT, Loss, Pieces, with_sampler_error
+from shapedp.privacy.losses.adjusted import AdjustedLoss
+from shapedp.privacy.losses.base import EPSILON_LIMIT, Loss, Pieces, renyi_order
 from shapedp.privacy.losses.gaussian import GaussianLoss
 
 GAP = 1e-7
@@ -38,6 +39,12 @@ class RadialLoss(Loss):
     B(0, r_u) and B(-v, r'_u) in common, which never grows with |v|. For a > dim this fails (dim 2, a 100, s 1,
     eps 0.5: delta 0.912 at |v| = 10 but 0.869 at 13), and such shapes are refused.
     Reference: product noise, section 4 (its Theorem 1 drops the volume factor); `numerics.excess` has the integral.
+
+    Parameters: `dim`, `a` and `b` of the density, `ratio` of the shift to s, and `gap`.
+
+    Example:
+        >>> round(RadialLoss(3, 3.0, 1.0, 0.5).pure, 9)  # density exp(-r): pure differential privacy
+        0.5
     """
 
     dim: int
@@ -64,7 +71,6 @@ class RadialLoss(Loss):
         return ShiftExcess(self.dim, self.a, self.b, self.ratio)
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
-        epsilon = np.asarray(epsilon, dtype=np.float64)
         if self.ratio == 0:
             return np.zeros_like(epsilon), np.zeros_like(epsilon)
         lower, upper = self._excess.bounds(np.minimum(epsilon, _FAR), self.gap)
@@ -110,9 +116,7 @@ class RadialLoss(Loss):
         delta(e) <= k^(1-beta) E[k^(beta-1)] with an order beta > alpha.
         Reference: Liese and Vajda 2006, Theorem 11 (divergences as integrals of hockey sticks).
         """
-        alpha, slack = positive("alpha", alpha), self.dim - self.a
-        if not alpha > 1:
-            raise ValueError(f"alpha must be > 1, got {alpha!r}")
+        alpha, slack = renyi_order(alpha), self.dim - self.a
         if alpha * slack >= self.dim:
             return Bracket(math.inf, math.inf)
         if self.ratio == 0:
@@ -195,20 +199,16 @@ class RadialLoss(Loss):
         """
         epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
         a, b = positive("a", a), positive("b", b)
-        at = np.array([epsilon])
         if delta == 0:
             if a == dim and b <= 1:
                 return cls(dim, a, b, epsilon ** (1 / b) * BELOW_8192)
             raise ValueError("delta = 0 needs a = dim and b <= 1 (such as the multivariate Laplace law, b = 1)")
 
+        def holds(ratio: float) -> bool:
+            return cls(dim, a, b, ratio).delta(epsilon).upper <= delta
+
         guess = cls.approximate(dim, a, b, epsilon, delta)
-        step = 2.0**-33
-        while step < 0.5:
-            candidate = cls(dim, a, b, guess * (1 - step))
-            if candidate.profile(at)[1][0] <= delta:
-                return candidate
-            step *= 4
-        raise SearchError(f"no scale of the shape ({a:g}, {b:g}) meets epsilon {epsilon:g}, delta {delta:g}")
+        return cls(dim, a, b, last_true_near(holds, guess, relative=2.0**-33))
 
     @classmethod
     def approximate(
@@ -272,27 +272,20 @@ class ReleasedRadialLoss(Loss):
     def __post_init__(self) -> None:
         self._inherit([self.base])
 
+    @cached_property
+    def _adjusted(self) -> AdjustedLoss:
+        return AdjustedLoss(self.base, slip=self.slip, total_variation=self.missed)
+
     @property
     def pure(self) -> float:  # type: ignore[override]
-        return self.pieces().pure
+        return self._adjusted.pure
 
     def pieces(self) -> Pieces:
-        base = self.base.pieces()
-        return replace(
-            base,
-            total_variation=base.total_variation + self.missed,
-            slip=math.hypot(base.slip, self.slip) * ABOVE_128,
-        )
+        return self._adjusted.pieces()
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
-        epsilon = np.asarray(epsilon, dtype=np.float64)
         lower, _ = self.base.profile(epsilon)
-
-        def slipped(points: Floats) -> Floats:
-            return self.base.hockey_stick(points - 2 * self.slip)[1] * (math.exp(self.slip) * ABOVE_8)
-
-        upper = with_sampler_error(slipped, epsilon, self.missed) if self.missed else slipped(epsilon)
-        return lower, np.clip(upper, lower, 1.0)
+        return lower, np.maximum(self._adjusted.ends(epsilon)[1], lower)
 
     def renyi(self, alpha: float) -> Bracket:
         if self.slip or self.missed:

@@ -25,7 +25,6 @@ class StatedLoss(Loss):
     curve: Callable[[float], float] = field(repr=False)
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
-        epsilon = np.asarray(epsilon, dtype=np.float64)
         points, where = np.unique(epsilon, return_inverse=True)
         if points.size > _MOST:
             nodes = points[np.linspace(0, points.size - 1, _MOST).astype(np.int64)]

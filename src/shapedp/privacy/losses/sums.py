@@ -7,7 +7,7 @@ import sys
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property, singledispatch
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -147,6 +147,12 @@ class RatioLoss(SumLoss):
         if self._sum > pure * ABOVE_8192:
             raise ValueError(f"ratios must add up to at most pure = {pure!r}, got {self._sum!r}")
 
+    @classmethod
+    def under_noise(cls, sensitivity: Sensitivity, scales: Floats) -> Self:
+        """The loss of noise with these scales when neighbours move the answer by a vector of the set."""
+        ratios, worst = worst_ratios(sensitivity, scales)
+        return cls(sensitivity.l1_reach(scales)[1], ratios, worst=worst)
+
     @abstractmethod
     def _simple(self, epsilon: Floats) -> tuple[Floats, Floats]:
         """What the largest ratio alone shows, and the worst vertex of the cross-polytope around the set."""
@@ -170,7 +176,6 @@ class RatioLoss(SumLoss):
         return max(sum_bounds(self.ratios)[0], 0.0) if math.isfinite(top) else math.inf
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
-        epsilon = np.asarray(epsilon, dtype=np.float64)
         lower, upper = self._simple(epsilon)
         inside = (epsilon < self.pure) & (epsilon < self._sum)
         if self.slow and 0 < self._sum < _SMALL_SUM and inside.any():

@@ -85,7 +85,7 @@ class Table(Loss):
         return self.forward is self.backward
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
-        return (self.backward if reverse else self.forward).at(np.asarray(epsilon, dtype=np.float64))
+        return (self.backward if reverse else self.forward).at(epsilon)
 
     @classmethod
     def of(cls, loss: Loss, accuracy: float) -> Table:
