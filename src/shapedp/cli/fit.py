@@ -7,20 +7,25 @@ import sys
 import warnings
 from typing import Any
 
+import numpy as np
+
+from shapedp.boundary.documents import write
 from shapedp.boundary.files import check_input
-from shapedp.cli.files import beside_certificate, write_json
 from shapedp.cli.options import claim
 from shapedp.cli.output import certificate_lines, show, table, written
-from shapedp.cli.paths import beside
+from shapedp.cli.paths import beside, beside_certificate
+from shapedp.report.estimators import RELEASED
+from shapedp.report.figures import counted
 
 SCHEMA = 1
 SHOWN = 30
+_STATED = ("feature_bound", "target_bound", "epsilon", "delta", "adjacency")
 # The solvers are named here because importing them takes seconds that `fit --help` should not wait for.
 LINEAR = ("mixing", "mixing-paper", "adassp", "adassp-joint", "suffstats", "sheffet", "sheffet-rdp")
 LOGISTIC = ("output", "bolt-on", "objective", "kifer", "cd", "mixing")
 
 
-def run(options: argparse.Namespace) -> int:
+def fit(options: argparse.Namespace) -> int:
     """Fit, write, summarise."""
     certificate = beside(options)
     _check(options)
@@ -33,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     record = {**estimator.privacy_.to_json(), "unsafe": estimator.privacy_.verdict != "certified"}
     model = _described(estimator, options)
     with beside_certificate(certificate, record):
-        write_json(options.output, model)
+        write(options.output, model)
     lines = [*_summary(estimator, model, options), *written(options.output, certificate)]
     return show(options, {"model": model, "certificate": record}, *lines)
 
@@ -115,34 +120,21 @@ def _whole(value: Any) -> Any:
 
 def _described(estimator: Any, options: argparse.Namespace) -> dict[str, Any]:
     """The model as JSON."""
-    names = [str(name) for name in estimator.feature_names_in_]
-    described = {
+    released = {name: getattr(estimator, attribute, None) for name, attribute in RELEASED.items()}
+    stated = {name: getattr(estimator, name, None) for name in _STATED}
+    return {
         "schema": SCHEMA,
         "kind": f"{options.model}-regression",
         "target": options.target,
-        "features": names,
-        "coefficients": estimator.coef_.tolist(),
-        "intercept": estimator.intercept_ if options.model == "linear" else estimator.intercept_.tolist(),
+        **{name: np.asarray(value).tolist() for name, value in released.items() if value is not None},
         "solver": estimator.solver_,
-        "feature_bound": estimator.feature_bound,
-        "epsilon": estimator.epsilon,
-        "delta": estimator.delta,
-        "adjacency": estimator.adjacency,
+        **{name: value for name, value in stated.items() if value is not None},
         "unsafe": estimator.privacy_.verdict != "certified",
     }
-    if options.model == "logistic":
-        return {**described, "classes": estimator.classes_.tolist()}
-    described["target_bound"] = estimator.target_bound
-    if hasattr(estimator, "coef_standard_error_"):
-        described["standard_errors"] = estimator.coef_standard_error_.tolist()
-        described["intercept_standard_error"] = estimator.intercept_standard_error_
-    return described
 
 
 def _summary(estimator: Any, model: dict[str, Any], options: argparse.Namespace) -> list[str]:
     """Coefficients and certificate as text."""
-    count = len(model["features"])
-    features = f"{count} feature{'s' if count > 1 else ''}"
     columns, headers = [[*model["features"], "(intercept)"]], ["feature"]
     if options.model == "linear":
         headers.append("coefficient")
@@ -159,6 +151,7 @@ def _summary(estimator: Any, model: dict[str, Any], options: argparse.Namespace)
     rows = [list(row) for row in zip(*columns, strict=True)]
     if len(rows) > SHOWN:
         rows = [*rows[: SHOWN - 2], ["..."] * len(headers), rows[-1]]
+    features = counted(len(model["features"]), "feature")
     return [
         f"fitted     {options.model} regression of {options.target}, {features}, solver {estimator.solver_}",
         table(headers, rows),

@@ -9,9 +9,12 @@ from __future__ import annotations
 import argparse
 import urllib.parse
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from shapedp.boundary.files import guard
+from shapedp.boundary.documents import dumps
+from shapedp.boundary.files import atomic, guard
 
 BESIDE = ".certificate.json"
 
@@ -19,6 +22,14 @@ BESIDE = ".certificate.json"
 def beside(options: argparse.Namespace) -> Path:
     """Where the certificate of an output goes: where --certificate says, or beside it."""
     return Path(options.certificate or options.output.with_suffix(BESIDE))
+
+
+@contextmanager
+def beside_certificate(path: Path, record: dict[str, Any]) -> Iterator[None]:
+    """A block that writes what the certificate is of: where it fails, no certificate appears or changes."""
+    with atomic(path) as stream:
+        stream.write((dumps(record) + "\n").encode())
+        yield
 
 
 def check_files(options: argparse.Namespace) -> None:

@@ -20,7 +20,7 @@ from shapedp.report.texts import text
 _DRAWN = 40
 _LISTED = 1000
 _SETTINGS = ("target", "solver", "feature_bound", "target_bound")
-_FITTED = {
+RELEASED = {
     "coefficients": "coef_",
     "intercept": "intercept_",
     "standard_errors": "coef_standard_error_",
@@ -78,7 +78,7 @@ class Fitted:
                 f"a report is of a mechanism, a certificate, a plan, a ledger or a fitted estimator with privacy_, "
                 f"got {type(estimator).__name__}"
             )
-        given = {name: getattr(estimator, attribute, None) for name, attribute in _FITTED.items()}
+        given = {name: getattr(estimator, attribute, None) for name, attribute in RELEASED.items()}
         held = {name: value for name, value in given.items() if value is not None}
         weights = _weights(held, getattr(estimator, "fit_intercept", True))
         return cls(type(estimator).__name__, certificate, weights, _settings(estimator))
@@ -97,7 +97,7 @@ class Fitted:
                     f"{model.get(name)!r}"
                 )
         try:
-            weights = _weights({name: model[name] for name in _FITTED if model.get(name) is not None})
+            weights = _weights({name: model[name] for name in RELEASED if model.get(name) is not None})
         except (TypeError, ValueError) as wrong:
             raise ValueError(f"not a model: its weights, errors and names do not fit together ({wrong})") from None
         settings = {name: model[name] for name in _SETTINGS if isinstance(model.get(name), str | int | float)}
@@ -125,7 +125,7 @@ def _plain(settings: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _weights(held: Mapping[str, Any], intercept: bool = True) -> tuple[Weight, ...]:
-    """The released coefficients, from values under the names of `_FITTED`."""
+    """The released coefficients, from values under the names of `RELEASED`."""
     if "coefficients" not in held:
         return ()
     values = np.atleast_2d(np.asarray(held["coefficients"], dtype=np.float64))
