@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+RESTORE = "restore it from a backup and treat what is missing as spent"
+
 
 class LedgerError(RuntimeError):
     """A ledger could not do what was asked."""

@@ -88,17 +88,13 @@ class Filter(ABC):
     def describe(self, totals: Charge) -> dict[str, Any]:
         """Totals and capacities in the filter's own currency, as floats."""
 
+    def _failures(self, totals: Charge) -> dict[str, float]:
+        return {"failure": as_float(totals.failure), "failure_cap": as_float(self.failure_capacity)}
+
     def to_json(self) -> dict[str, Any]:
         """The frozen filter; `filter_from_json` restores an equal one, whatever the defaults are by then."""
-        return {
-            "rule": self.rule,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "failure_share": self.failure_share,
-            "orders": list(self.orders),
-            "capacities": [str(c) for c in self.capacities],
-            "failure_capacity": str(self.failure_capacity),
-        }
+        kept = {"capacities": [str(c) for c in self.capacities], "failure_capacity": str(self.failure_capacity)}
+        return {**vars(self), "rule": self.rule, "orders": list(self.orders), **kept}
 
     def _failure(self, failure: Fraction, variation: Fraction) -> int:
         """A sampler's total variation costs 1 + e^epsilon times its size at the cap's epsilon: the whole
@@ -143,12 +139,8 @@ class GaussianFilter(Filter):
         return Charge((units_up(Fraction(gaussian_mu(core)) ** 2),), self._failure(failure, variation))
 
     def describe(self, totals: Charge) -> dict[str, Any]:
-        return {
-            "mu": math.sqrt(as_float(totals.amounts[0])),
-            "mu_cap": math.sqrt(as_float(self.capacities[0])),
-            "failure": as_float(totals.failure),
-            "failure_cap": as_float(self.failure_capacity),
-        }
+        mu, cap = (math.sqrt(as_float(amount)) for amount in (*totals.amounts, *self.capacities))
+        return {"mu": mu, "mu_cap": cap, **self._failures(totals)}
 
 
 @dataclass(frozen=True)
@@ -185,13 +177,8 @@ class RenyiFilter(Filter):
         return Charge(tuple(units_up(value) for value in curve), self._failure(failure, variation))
 
     def describe(self, totals: Charge) -> dict[str, Any]:
-        return {
-            "orders": list(self.orders),
-            "renyi": [as_float(t) for t in totals.amounts],
-            "renyi_cap": [as_float(c) for c in self.capacities],
-            "failure": as_float(totals.failure),
-            "failure_cap": as_float(self.failure_capacity),
-        }
+        used, caps = (list(map(as_float, amounts)) for amounts in (totals.amounts, self.capacities))
+        return {"orders": list(self.orders), "renyi": used, "renyi_cap": caps, **self._failures(totals)}
 
 
 @dataclass(frozen=True)
@@ -222,12 +209,8 @@ class BasicFilter(Filter):
         return Charge((units_up(float(claim.epsilon)),), units_up(float(claim.delta)))
 
     def describe(self, totals: Charge) -> dict[str, Any]:
-        return {
-            "epsilon": as_float(totals.amounts[0]),
-            "epsilon_cap": self.epsilon,
-            "delta": as_float(totals.failure),
-            "delta_cap": self.delta,
-        }
+        epsilon, delta = as_float(totals.amounts[0]), as_float(totals.failure)
+        return {"epsilon": epsilon, "epsilon_cap": self.epsilon, "delta": delta, "delta_cap": self.delta}
 
 
 FILTERS: dict[str, type[Filter]] = {f.rule: f for f in (GaussianFilter, RenyiFilter, BasicFilter)}

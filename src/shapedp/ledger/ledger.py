@@ -22,7 +22,6 @@ from shapedp.ledger.jobs import price, spendable, voucher
 from shapedp.ledger.records import Entry, Status, Terms, entry_of, filter_of, totals_of
 from shapedp.ledger.spend import Spend, accepted
 from shapedp.ledger.store import Store, adopt, check_is_ledger, set_up
-from shapedp.ledger.upgrade import marks_sum
 from shapedp.mechanisms import Mechanism
 from shapedp.numerics.checks import count as checked_count
 from shapedp.numerics.checks import one_of
@@ -69,12 +68,11 @@ class Ledger:
         without such events do not need. With `vouching` certificates that cannot be computed again are spent too,
         where `spend` names a person who answers for them.
         """
-        vouching = boolean("vouching", vouching)
         built = make_filter(epsilon=epsilon, delta=delta, rule=rule, orders=orders, failure_share=failure_share)
-        _name(dataset), one_of("adjacency", adjacency, ADJACENCIES)
+        row = _new_row(dataset, adjacency, built, vouching)
         ledger = cls(Store.at(where, timeout=timeout))
         set_up(ledger.store)
-        ledger._insert(dataset, adjacency, built, vouching)
+        ledger._insert(row)
         return ledger
 
     @classmethod
@@ -101,10 +99,7 @@ class Ledger:
         self, dataset: str, *, epsilon: float, delta: float, adjacency: str, vouching: bool = False, **options: Any
     ) -> None:
         """One more dataset in this database; options as for `create`."""
-        vouching = boolean("vouching", vouching)
-        built = make_filter(epsilon=epsilon, delta=delta, **options)
-        adjacency = one_of("adjacency", adjacency, ADJACENCIES)
-        self._insert(_name(dataset), adjacency, built, vouching)
+        self._insert(_new_row(dataset, adjacency, make_filter(epsilon=epsilon, delta=delta, **options), vouching))
 
     def spend(
         self,
@@ -143,8 +138,7 @@ class Ledger:
         """The names, in order of creation."""
         with self.store.read() as connection:
             query = sa.select(schema.datasets.c.name).order_by(schema.datasets.c.id)
-            rows = [schema.typed(found, schema.datasets) for found in connection.execute(query).mappings()]
-        names = tuple(row["name"] for row in rows)
+            names = tuple(row["name"] for row in schema.rows(connection, query, schema.datasets))
         if not all(map(_is_name, names)):
             raise LedgerCorruptedError(f"the ledger {self.store.name} is damaged: the name of a dataset is none")
         return names
@@ -191,7 +185,7 @@ class Ledger:
         self._check_chain(row, head)
         with self.store.read() as connection:
             row = self._row(connection, dataset)
-            number, marks = marks_sum(connection, row)
+            number, marks = schema.marks_sum(connection, row["id"])
         if number != row["entries"]:
             raise LedgerCorruptedError(
                 f"{dataset!r} has {number} entries, its row counts {row['entries']}: one of them was set back"
@@ -218,26 +212,11 @@ class Ledger:
         if head is not None:
             check_continues(head, row, kept)
 
-    def _insert(self, dataset: str, adjacency: str, built: Filter, vouching: bool) -> None:
-        genesis = secrets.token_hex(32)
-        row: dict[str, Any] = {
-            "name": dataset,
-            "created": now(),
-            "adjacency": adjacency,
-            "filter": schema.to_text(built.to_json()),
-            "vouching": int(vouching),
-            "totals": schema.to_text(_zero(built).to_json()),
-            "entries": 0,
-            "events": 0,
-            "genesis": genesis,
-            "chain": genesis,
-            "marks": schema.marks_text(0),
-        }
-
+    def _insert(self, row: dict[str, Any]) -> None:
         def work(connection: sa.Connection) -> None:
             table = schema.datasets
-            if connection.execute(sa.select(table.c.id).where(table.c.name == dataset)).first():
-                raise LedgerError(f"dataset {dataset!r} is already in the ledger; its cap cannot be changed")
+            if connection.execute(sa.select(table.c.id).where(table.c.name == row["name"])).first():
+                raise LedgerError(f"dataset {row['name']!r} is already in the ledger; its cap cannot be changed")
             connection.execute(table.insert().values(**row, seal=schema.seal_of(row)))
 
         self.store.perform(work)
@@ -255,24 +234,39 @@ class Ledger:
 
     def _pages(self, row: dict[str, Any], after: int) -> Iterator[tuple[Entry, dict[str, Any]]]:
         """Entries up to those the row counts, a page per transaction: writers are not held up."""
-        table = schema.entries
+        table, kept = schema.entries, schema.documents
         while after < row["entries"]:
             query = sa.select(table).where(
                 table.c.dataset_id == row["id"], table.c.sequence > after, table.c.sequence <= row["entries"]
             )
             with self.store.read() as connection:
-                found_rows = connection.execute(query.order_by(table.c.sequence).limit(_PAGE)).mappings()
-                page = [schema.typed(found, table) for found in found_rows]
-                wanted = {found["certificate"] for found in page}
-                kept = schema.documents
-                query_texts = sa.select(kept).where(kept.c.digest.in_(wanted))
-                documents = [schema.typed(found, kept) for found in connection.execute(query_texts).mappings()]
+                page = list(schema.rows(connection, query.order_by(table.c.sequence).limit(_PAGE), table))
+                wanted = kept.c.digest.in_({found["certificate"] for found in page})
+                documents = schema.rows(connection, sa.select(kept).where(wanted), kept)
                 texts = {document["digest"]: document["text"] for document in documents}
             if not page:
                 return
             for found in page:
                 after = found["sequence"]
                 yield entry_of(row["name"], found, texts), found
+
+
+def _new_row(dataset: str, adjacency: str, built: Filter, vouching: bool) -> dict[str, Any]:
+    """The row of a dataset of which nothing is spent; everything is checked before a database is touched."""
+    genesis = secrets.token_hex(32)
+    return {
+        "name": _name(dataset),
+        "created": now(),
+        "adjacency": one_of("adjacency", adjacency, ADJACENCIES),
+        "filter": schema.to_text(built.to_json()),
+        "vouching": int(boolean("vouching", vouching)),
+        "totals": schema.to_text(_zero(built).to_json()),
+        "entries": 0,
+        "events": 0,
+        "genesis": genesis,
+        "chain": genesis,
+        "marks": schema.marks_text(0),
+    }
 
 
 def _zero(built: Filter) -> Charge:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from shapedp.boundary.values import booleans
 from shapedp.ledger import schema
 from shapedp.ledger.errors import LedgerCorruptedError
 from shapedp.ledger.filters import Filter, filter_from_json
 from shapedp.ledger.fixed import Charge
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -105,14 +108,16 @@ def entry_of(dataset: str, raw: dict[str, Any], texts: dict[str, str]) -> Entry:
 
 
 def filter_of(row: dict[str, Any]) -> Filter:
-    try:
-        return filter_from_json(schema.from_text(row["filter"]))
-    except (KeyError, ValueError, TypeError) as error:
-        raise LedgerCorruptedError(f"the filter of dataset {row['name']!r} cannot be read: {error}") from error
+    return _kept(row, "filter", filter_from_json)
 
 
 def totals_of(row: dict[str, Any]) -> Charge:
+    return _kept(row, "totals", Charge.from_json)
+
+
+def _kept(row: dict[str, Any], what: str, reader: Callable[[dict[str, Any]], T]) -> T:
+    """What a dataset's row keeps as text."""
     try:
-        return Charge.from_json(schema.from_text(row["totals"]))
+        return reader(schema.from_text(row[what]))
     except (KeyError, ValueError, TypeError) as error:
-        raise LedgerCorruptedError(f"the totals of dataset {row['name']!r} cannot be read: {error}") from error
+        raise LedgerCorruptedError(f"the {what} of dataset {row['name']!r} cannot be read: {error}") from error

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from shapedp.ledger import schema
 from shapedp.ledger.errors import (
+    RESTORE,
     LedgerConflictError,
     LedgerCorruptedError,
     LedgerError,
@@ -25,7 +26,6 @@ from shapedp.ledger.errors import (
 )
 from shapedp.ledger.forks import gate
 from shapedp.ledger.place import check_beside, check_one_name, check_place, place_of
-from shapedp.ledger.upgrade import upgrade
 from shapedp.numerics.checks import positive
 
 import sqlalchemy as sa  # isort: skip
@@ -42,7 +42,7 @@ _CAUSES: tuple[tuple[tuple[str, ...], type[LedgerError], str], ...] = (
     (("40001", "40P01"), LedgerConflictError,
      "gave way to other transactions until the timeout; try again, or raise timeout="),
     (("SQLITE_CONSTRAINT", "23"), LedgerCorruptedError,
-     "contradicts itself: it was changed by hand; restore it from a backup and treat what is missing as spent"),
+     f"contradicts itself: it was changed by hand; {RESTORE}"),
     (("SQLITE_BUSY", "SQLITE_LOCKED", "55P03", "57014"), LedgerLockedError,
      "is locked by another process; wait, or raise timeout="),
     (("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH", "25006", "42501"), LedgerReadOnlyError,
@@ -50,7 +50,7 @@ _CAUSES: tuple[tuple[tuple[str, ...], type[LedgerError], str], ...] = (
     (("SQLITE_FULL", "SQLITE_IOERR_WRITE", "53100"), LedgerFullError,
      "has no room left on its disk; make room"),
     (("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT", "XX001", "XX002", "22021", "22P05"), LedgerCorruptedError,
-     "is damaged or not a ledger; restore it from a backup and treat what is missing as spent"),
+     f"is damaged or not a ledger; {RESTORE}"),
     (("SQLITE_CANTOPEN", "08", "28", "3D", "57P"), LedgerUnavailableError,
      "cannot be opened; check the path or address, and that the server is up"),
 )  # fmt: skip
@@ -179,8 +179,8 @@ def set_up(store: Store) -> None:
         if connection.execute(sa.select(schema.meta.c.schema_version)).scalar() is None:
             connection.execute(schema.meta.insert().values(id=1, schema_version=schema.SCHEMA_VERSION))
             _register(store, connection)
-        else:
-            _to_this_schema(store, connection)
+        elif schema.bring_to_this(connection):
+            _register(store, connection)
 
 
 def check_is_ledger(store: Store) -> None:
@@ -191,7 +191,8 @@ def check_is_ledger(store: Store) -> None:
         version = connection.execute(sa.select(schema.meta.c.schema_version)).scalar()
     if version != schema.SCHEMA_VERSION:
         with store.set_up(create=False) as connection:
-            _to_this_schema(store, connection)
+            if schema.bring_to_this(connection):
+                _register(store, connection)
 
 
 def adopt(store: Store) -> None:
@@ -203,15 +204,6 @@ def adopt(store: Store) -> None:
 def _register(store: Store, connection: sa.Connection) -> None:
     if store.is_sqlite:
         connection.execute(schema.meta.update().values(place=place_of(store.name)))
-
-
-def _to_this_schema(store: Store, connection: sa.Connection) -> None:
-    version = connection.execute(sa.select(schema.meta.c.schema_version)).scalar()
-    if version == 1:
-        upgrade(connection)
-        _register(store, connection)
-    else:
-        schema.check_version(version)
 
 
 _engines: dict[tuple[Store, bool, int], sa.Engine] = {}
