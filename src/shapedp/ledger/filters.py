@@ -110,11 +110,6 @@ class Filter(ABC):
         return units_up(failure + factor * variation)
 
 
-def _positive_delta(rule: str, delta: float) -> None:
-    if delta == 0:
-        raise ValueError(f"delta must be > 0 for rule={rule!r}; a pure cap (delta=0.0) needs rule='basic'")
-
-
 @dataclass(frozen=True)
 class GaussianFilter(Filter):
     """The sum of mu^2 stays at most that of the cap.
@@ -128,8 +123,6 @@ class GaussianFilter(Filter):
 
     @classmethod
     def build(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:
-        _no_orders(cls.rule, orders)
-        _positive_delta(cls.rule, delta)
         kept, failure = _shares(delta, failure_share)
         mu = GaussianLoss.calibrate(epsilon, kept).mu
         return cls(epsilon, delta, failure_share, (units_down(Fraction(mu) ** 2),), failure)
@@ -161,7 +154,6 @@ class RenyiFilter(Filter):
 
     @classmethod
     def build(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:
-        _positive_delta(cls.rule, delta)
         kept, failure = _shares(delta, failure_share)
         grid = _default_orders(epsilon, kept) if orders is None else _checked_orders(orders)
         caps = tuple(_renyi_capacity(order, epsilon, kept / len(grid) * BELOW_8) for order in grid)
@@ -194,7 +186,6 @@ class BasicFilter(Filter):
 
     @classmethod
     def build(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:
-        _no_orders(cls.rule, orders)
         return cls(epsilon, delta, failure_share, (units_down(epsilon),), units_down(delta))
 
     def charge(self, mechanism: Mechanism) -> Charge:
@@ -228,6 +219,10 @@ def make_filter(
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     failure_share = probability("failure_share", failure_share)
     chosen = one_of("rule", rule, (*FILTERS, None)) or ("gaussian" if delta else "basic")
+    if orders is not None and chosen != "renyi":
+        raise ValueError(f"orders belong to rule='renyi', not to rule={chosen!r}")
+    if delta == 0 and chosen != "basic":
+        raise ValueError(f"delta must be > 0 for rule={chosen!r}; a pure cap (delta=0.0) needs rule='basic'")
     return FILTERS[chosen].build(epsilon, delta, failure_share, orders)
 
 
@@ -245,9 +240,7 @@ def filter_from_json(data: dict[str, Any]) -> Filter:
 
 def _shares(delta: float, failure_share: float) -> tuple[float, int]:
     """What the currency may use of delta, and what failures may, together at most delta."""
-    kept = delta * (1 - failure_share)
-    if failure_share:
-        kept = math.nextafter(kept, 0.0)
+    kept = math.nextafter(delta * (1 - failure_share), 0.0) if failure_share else delta
     return kept, max(units_down(Fraction(delta) - Fraction(kept)), 0)
 
 
@@ -270,8 +263,3 @@ def _checked_orders(orders: Iterable[float]) -> tuple[float, ...]:
     if not grid or not grid[0] > 1:
         raise ValueError(f"orders must be one or more numbers > 1, got {orders!r}")
     return grid
-
-
-def _no_orders(rule: str, orders: Iterable[float] | None) -> None:
-    if orders is not None:
-        raise ValueError(f"orders belong to rule='renyi', not to rule={rule!r}")

@@ -17,9 +17,8 @@ from shapedp.ledger.book import dataset_row, now
 from shapedp.ledger.errors import LedgerCorruptedError, LedgerError
 from shapedp.ledger.filters import Filter, make_filter
 from shapedp.ledger.fixed import Charge
-from shapedp.ledger.heads import Head, check_continues
 from shapedp.ledger.jobs import price, spendable, voucher
-from shapedp.ledger.records import Entry, Status, Terms, entry_of, filter_of, totals_of
+from shapedp.ledger.records import Entry, Head, Status, Terms, check_continues, entry_of, filter_of, totals_of
 from shapedp.ledger.spend import Spend, accepted
 from shapedp.ledger.store import Store, adopt, check_is_ledger, set_up
 from shapedp.mechanisms import Mechanism

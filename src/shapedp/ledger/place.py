@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -86,10 +87,5 @@ def _mounted() -> set[str]:
         lines = _MOUNTS.read_text(errors="surrogateescape").splitlines()
     except OSError:
         return set()
-    return {_unescaped(words[4]) for words in (line.split(" ") for line in lines) if len(words) > 4}
-
-
-def _unescaped(text: str) -> str:
-    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        text = text.replace(code, character)
-    return text
+    points = [words[4] for words in (line.split(" ") for line in lines) if len(words) > 4]
+    return {re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), point) for point in points}

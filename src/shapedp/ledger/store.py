@@ -8,8 +8,9 @@ import sqlite3
 import threading
 import time
 import urllib.parse
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -24,7 +25,6 @@ from shapedp.ledger.errors import (
     LedgerReadOnlyError,
     LedgerUnavailableError,
 )
-from shapedp.ledger.forks import gate
 from shapedp.ledger.place import check_beside, check_one_name, check_place, place_of
 from shapedp.numerics.checks import positive
 
@@ -104,11 +104,9 @@ class Store:
     def is_sqlite(self) -> bool:
         return self.url.get_backend_name() == "sqlite"
 
-    @contextmanager
-    def read(self) -> Iterator[sa.Connection]:
+    def read(self) -> AbstractContextManager[sa.Connection]:
         """A transaction that only reads: one consistent view."""
-        with self._transaction(write=False) as connection:
-            yield connection
+        return self._transaction(write=False)
 
     def perform(self, work: Callable[[sa.Connection], T]) -> T:
         """What `work` returns, durable by then; any error rolls it back.
@@ -142,7 +140,7 @@ class Store:
             check_one_name(self.name)
             check_beside(self.name)
         try:
-            with gate.transaction(), _engine(self, create).connect() as plain:
+            with _gate.transaction(), _engine(self, create).connect() as plain:
                 connection = plain.execution_options(ledger_write=write)
                 with connection.begin():
                     yield connection
@@ -206,6 +204,55 @@ def _register(store: Store, connection: sa.Connection) -> None:
         connection.execute(schema.meta.update().values(place=place_of(store.name)))
 
 
+class ForkGate:
+    """Many transactions, or one fork.
+
+    A child that inherits a transaction of another thread inherits locks nobody will release (SQLite keeps its
+    own table of file locks per process) and could even end that transaction.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """In a child: the other threads are gone."""
+        self._condition = threading.Condition()
+        self._inside: Counter[int] = Counter()
+        self._closing = 0
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Forks wait until the block has ended."""
+        me = threading.get_ident()
+        with self._condition:
+            while self._closing and not self._inside[me]:
+                self._condition.wait()
+            self._inside[me] += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._inside[me] -= 1
+                if not self._inside[me]:
+                    del self._inside[me]
+                    self._condition.notify_all()
+
+    def close(self) -> None:
+        """Waits for the transactions of other threads and keeps new ones out."""
+        me = threading.get_ident()
+        self._condition.acquire()
+        self._closing += 1
+        while any(number for thread, number in self._inside.items() if thread != me):
+            self._condition.wait()
+
+    def reopen(self) -> None:
+        """Lets transactions in again."""
+        self._closing -= 1
+        self._condition.notify_all()
+        self._condition.release()
+
+
+_gate = ForkGate()
 _engines: dict[tuple[Store, bool, int], sa.Engine] = {}
 _engines_lock = threading.Lock()
 
@@ -222,11 +269,12 @@ def _engine(store: Store, create: bool) -> sa.Engine:
 def _after_fork() -> None:
     """In a child: keeps the parent's engines alive, unused, so that nothing closes its connections."""
     global _engines, _engines_lock
+    _gate.reset()
     _RELEASED_AT_FORK.append(_engines)
     _engines, _engines_lock = {}, threading.Lock()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(before=_gate.close, after_in_parent=_gate.reopen, after_in_child=_after_fork)
 
 
 def _sqlite(store: Store, create: bool) -> sa.Engine:
