@@ -11,9 +11,8 @@ from shapedp.audit.fit import Check, DistributionResult
 from shapedp.numerics.checks import real
 from shapedp.privacy import Certificate
 from shapedp.report.figures import counted, number, percent, whole
-from shapedp.report.markup import Child, Markup, el, many
+from shapedp.report.markup import Markup, el, many, text
 from shapedp.report.page import callout, facts, section, table
-from shapedp.report.texts import text
 
 
 @dataclass(frozen=True)
@@ -43,55 +42,45 @@ class Findings:
         """Whether some audit contradicts the claim or the law."""
         return any(result.violation for result in self.empirical) or any(not fit.passed for fit in self.noise)
 
-    def section(self) -> Markup | None:
-        """Nothing where no audit was given."""
+    def sections(self) -> list[Markup]:
+        """None where no audit was given."""
         if not self.empirical and not self.noise:
-            return None
-        parts: list[Child] = [el("p", text("audits"))]
-        if self.violation:
-            parts.append(callout("bad", text("audit-contradicts")))
-        parts += [_shown(result) for result in self.empirical]
-        parts += [_fit(fit) for fit in self.noise]
-        return section("audit", "Audits", parts)
+            return []
+        warning = callout("bad", text("audit-contradicts")) if self.violation else None
+        parts = [*map(_shown, self.empirical), *map(_fit, self.noise)]
+        return [section("audit", "Audits", el("p", text("audits")), warning, parts)]
 
 
 def _shown(result: AuditResult) -> Markup:
     at = result.witness
-    rows: list[tuple[str, Child] | None] = [
+    evidence = (
+        f"at ε = {number(at.epsilon, 4)}: δ at least {number(at.delta_lower, 4, 'down')}, the {at.against} promises "
+        f"{number(at.claimed, 4)}"
+    )
+    rows = facts(
         (f"δ at ε = {number(result.epsilon, 6)}", f"at least {number(result.delta_lower, 4, 'down')}"),
         (f"ε at δ = {number(result.delta, 6)}", f"at least {number(result.epsilon_lower, 4, 'down')}"),
-        None
-        if at.delta_lower == 0
-        else (
-            "Strongest evidence",
-            f"at ε = {number(at.epsilon, 4)}: δ at least {number(at.delta_lower, 4, 'down')}, the {at.against} "
-            "promises "
-            f"{number(at.claimed, 4)}",
-        ),
+        None if at.delta_lower == 0 else ("Strongest evidence", evidence),
         ("Outputs drawn", f"{whole(result.samples)}{', stopped early' if result.stopped_early else ''}"),
         ("Confidence", f"{percent(result.confidence, 6)}, of all bounds together"),
         ("Method", result.method),
-    ]
-    verdict = "violation" if result.violation else "no violation found"
-    kind = el("span", verdict, class_="badge bad" if result.violation else "badge good")
-    return many(
-        el("h3", "By outputs at two neighbouring inputs"),
-        el("p", kind),
-        facts([row for row in rows if row is not None]),
     )
+    verdict = "violation" if result.violation else "no violation found"
+    return many(el("h3", "By outputs at two neighbouring inputs"), _verdict(verdict, not result.violation), rows)
+
+
+def _verdict(words: str, good: bool) -> Markup:
+    return el("p", el("span", words, class_="badge good" if good else "badge bad"))
 
 
 def _fit(fit: DistributionResult) -> Markup:
     verdict = "the noise fits its law" if fit.passed else "the noise does not fit its law"
     rows = [(check.name, check.detail, number(check.p_value, 3)) for check in fit.checks]
+    alarm = f"Correct noise fails with probability {number(fit.false_alarm)}."
     return many(
         el("h3", "By the noise against its law"),
-        el("p", el("span", verdict, class_="badge good" if fit.passed else "badge bad")),
-        el(
-            "p",
-            f"{fit.law}: {counted(fit.samples, 'draw')}. Correct noise fails with probability "
-            f"{number(fit.false_alarm)}.",
-        ),
+        _verdict(verdict, fit.passed),
+        el("p", f"{fit.law}: {counted(fit.samples, 'draw')}. {alarm}"),
         table("Checks", ("check", "what", "p-value"), rows, words=2),
     )
 

@@ -49,11 +49,6 @@ def linear(label: str, low: float, high: float, *, show: Callable[[float], str] 
     return Axis(label, ticks[0], ticks[-1], ticks, show=show)
 
 
-def exact(label: str, low: float, high: float, ticks: Iterable[float], *, show: Callable[[float], str]) -> Axis:
-    """Ends and ticks as given."""
-    return Axis(label, low, high, tuple(ticks), show=show)
-
-
 def places(thing: str, n: int) -> Axis:
     """n things side by side, numbered from 1, about six of them labelled."""
     step = next(f * 10**p for p in range(19) for f in (1, 2, 5) if f * 10**p * 7 >= n)
