@@ -110,7 +110,7 @@ def _labels(options: argparse.Namespace, source: Any) -> list[Any]:
         return [truth[word.lower()] if word.lower() in truth else _whole(float(word)) for word in words]
     except ValueError:
         raise ValueError(
-            f"--classes must be numbers, as the column {options.target!r} is, got {options.classes!r}"
+            f"--classes must be numbers, like column {options.target!r}, got {options.classes!r}"
         ) from None
 
 

@@ -12,6 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from shapedp.ledger import schema
 from shapedp.ledger.errors import RESTORE, BudgetExceededError, LedgerCorruptedError, LedgerError, SpendRefusedError
 from shapedp.ledger.records import totals_of
+from shapedp.ledger.schema import Row
 from shapedp.ledger.store import Store
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def reserve(spend: Spend, mechanism: dict[str, Any]) -> tuple[int, str]:
         after = totals_of(row).plus(spend.charge)
         if not spend.terms.filter.admits(after):
             raise BudgetExceededError(_refusal(spend, row))
-        entry: dict[str, Any] = {
+        entry: Row = {
             "sequence": row["entries"] + 1,
             "time": now(),
             "count": spend.count,
@@ -53,7 +54,7 @@ def take(spend: Spend, number: int) -> None:
     Guarantee: over all processes, threads and copies of the spend at most `count` units are ever taken.
     """
 
-    def taken(old: dict[str, Any]) -> dict[str, Any]:
+    def taken(old: Row) -> Row:
         left = old["count"] - old["taken"]
         if old["state"] != "reserved":
             raise SpendRefusedError(f"the block of this spend has ended (its entry is {old['state']}): nothing is left")
@@ -70,7 +71,7 @@ def take(spend: Spend, number: int) -> None:
 def close(spend: Spend, state: str) -> None:
     """Marks a reserved entry; its cost stays. Rows keep their size, so that a full disk cannot object."""
 
-    def closed(old: dict[str, Any]) -> dict[str, Any]:
+    def closed(old: Row) -> Row:
         if old["state"] != "reserved":
             raise _missing(spend)
         return {"state": state, "ended": now(), "secure": int(old["taken"] > 0)}
@@ -89,7 +90,7 @@ def left(spend: Spend) -> int:
     return int(row["count"] - row["taken"])
 
 
-def dataset_row(store: Store, connection: sa.Connection, dataset: str, *, lock: bool = False) -> dict[str, Any]:
+def dataset_row(store: Store, connection: sa.Connection, dataset: str, *, lock: bool = False) -> Row:
     """The dataset's row with its seal checked; `lock` holds others off until the transaction ends."""
     query = sa.select(schema.datasets).where(schema.datasets.c.name == dataset)
     row = schema.first(connection, query.with_for_update() if lock else query, schema.datasets)
@@ -105,7 +106,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-def _change(spend: Spend, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+def _change(spend: Spend, change: Callable[[Row], Row]) -> None:
     """Gives the entry that was reserved the values that `change` makes of it, in one transaction.
 
     Another entry may have its id where a backup was restored meanwhile, but not its digest.
@@ -129,9 +130,7 @@ def _missing(spend: Spend) -> LedgerCorruptedError:
     return LedgerCorruptedError(f"entry {spend.entry}, reserved, is no longer in the ledger {spend.ledger.store.name}")
 
 
-def _advance(
-    connection: sa.Connection, row: dict[str, Any], old: dict[str, Any] | None, new: dict[str, Any], **values: Any
-) -> None:
+def _advance(connection: sa.Connection, row: Row, old: Row | None, new: Row, **values: Any) -> None:
     """Writes the dataset's row after one of its entries has become `new`."""
     values |= {"events": row["events"] + 1, "marks": schema.remarked(row["marks"], old, new)}
     values["seal"] = schema.seal_of(row | values)
@@ -146,7 +145,7 @@ def _keep(store: Store, connection: sa.Connection, text: str) -> str:
     return digest
 
 
-def _refusal(spend: Spend, row: dict[str, Any]) -> str:
+def _refusal(spend: Spend, row: Row) -> str:
     """Why the spend is not admitted: the cap, the rule that counts, and what to do."""
     budget, before = spend.terms.filter, totals_of(row)
     return (

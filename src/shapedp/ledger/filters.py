@@ -28,6 +28,23 @@ class Filter(ABC):
     Guarantee: whatever an analyst chooses from earlier answers, as long as every spend was admitted the whole
     interaction is (epsilon, delta)-DP. Concurrent spends included: a mechanism is fixed when it is reserved,
     so the order of the reservations is an adaptive sequence (Haney et al. 2023 prove the interactive case).
+
+    Parameters
+    ----------
+    epsilon, delta
+        The cap.
+    failure_share
+        The part of delta kept for events on which nothing is promised.
+    capacities, failure_capacity
+        What the totals may not pass, in units of 2^-192. `make_filter` computes them from the cap.
+    orders
+        The Renyi orders, one per capacity, where the rule has any.
+
+    Examples
+    --------
+    >>> budget = make_filter(epsilon=1.0, delta=1e-6)
+    >>> isinstance(budget, Filter), budget.rule
+    (True, 'gaussian')
     """
 
     rule: ClassVar[str]
@@ -117,6 +134,14 @@ class GaussianFilter(Filter):
     Guarantee: mu_i-GDP spends with sum mu_i^2 <= mu^2 are together mu-GDP, mu_i chosen adaptively; mu is the
     largest that meets (epsilon, (1 - failure_share) delta).
     Reference: Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023 (fully adaptive Gaussian DP).
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> mechanism = sdp.calibrate("gaussian", sdp.L2(1.0, dim=1), epsilon=0.1, delta=1e-7)
+    >>> budget = make_filter(epsilon=1.0, delta=1e-6, rule="gaussian")
+    >>> budget.affords(Charge((0,)), budget.charge(mechanism))
+    95
     """
 
     rule: ClassVar[str] = "gaussian"
@@ -148,6 +173,14 @@ class RenyiFilter(Filter):
     c(a) = (1 - 1/a)^(a-1)/a, so the transcripts that end at order a contribute at most delta/m.
     Reference: Feldman and Zrnic 2021, Theorem 3.1; Lecuyer 2021; Canonne, Kamath and Steinke 2020,
     Proposition 12 (conversion).
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> mechanism = sdp.calibrate("gaussian", sdp.L2(1.0, dim=1), epsilon=0.1, delta=1e-7)
+    >>> budget = make_filter(epsilon=1.0, delta=1e-6, rule="renyi", orders=[20, 40])
+    >>> budget.affords(Charge((0, 0)), budget.charge(mechanism))
+    76
     """
 
     rule: ClassVar[str] = "renyi"
@@ -159,7 +192,7 @@ class RenyiFilter(Filter):
         caps = tuple(_renyi_capacity(order, epsilon, kept / len(grid) * BELOW_8) for order in grid)
         if max(caps) <= 0:
             raise ValueError(
-                f"orders must leave room for a spend at (epsilon={epsilon!r}, delta={delta!r}), got {grid!r}"
+                f"orders must leave room for a spend at epsilon={epsilon!r}, delta={delta!r}, got {grid!r}"
             )
         return cls(epsilon, delta, failure_share, tuple(units_down(c) for c in caps), failure, grid)
 
@@ -180,6 +213,14 @@ class BasicFilter(Filter):
     A pure loss costs its epsilon; any other costs the (epsilon, delta) its certificate proves.
     Guarantee: basic composition holds when the parameters are chosen adaptively.
     Reference: Rogers, Roth, Ullman and Vadhan 2016, section 3; Whitehouse et al. 2023.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> mechanism = sdp.calibrate("gaussian", sdp.L2(1.0, dim=1), epsilon=0.1, delta=1e-7)
+    >>> budget = make_filter(epsilon=1.0, delta=1e-6, rule="basic")
+    >>> budget.affords(Charge((0,)), budget.charge(mechanism))
+    9
     """
 
     rule: ClassVar[str] = "basic"
@@ -195,7 +236,7 @@ class BasicFilter(Filter):
             return Charge((units_up(pure),))
         if self.delta == 0:
             raise SpendRefusedError(
-                f"the cap is pure (delta=0): {type(mechanism.loss).__name__} has no finite epsilon at delta=0"
+                f"the cap is pure: {type(mechanism.loss).__name__} has no finite epsilon at delta=0"
             )
         return Charge((units_up(float(claim.epsilon)),), units_up(float(claim.delta)))
 
@@ -215,7 +256,29 @@ def make_filter(
     orders: Iterable[float] | None = None,
     failure_share: float = 0.0,
 ) -> Filter:
-    """The filter of a cap; without a rule, "gaussian", and "basic" for a pure cap (delta = 0)."""
+    """The filter of a cap.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The cap.
+    rule
+        "gaussian", "renyi" or "basic"; None: "gaussian", and "basic" for a pure cap (delta = 0).
+    orders
+        The Renyi orders of the rule "renyi"; None: five around the best one for many small Gaussian spends.
+    failure_share
+        The part of delta kept for events on which nothing is promised.
+
+    Returns
+    -------
+    Filter
+        Its capacities are rounded down.
+
+    Examples
+    --------
+    >>> make_filter(epsilon=1.0, delta=0.0).rule
+    'basic'
+    """
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     failure_share = probability("failure_share", failure_share)
     chosen = one_of("rule", rule, (*FILTERS, None)) or ("gaussian" if delta else "basic")

@@ -39,7 +39,25 @@ class Ledger:
     Guarantee: a release made inside `spend` was reserved and durably counted before it; the reservations of a
     dataset never pass its cap, from any number of processes and threads and through a crash at any point. A
     reservation is never taken back, whatever happens in the block: a cost that depended on the outcome would
-    void the filter.
+    void the filter. `Ledger.create` makes one, `Ledger.open` opens one that exists.
+
+    Parameters
+    ----------
+    store
+        The database.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import shapedp as sdp
+    >>> mechanism = sdp.calibrate("gaussian", sdp.L2(1.0, dim=2, adjacency="replace"), epsilon=0.1, delta=1e-7)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = Ledger.create(f"{folder}/l.db", dataset="d", epsilon=1.0, delta=1e-6, adjacency="replace")
+    ...     with ledger.spend("d", mechanism) as spend:
+    ...         release = spend.release([3.0, 4.0])
+    ...     (left, entries) = ledger.affords("d", mechanism), ledger.status("d").entries
+    >>> left, entries
+    (94, 1)
     """
 
     store: Store
@@ -187,7 +205,7 @@ class Ledger:
             number, marks = schema.marks_sum(connection, row["id"])
         if number != row["entries"]:
             raise LedgerCorruptedError(
-                f"{dataset!r} has {number} entries, its row counts {row['entries']}: one of them was set back"
+                f"{dataset!r} has {number} entries, its row counts {row['entries']}: one was set back"
             )
         if schema.marks_text(marks) != row["marks"]:
             raise LedgerCorruptedError(f"the state, end or units of an entry of {dataset!r} were changed by hand")
@@ -203,7 +221,7 @@ class Ledger:
             totals = totals.plus(entry.cost)
             if raw["digest"] != digest or entry.sequence != number:
                 raise LedgerCorruptedError(
-                    f"entry {entry.sequence} of {name!r} was changed or its predecessor is missing"
+                    f"entry {entry.sequence} of {name!r} was changed, or the one before it is missing"
                 )
             kept = digest if head is not None and head.entries == number else kept
         if (number, digest, totals) != (row["entries"], row["chain"], totals_of(row)):
@@ -235,9 +253,8 @@ class Ledger:
         """Entries up to those the row counts, a page per transaction: writers are not held up."""
         table, kept = schema.entries, schema.documents
         while after < row["entries"]:
-            query = sa.select(table).where(
-                table.c.dataset_id == row["id"], table.c.sequence > after, table.c.sequence <= row["entries"]
-            )
+            counted = table.c.sequence.between(after + 1, row["entries"])
+            query = sa.select(table).where(table.c.dataset_id == row["id"], counted)
             with self.store.read() as connection:
                 page = list(schema.rows(connection, query.order_by(table.c.sequence).limit(_PAGE), table))
                 wanted = kept.c.digest.in_({found["certificate"] for found in page})

@@ -36,7 +36,33 @@ class Terms:
 
 @dataclass(frozen=True)
 class Status:
-    """Where a dataset stands. `spent` is the used share of the cap, `currency` the totals behind it."""
+    """Where a dataset stands, as `Ledger.status` answers. `spent` is the used share of the cap.
+
+    Parameters
+    ----------
+    dataset, adjacency
+        Its name and neighbour relation.
+    filter, totals
+        The cap, and what is counted against it.
+    entries, states
+        The number of entries, and of those in each state.
+    vouching
+        Whether certificates are taken for which only a person answers.
+
+    Examples
+    --------
+    >>> from shapedp.ledger import Ledger
+    >>> import tempfile
+    >>> import shapedp as sdp
+    >>> mechanism = sdp.calibrate("gaussian", sdp.L2(1.0, dim=2, adjacency="replace"), epsilon=0.1, delta=1e-7)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = Ledger.create(f"{folder}/l.db", dataset="d", epsilon=1.0, delta=1e-6, adjacency="replace")
+    ...     with ledger.spend("d", mechanism) as spend:
+    ...         release = spend.release([3.0, 4.0])
+    ...     status = ledger.status("d")
+    >>> status.states
+    {'reserved': 0, 'released': 1, 'abandoned': 0}
+    """
 
     dataset: str
     adjacency: str
@@ -75,6 +101,20 @@ class Entry:
     `taken` is the number of its `count` releases that were asked of the ledger. `certificate` is the mechanism's; its
     `secure` is True once the block has ended with a release taken, None where none was. `mechanism` names who vouched
     for a certificate that could not be computed again (`vouched_by`).
+
+    Examples
+    --------
+    >>> from shapedp.ledger import Ledger
+    >>> import tempfile
+    >>> import shapedp as sdp
+    >>> mechanism = sdp.calibrate("gaussian", sdp.L2(1.0, dim=2, adjacency="replace"), epsilon=0.1, delta=1e-7)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = Ledger.create(f"{folder}/l.db", dataset="d", epsilon=1.0, delta=1e-6, adjacency="replace")
+    ...     with ledger.spend("d", mechanism) as spend:
+    ...         release = spend.release([3.0, 4.0])
+    ...     (entry,) = ledger.history("d")
+    >>> entry.sequence, entry.count, entry.taken, entry.state
+    (1, 1, 1, 'released')
     """
 
     id: int
@@ -98,6 +138,24 @@ class Head:
     """Where a dataset stood: its entries and changes so far, the digest of all entries, the seal over its row.
 
     `signature` is an HMAC-SHA256 over the rest; who lacks the key cannot write another head that passes.
+
+    Parameters
+    ----------
+    dataset
+        Its name.
+    entries, events
+        How many entries it had, and how many changes.
+    chain, seal
+        The digests of all entries and of the dataset's row.
+    signature
+        Made by `signed`; None: not signed.
+
+    Examples
+    --------
+    >>> head = Head("d", 0, 0, "0" * 64, "0" * 64)
+    >>> Head.from_json(head.to_json()) == head
+    True
+    >>> head.signed(b"a key of 16 bytes or more").require_signature(b"a key of 16 bytes or more")
     """
 
     dataset: str

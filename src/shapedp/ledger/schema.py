@@ -18,6 +18,7 @@ SCHEMA_VERSION = 2
 GENESIS = "0" * 64
 """Where the chain of a dataset begins that was made before schema 2."""
 STATES = ("reserved", "released", "abandoned")
+Row = dict[str, Any]
 _ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 _TYPES: dict[str, Any] = {"text": sa.Text, "integer": sa.Integer, "long": sa.BigInteger}
@@ -82,7 +83,7 @@ def to_text(data: Any) -> str:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def rows(connection: sa.Connection, query: sa.Select[Any], table: sa.Table) -> Iterator[dict[str, Any]]:
+def rows(connection: sa.Connection, query: sa.Select[Any], table: sa.Table) -> Iterator[Row]:
     """Rows of a table, their values checked to be of their columns' types: SQLite stores anything anywhere."""
     for found in connection.execute(query).mappings():
         row = {str(name): value for name, value in found.items()}
@@ -93,7 +94,7 @@ def rows(connection: sa.Connection, query: sa.Select[Any], table: sa.Table) -> I
         yield row
 
 
-def first(connection: sa.Connection, query: sa.Select[Any], table: sa.Table) -> dict[str, Any] | None:
+def first(connection: sa.Connection, query: sa.Select[Any], table: sa.Table) -> Row | None:
     """The only row that a query finds, None where it finds none."""
     return next(iter(list(rows(connection, query, table))), None)
 
@@ -106,17 +107,17 @@ def from_text(text: str) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def seal_of(row: dict[str, Any]) -> str:
+def seal_of(row: Row) -> str:
     """The digest over what a dataset's row holds."""
     return fields_digest([row[name] for name in (*_FIXED, *_MOVING)])
 
 
-def digest_of(previous: str, row: dict[str, Any]) -> str:
+def digest_of(previous: str, row: Row) -> str:
     """The digest of an entry and of all entries before it."""
     return fields_digest([previous, *(row[name] for name in _CHAINED)])
 
 
-def remarked(marks: str, old: dict[str, Any] | None, new: dict[str, Any]) -> str:
+def remarked(marks: str, old: Row | None, new: Row) -> str:
     """The sum of the digests of all entries' marks once one of them has changed.
 
     What changes about an entry (units taken, state, end) is outside the chain. In a sum modulo 2^2048 of hashes an
@@ -126,7 +127,7 @@ def remarked(marks: str, old: dict[str, Any] | None, new: dict[str, Any]) -> str
     return marks_text(int(marks, 16) - (0 if old is None else mark_of(old)) + mark_of(new))
 
 
-def mark_of(row: dict[str, Any]) -> int:
+def mark_of(row: Row) -> int:
     """The digest of what changes about an entry, bound to the entry."""
     return int.from_bytes(hashlib.shake_256(to_text([row[name] for name in _MARKED]).encode()).digest(_MARK_BYTES))
 

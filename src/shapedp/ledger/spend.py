@@ -30,7 +30,21 @@ class Spend:
     Guarantee: inside the block the reservation is on disk. Every release takes its unit of the reservation in the
     database first, so that threads, forks, spawned processes and pickled copies of the spend share one `count`.
     Leaving the block normally marks the entry "released", leaving by an exception "abandoned", a crash leaves it
-    "reserved"; all three count. Only the process that entered the block marks it.
+    "reserved"; all three count. Only the process that entered the block marks it. `Ledger.spend` makes it.
+
+    Examples
+    --------
+    >>> from shapedp.ledger import Ledger
+    >>> import tempfile
+    >>> import shapedp as sdp
+    >>> mechanism = sdp.calibrate("gaussian", sdp.L2(1.0, dim=2, adjacency="replace"), epsilon=0.1, delta=1e-7)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = Ledger.create(f"{folder}/l.db", dataset="d", epsilon=1.0, delta=1e-6, adjacency="replace")
+    ...     with ledger.spend("d", mechanism) as spend:
+    ...         release = spend.release([3.0, 4.0])
+    ...         left = spend.remaining
+    >>> release.certificate.verdict, left
+    ('certified', 0)
     """
 
     ledger: Ledger

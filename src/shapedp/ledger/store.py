@@ -80,9 +80,7 @@ class Store:
             try:
                 url = sa.make_url(text.replace("postgres://", "postgresql://", 1))
             except (ArgumentError, ValueError):  # a port that is none may be a piece of the password
-                raise ValueError(
-                    "the ledger's address is not a database URL such as postgresql://user@host/name"
-                ) from None
+                raise ValueError("the address is not a database URL such as postgresql://user@host/name") from None
         backend = url.get_backend_name()
         if backend == "postgresql":
             return cls(_hidden(url).set(drivername="postgresql+psycopg"), timeout)
@@ -90,9 +88,7 @@ class Store:
             raise ValueError(f"a ledger is kept in sqlite or postgresql, got {backend!r}")
         path = url.database or ""
         if path in ("", ":memory:") or "\0" in path or url.query:
-            raise ValueError(
-                f"a SQLite ledger must be a plain file, got {path!r}: a budget in memory would be forgotten"
-            )
+            raise ValueError(f"a SQLite ledger must be a plain file, got {path!r}: one in memory would be forgotten")
         return cls(sa.URL.create("sqlite", database=os.path.abspath(path)), timeout)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 from shapedp.audit.empirical import AuditResult, Witness
 from shapedp.audit.fit import Check, DistributionResult
@@ -13,6 +13,8 @@ from shapedp.privacy import Certificate
 from shapedp.report.figures import counted, number, percent, whole
 from shapedp.report.markup import Markup, el, many, text
 from shapedp.report.page import callout, facts, section, table
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -86,30 +88,29 @@ def _fit(fit: DistributionResult) -> Markup:
 
 
 def _empirical(data: Mapping[str, Any]) -> AuditResult:
-    witness = Witness(**_fields(Witness, data.get("witness"), ("epsilon", "delta_lower", "claimed")))
-    numbers = ("epsilon", "delta", "confidence", "delta_lower", "epsilon_lower", "samples")
-    return AuditResult(**{**_fields(AuditResult, {**data, "witness": {}}, numbers), "witness": witness})
+    return _made(AuditResult, data, witness=_made(Witness, data.get("witness")))
 
 
 def _noise(data: Mapping[str, Any]) -> DistributionResult:
-    found = _fields(DistributionResult, data, ("samples", "values", "false_alarm"))
-    if not isinstance(found["checks"], list) or not found["checks"]:
+    checks = data.get("checks")
+    if not isinstance(checks, list) or not checks:
         raise ValueError("the audit lacks its checks")
-    checks = tuple(Check(**_fields(Check, check, ("p_value", "counts"))) for check in found["checks"])
-    return DistributionResult(**{**found, "checks": checks})
+    return _made(DistributionResult, data, checks=tuple(_made(Check, check) for check in checks))
 
 
-def _fields(kind: Any, data: Any, numbers: Sequence[str]) -> dict[str, Any]:
-    """The fields of a dataclass from a JSON object, those named checked to be numbers, texts to be texts."""
+def _made(kind: type[T], data: Any, **parts: Any) -> T:
+    """A dataclass from a JSON object, its numbers and texts checked to be such; `parts` are made already."""
     if not isinstance(data, Mapping):
         raise ValueError(f"the audit lacks a part that describes {kind.__name__}")
-    try:
-        found = {field.name: data[field.name] for field in fields(kind)}
-    except KeyError as missing:
-        raise ValueError(f"the audit lacks the field {missing}") from None
-    for name in numbers:
-        found[name] = real(name, found[name]) if not isinstance(found[name], int) else found[name]
-    for field in fields(kind):
-        if field.type == "str" and not isinstance(found[field.name], str):
-            raise ValueError(f"the audit's field {field.name} must be text")
-    return found
+    for field in fields(kind):  # type: ignore[arg-type]
+        name = field.name
+        if name in parts:
+            continue
+        if name not in data:
+            raise ValueError(f"the audit lacks the field {name!r}")
+        parts[name] = data[name]
+        if field.type in ("int", "float") and not isinstance(data[name], int):
+            parts[name] = real(name, data[name])
+        if field.type == "str" and not isinstance(data[name], str):
+            raise ValueError(f"the audit's field {name} must be text")
+    return kind(**parts)

@@ -168,9 +168,8 @@ def radius_figure(law: Radial) -> Markup:
 
 def coordinate_figure(law: Law) -> Markup:
     """The density of the noise of one coordinate, from its quantiles."""
-    levels = np.concatenate(
-        [np.linspace(0.004, 0.9, 90), np.linspace(0.91, 0.99, 17), 1 - np.geomspace(0.009, 1e-5, 16)]
-    )
+    middle, edge = np.linspace(0.004, 0.9, 90), 1 - np.geomspace(0.009, 1e-5, 16)
+    levels = np.concatenate([middle, np.linspace(0.91, 0.99, 17), edge])
     widths = np.array([float(law.half_widths(float(level))[0]) for level in levels])
     kept = np.concatenate([[True], np.diff(widths) > 0])
     levels, widths = levels[kept], widths[kept]

@@ -122,9 +122,8 @@ def _files(paths: list[Path], header: bool) -> Source:
     if not header:
         raise ValueError(_NO_HEADER)
     names = [str(path) for path in paths]
-    return _dataset(
-        library.dataset.dataset(names if len(names) > 1 else names[0], format=kind), paged=kind == "parquet"
-    )
+    found = library.dataset.dataset(names if len(names) > 1 else names[0], format=kind)
+    return _dataset(found, paged=kind == "parquet")
 
 
 def _dataset(dataset: Any, *, paged: bool = False) -> Source:

@@ -75,7 +75,7 @@ def read_records(path: Path, columns: list[str] | None = None, *, header: bool =
         array = read_array(path)
         if array.ndim != 2 or array.dtype.kind not in "iuf":
             raise ValueError(
-                f"{path}: records must be a 2-d array of real numbers, one row each, got shape {array.shape}"
+                f"{path}: records must be a 2-d array of real numbers, a row each, got shape {array.shape}"
             )
         names = [str(i) for i in range(array.shape[1])]
         rows = np.asarray(numbers(array), dtype=np.float64)
