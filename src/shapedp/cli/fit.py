@@ -10,15 +10,12 @@ from typing import Any
 import numpy as np
 
 from shapedp.boundary.documents import write
-from shapedp.boundary.files import check_input
-from shapedp.cli.options import claim
 from shapedp.cli.output import certificate_lines, show, table, written
 from shapedp.cli.paths import beside, beside_certificate
-from shapedp.report.estimators import RELEASED
-from shapedp.report.figures import counted
 
 SCHEMA = 1
 SHOWN = 30
+_SHARED = ("epsilon", "delta", "feature_bound", "adjacency", "solver", "sketch_rows", "unsafe")
 _STATED = ("feature_bound", "target_bound", "epsilon", "delta", "adjacency")
 # The solvers are named here because importing them takes seconds that `fit --help` should not wait for.
 LINEAR = ("mixing", "mixing-paper", "adassp", "adassp-joint", "suffstats", "sheffet", "sheffet-rdp")
@@ -51,7 +48,6 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError("--classes is for fit logistic")
     if options.model == "logistic" and options.target_bound is not None:
         raise ValueError("--target-bound is for fit linear: labels need none")
-    check_input(options.data, folder=True)
 
 
 def _prepared(options: argparse.Namespace) -> tuple[Any, Any, Any]:
@@ -62,16 +58,8 @@ def _prepared(options: argparse.Namespace) -> tuple[Any, Any, Any]:
         from shapedp.tables.sources import source_of
     except ImportError as error:
         raise ImportError(f"fit needs scikit-learn: pip install 'shapedp[learn]' ({error})") from None
-    shared = {
-        **claim(options),
-        "feature_bound": options.feature_bound,
-        "adjacency": options.adjacency,
-        "solver": options.solver,
-        "sketch_rows": options.sketch_rows,
-        "fit_intercept": not options.no_intercept,
-        "unsafe": options.unsafe,
-        "progress": sys.stderr.isatty() and not options.json,
-    }
+    shared = {name: getattr(options, name) for name in _SHARED}
+    shared |= {"fit_intercept": not options.no_intercept, "progress": sys.stderr.isatty() and not options.json}
     source = source_of(options.data, header=not options.no_header)
     assert source is not None
     if options.features is None and not source.declared:
@@ -120,6 +108,8 @@ def _whole(value: Any) -> Any:
 
 def _described(estimator: Any, options: argparse.Namespace) -> dict[str, Any]:
     """The model as JSON."""
+    from shapedp.report.estimators import RELEASED  # takes time, too
+
     released = {name: getattr(estimator, attribute, None) for name, attribute in RELEASED.items()}
     stated = {name: getattr(estimator, name, None) for name in _STATED}
     return {
@@ -151,7 +141,8 @@ def _summary(estimator: Any, model: dict[str, Any], options: argparse.Namespace)
     rows = [list(row) for row in zip(*columns, strict=True)]
     if len(rows) > SHOWN:
         rows = [*rows[: SHOWN - 2], ["..."] * len(headers), rows[-1]]
-    features = counted(len(model["features"]), "feature")
+    count = len(model["features"])
+    features = f"{count} feature{'s' if count > 1 else ''}"
     return [
         f"fitted     {options.model} regression of {options.target}, {features}, solver {estimator.solver_}",
         table(headers, rows),

@@ -8,24 +8,19 @@ from pathlib import Path
 
 from shapedp.boundary.documents import read
 from shapedp.boundary.files import check_input
-from shapedp.cli.options import claim, parts
+from shapedp.cli.options import parts
 from shapedp.cli.output import save_or_show, show, table
 from shapedp.cli.paths import beside, beside_certificate
-from shapedp.ledger import Head, Ledger, LedgerCorruptedError, LedgerUnavailableError, Spend, Status
-from shapedp.ledger.store import Store
+from shapedp.ledger import Head, Ledger, LedgerCorruptedError, Spend, Status
 from shapedp.mechanisms import Additive
 from shapedp.numerics.checks import vector as checked_vector
 from shapedp.tables.vectors import Vector, read_vector, suffix, write_vector
 
+_CAP = ("dataset", "epsilon", "delta", "adjacency", "rule", "failure_share", "vouching", "timeout")
+
 
 def _open(options: argparse.Namespace) -> Ledger:
-    try:
-        return Ledger.open(options.ledger, timeout=options.timeout)
-    except LedgerUnavailableError as error:
-        store = Store.at(options.ledger, timeout=options.timeout)
-        if not store.is_sqlite or Path(store.name).exists():
-            raise
-        raise LedgerUnavailableError(f"{store.name}: no such ledger: make it with shapedp ledger init") from error
+    return Ledger.open(options.ledger, timeout=options.timeout)
 
 
 def _datasets(ledger: Ledger, options: argparse.Namespace) -> Sequence[str]:
@@ -37,17 +32,8 @@ def init(options: argparse.Namespace) -> int:
     """Add a dataset and its cap."""
     numbers = "numbers separated by commas"
     orders = None if options.orders is None else parts("orders", options.orders, float, ",", numbers)
-    ledger = Ledger.create(
-        options.ledger,
-        dataset=options.dataset,
-        **claim(options),
-        adjacency=options.adjacency,
-        rule=options.rule,
-        orders=orders,
-        failure_share=options.failure_share,
-        vouching=options.vouching,
-        timeout=options.timeout,
-    )
+    given = {name: getattr(options, name) for name in _CAP}
+    ledger = Ledger.create(options.ledger, orders=orders, **given)
     return _print_status([ledger.status(options.dataset)], options)
 
 
@@ -128,8 +114,6 @@ def spend(options: argparse.Namespace) -> int:
         raise ValueError("--count belongs to a spend without an input: one input is one release")
     certificate = beside(options)
     suffix(options.output)
-    if not options.output.parent.is_dir():
-        raise FileNotFoundError(f"{options.output.parent}: no such folder")
     vector = read_vector(options.input, options.column, header=False if options.no_header else None)
     if checked_vector("input", vector.values).size != mechanism.law.dim:
         raise ValueError(f"the input must have {mechanism.law.dim} entries, got {vector.values.size}")

@@ -179,6 +179,8 @@ def set_up(store: Store) -> None:
 
 def check_is_ledger(store: Store) -> None:
     """Raises a clear error where the database is missing, damaged or something else; upgrades an earlier schema."""
+    if store.is_sqlite and not os.path.exists(store.name):
+        raise LedgerUnavailableError(f"{store.name}: no such ledger: make it with shapedp ledger init")
     with store.read() as connection:
         if schema.meta.name not in sa.inspect(connection).get_table_names():
             raise LedgerError(f"{store.name} holds no ledger; create one first")
