@@ -19,6 +19,7 @@ from shapedp.ledger.filters import Filter, make_filter
 from shapedp.ledger.fixed import Charge
 from shapedp.ledger.jobs import price, spendable, voucher
 from shapedp.ledger.records import Entry, Head, Status, Terms, check_continues, entry_of, filter_of, totals_of
+from shapedp.ledger.schema import Row
 from shapedp.ledger.spend import Spend, accepted
 from shapedp.ledger.store import Store, adopt, check_is_ledger, set_up
 from shapedp.mechanisms import Mechanism
@@ -143,8 +144,7 @@ class Ledger:
 
     def affords(self, dataset: str, mechanism: Mechanism | Plan | Certificate) -> int | None:
         """How many more releases of `mechanism` the cap admits; None where they cost nothing."""
-        with self.store.read() as connection:
-            row = self._row(connection, dataset)
+        row = self._read(dataset)
         budget = filter_of(row)
         job = spendable(mechanism, budget)
         accepted(job, row["adjacency"])
@@ -165,27 +165,22 @@ class Ledger:
         table = schema.entries
         with self.store.read() as connection:
             row = self._row(connection, dataset)
-            counts = connection.execute(
-                sa.select(table.c.state, sa.func.count().label("number"))
-                .where(table.c.dataset_id == row["id"])
-                .group_by(table.c.state)
-            ).all()
-        states = dict.fromkeys(schema.STATES, 0) | {row.state: row.number for row in counts}
+            query = sa.select(table.c.state, sa.func.count()).where(table.c.dataset_id == row["id"])
+            counts = connection.execute(query.group_by(table.c.state)).tuples().all()
+        states = dict.fromkeys(schema.STATES, 0) | dict(counts)
         vouching = bool(row["vouching"])
         return Status(dataset, row["adjacency"], filter_of(row), totals_of(row), row["entries"], states, vouching)
 
     def history(self, dataset: str, *, last: int | None = None) -> Iterator[Entry]:
         """The entries in order of reservation; the `last` ones where asked."""
         last = None if last is None else checked_count("last", last)
-        with self.store.read() as connection:
-            row = self._row(connection, dataset)
+        row = self._read(dataset)
         start = 0 if last is None else max(0, row["entries"] - last)
         return (entry for entry, _ in self._pages(row, start))
 
     def head(self, dataset: str, *, key: bytes | None = None) -> Head:
         """Where the dataset stands, to be kept elsewhere and handed to `check` later; signed where a key is given."""
-        with self.store.read() as connection:
-            head = Head.of(self._row(connection, dataset))
+        head = Head.of(self._read(dataset))
         return head if key is None else head.signed(key)
 
     def check(self, dataset: str, *, head: Head | None = None, key: bytes | None = None) -> Status:
@@ -197,9 +192,7 @@ class Ledger:
         """
         if head is not None and key is not None:
             head.require_signature(key)
-        with self.store.read() as connection:
-            row = self._row(connection, dataset)
-        self._check_chain(row, head)
+        self._check_chain(self._read(dataset), head)
         with self.store.read() as connection:
             row = self._row(connection, dataset)
             number, marks = schema.marks_sum(connection, row["id"])
@@ -211,7 +204,7 @@ class Ledger:
             raise LedgerCorruptedError(f"the state, end or units of an entry of {dataset!r} were changed by hand")
         return self.status(dataset)
 
-    def _check_chain(self, row: dict[str, Any], head: Head | None) -> None:
+    def _check_chain(self, row: Row, head: Head | None) -> None:
         """Raises where the entries do not lead to the row, or not past the head."""
         name, totals, digest, number = row["name"], _zero(filter_of(row)), row["genesis"], 0
         kept = digest if head is not None and head.entries == 0 else None
@@ -229,7 +222,7 @@ class Ledger:
         if head is not None:
             check_continues(head, row, kept)
 
-    def _insert(self, row: dict[str, Any]) -> None:
+    def _insert(self, row: Row) -> None:
         def work(connection: sa.Connection) -> None:
             table = schema.datasets
             if connection.execute(sa.select(table.c.id).where(table.c.name == row["name"])).first():
@@ -241,15 +234,18 @@ class Ledger:
     def _terms_of(self, dataset: str) -> Terms:
         """What never changes about a dataset, read once."""
         if _name(dataset) not in self._terms:
-            with self.store.read() as connection:
-                row = self._row(connection, dataset)
+            row = self._read(dataset)
             self._terms[dataset] = Terms(row["adjacency"], row["filter"], bool(row["vouching"]), filter_of(row))
         return self._terms[dataset]
 
-    def _row(self, connection: sa.Connection, dataset: str) -> dict[str, Any]:
+    def _row(self, connection: sa.Connection, dataset: str) -> Row:
         return dataset_row(self.store, connection, _name(dataset))
 
-    def _pages(self, row: dict[str, Any], after: int) -> Iterator[tuple[Entry, dict[str, Any]]]:
+    def _read(self, dataset: str) -> Row:
+        with self.store.read() as connection:
+            return self._row(connection, dataset)
+
+    def _pages(self, row: Row, after: int) -> Iterator[tuple[Entry, Row]]:
         """Entries up to those the row counts, a page per transaction: writers are not held up."""
         table, kept = schema.entries, schema.documents
         while after < row["entries"]:
@@ -267,7 +263,7 @@ class Ledger:
                 yield entry_of(row["name"], found, texts), found
 
 
-def _new_row(dataset: str, adjacency: str, built: Filter, vouching: bool) -> dict[str, Any]:
+def _new_row(dataset: str, adjacency: str, built: Filter, vouching: bool) -> Row:
     """The row of a dataset of which nothing is spent; everything is checked before a database is touched."""
     genesis = secrets.token_hex(32)
     return {

@@ -144,14 +144,12 @@ def _dataset(dataset: Any, *, paged: bool = False) -> Source:
 
 def _reader(reader: Any) -> Source:
     """A record batch reader, which can be read only once."""
-    spent = [False]
+    left = [reader]
 
     def batches(names: list[str]) -> Iterator[Any]:
-        if spent[0]:
+        if not left:
             raise ValueError("this record batch reader has been read already: make a new one for another fit")
-        spent[0] = True
-        for batch in reader:
-            yield batch.select(names)
+        yield from (batch.select(names) for batch in left.pop())
 
     return _arrow(reader.schema, batches, None, once=True)
 
