@@ -141,3 +141,22 @@ class LedgerUnavailableError(LedgerError):
     ...     print("make it with Ledger.create")
     make it with Ledger.create
     """
+
+
+# First match decides: SQLite's error names, PostgreSQL's SQLSTATE (prefixes).
+CAUSES: tuple[tuple[tuple[str, ...], type[LedgerError], str], ...] = (
+    (("40001", "40P01"), LedgerConflictError,
+     "gave way to other transactions until the timeout; try again, or raise timeout="),
+    (("SQLITE_CONSTRAINT", "23"), LedgerCorruptedError,
+     f"contradicts itself: it was changed by hand; {RESTORE}"),
+    (("SQLITE_BUSY", "SQLITE_LOCKED", "55P03", "57014"), LedgerLockedError,
+     "is locked by another process; wait, or raise timeout="),
+    (("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH", "25006", "42501"), LedgerReadOnlyError,
+     "cannot be written to; check the permissions of the file and of its folder, or of the database user"),
+    (("SQLITE_FULL", "SQLITE_IOERR_WRITE", "53100"), LedgerFullError,
+     "has no room left on its disk; make room"),
+    (("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT", "XX001", "XX002", "22021", "22P05"), LedgerCorruptedError,
+     f"is damaged or not a ledger; {RESTORE}"),
+    (("SQLITE_CANTOPEN", "08", "28", "3D", "57P"), LedgerUnavailableError,
+     "cannot be opened; check the path or address, and that the server is up"),
+)  # fmt: skip

@@ -15,16 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from shapedp.ledger import schema
-from shapedp.ledger.errors import (
-    RESTORE,
-    LedgerConflictError,
-    LedgerCorruptedError,
-    LedgerError,
-    LedgerFullError,
-    LedgerLockedError,
-    LedgerReadOnlyError,
-    LedgerUnavailableError,
-)
+from shapedp.ledger.errors import CAUSES, LedgerConflictError, LedgerCorruptedError, LedgerError, LedgerUnavailableError
 from shapedp.ledger.place import check_beside, check_one_name, check_place, place_of
 from shapedp.numerics.checks import positive
 
@@ -36,24 +27,6 @@ T = TypeVar("T")
 _SETUP_LOCK = 0x5348444C
 _PAUSE = 0.02
 _RELEASED_AT_FORK: list[Any] = []
-
-# First match decides: SQLite's error names, PostgreSQL's SQLSTATE (prefixes).
-_CAUSES: tuple[tuple[tuple[str, ...], type[LedgerError], str], ...] = (
-    (("40001", "40P01"), LedgerConflictError,
-     "gave way to other transactions until the timeout; try again, or raise timeout="),
-    (("SQLITE_CONSTRAINT", "23"), LedgerCorruptedError,
-     f"contradicts itself: it was changed by hand; {RESTORE}"),
-    (("SQLITE_BUSY", "SQLITE_LOCKED", "55P03", "57014"), LedgerLockedError,
-     "is locked by another process; wait, or raise timeout="),
-    (("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH", "25006", "42501"), LedgerReadOnlyError,
-     "cannot be written to; check the permissions of the file and of its folder, or of the database user"),
-    (("SQLITE_FULL", "SQLITE_IOERR_WRITE", "53100"), LedgerFullError,
-     "has no room left on its disk; make room"),
-    (("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT", "XX001", "XX002", "22021", "22P05"), LedgerCorruptedError,
-     f"is damaged or not a ledger; {RESTORE}"),
-    (("SQLITE_CANTOPEN", "08", "28", "3D", "57P"), LedgerUnavailableError,
-     "cannot be opened; check the path or address, and that the server is up"),
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -155,8 +128,8 @@ class Store:
         code = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or ""
         if not code and not isinstance(cause, sqlite3.Error):
             code = "08"
-        for codes, kind, remedy in _CAUSES:
-            if any(code.startswith(known) for known in codes):
+        for codes, kind, remedy in CAUSES:
+            if code.startswith(codes):
                 return kind(f"the ledger {self.name} {remedy} ({_first_line(cause)})")
         if "decode" in str(cause):
             return LedgerCorruptedError(f"the ledger {self.name} is damaged: {_first_line(cause)}")
