@@ -108,15 +108,14 @@ def _whole(value: Any) -> Any:
 
 def _described(estimator: Any, options: argparse.Namespace) -> dict[str, Any]:
     """The model as JSON."""
-    from shapedp.report.estimators import RELEASED  # takes time, too
+    from shapedp.report.estimators import released  # takes time, too
 
-    released = {name: getattr(estimator, attribute, None) for name, attribute in RELEASED.items()}
     stated = {name: getattr(estimator, name, None) for name in _STATED}
     return {
         "schema": SCHEMA,
         "kind": f"{options.model}-regression",
         "target": options.target,
-        **{name: np.asarray(value).tolist() for name, value in released.items() if value is not None},
+        **{name: np.asarray(value).tolist() for name, value in released(estimator).items()},
         "solver": estimator.solver_,
         **{name: value for name, value in stated.items() if value is not None},
         "unsafe": estimator.privacy_.verdict != "certified",

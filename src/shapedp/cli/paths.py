@@ -7,6 +7,7 @@ file is an input, whether the command thinks of it as one or not.
 from __future__ import annotations
 
 import argparse
+import os
 import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,9 +52,9 @@ def _files(values: Iterator[object]) -> Iterator[Path]:
             if isinstance(one, Path):
                 yield one
             elif isinstance(one, str):
-                path = Path(_database(one))
-                if _is_file(path):
-                    yield path
+                path = _database(one)
+                if os.path.isfile(path):
+                    yield Path(path)
 
 
 def _database(text: str) -> str:
@@ -62,10 +63,3 @@ def _database(text: str) -> str:
         return text
     head, mark, tail = text.partition(":///")
     return urllib.parse.unquote(tail.partition("?")[0]) if mark and "/" not in head else text
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False

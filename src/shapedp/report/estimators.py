@@ -77,9 +77,7 @@ class Fitted:
                 f"a report is of a mechanism, a certificate, a plan, a ledger or a fitted estimator with privacy_, "
                 f"got {type(estimator).__name__}"
             )
-        given = {name: getattr(estimator, attribute, None) for name, attribute in RELEASED.items()}
-        held = {name: value for name, value in given.items() if value is not None}
-        weights = _weights(held, getattr(estimator, "fit_intercept", True))
+        weights = _weights(released(estimator), getattr(estimator, "fit_intercept", True))
         return cls(type(estimator).__name__, certificate, weights, _settings(estimator))
 
     @classmethod
@@ -109,6 +107,12 @@ class Fitted:
             pairs = [(name.replace("_", " "), value) for name, value in self.settings]
             found.append(section("settings", "How it was fitted", el("p", text("fitted")), facts(*pairs)))
         return found
+
+
+def released(estimator: Any) -> dict[str, Any]:
+    """What a fitted estimator releases, under its names in the file of a model."""
+    given = {name: getattr(estimator, attribute, None) for name, attribute in RELEASED.items()}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _settings(estimator: Any) -> tuple[tuple[str, str], ...]:
