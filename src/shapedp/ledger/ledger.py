@@ -166,8 +166,8 @@ class Ledger:
         with self.store.read() as connection:
             row = self._row(connection, dataset)
             query = sa.select(table.c.state, sa.func.count()).where(table.c.dataset_id == row["id"])
-            counts = connection.execute(query.group_by(table.c.state)).tuples().all()
-        states = dict.fromkeys(schema.STATES, 0) | dict(counts)
+            counts = connection.execute(query.group_by(table.c.state)).all()
+        states = dict.fromkeys(schema.STATES, 0) | {found[0]: found[1] for found in counts}
         vouching = bool(row["vouching"])
         return Status(dataset, row["adjacency"], filter_of(row), totals_of(row), row["entries"], states, vouching)
 
