@@ -31,7 +31,7 @@ def check_one_name(path: str) -> None:
             "under another; remove the links, and copy the file for a backup"
         )
     if os.path.realpath(path) in _mounted():
-        raise LedgerPlaceError(f"the ledger {path} is mounted as a file, so it has a second name: mount its folder")
+        raise LedgerPlaceError(f"the ledger {path} is mounted as a single file, so has a second name: mount its folder")
 
 
 def check_beside(path: str) -> None:
