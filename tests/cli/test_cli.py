@@ -14,7 +14,7 @@ import pytest
 import shapedp as sdp
 from shapedp.boundary.files import atomic
 from shapedp.cli import main
-from shapedp.cli.files import Vector, read_vector, write_vector
+from shapedp.tables.vectors import Vector, read_vector, write_vector
 
 CLAIM = ["--epsilon", "1", "--delta", "1e-6"]
 

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from shapedp.cli import main
+from shapedp.cli.codes import DONE, REFUSED, WRONG_INPUT
 from shapedp.cli.fit import LINEAR as LINEAR_SOLVERS
 from shapedp.cli.fit import LOGISTIC as LOGISTIC_SOLVERS
-from shapedp.cli.output import DONE, REFUSED, WRONG_INPUT
 from shapedp.learn import LogisticRegression
 from shapedp.learn.solvers import linear
 

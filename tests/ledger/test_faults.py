@@ -265,7 +265,7 @@ def test_a_lock_at_the_end_leaves_the_spend_counted(path: Path) -> None:
 
 
 def test_absent_file_is_not_created(tmp_path: Path) -> None:
-    with pytest.raises(LedgerUnavailableError, match="cannot be opened"):
+    with pytest.raises(LedgerUnavailableError, match="no such ledger"):
         Ledger.open(tmp_path / "none.db")
     assert not list(tmp_path.iterdir())
 

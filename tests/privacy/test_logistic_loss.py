@@ -154,6 +154,6 @@ def test_the_checker_agrees(base):
 
 
 def test_words_for_the_report():
-    from shapedp.report.words import law_words
+    from shapedp.report.figures import number
 
-    assert law_words(Logistic(1.0, 2)) == "logistic noise, independent in every coordinate"
+    assert Logistic(1.0, 2).words(number) == "logistic noise, independent in every coordinate"

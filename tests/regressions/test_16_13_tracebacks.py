@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from shapedp.cli import advise, main
+from shapedp import mechanisms
+from shapedp.cli import main
 from shapedp.numerics import SearchError
 
 ADVISE = ["advise", "--l2", "1", "--dim", "2", "--epsilon", "1", "--delta", "1e-5"]
@@ -41,7 +42,7 @@ def _raising(error: BaseException) -> Any:
 def test_every_error_is_one_line(
     error: type[Exception], code: int, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(advise, "advise", _raising(error(text) if text else error()))
+    monkeypatch.setattr(mechanisms, "advise", _raising(error(text) if text else error()))
     assert main(ADVISE) == code
     seen = capsys.readouterr().err
     assert len(seen.splitlines()) == 1
@@ -55,13 +56,13 @@ def test_every_error_is_one_line(
 
 def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("SHAPEDP_DEBUG", "1")
-    monkeypatch.setattr(advise, "advise", _raising(KeyError("x")))
+    monkeypatch.setattr(mechanisms, "advise", _raising(KeyError("x")))
     assert main(ADVISE) == 1
     assert "Traceback" in capsys.readouterr().err
 
 
 def test_an_interrupt_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(advise, "advise", _raising(KeyboardInterrupt()))
+    monkeypatch.setattr(mechanisms, "advise", _raising(KeyboardInterrupt()))
     assert main(ADVISE) == 130
     assert len(capsys.readouterr().err.splitlines()) == 1
 

@@ -12,7 +12,7 @@ import pytest
 from shapedp.boundary.files import csv_bytes
 from shapedp.boundary.values import printable
 from shapedp.cli import main
-from shapedp.cli.files import Vector, read_vector, write_columns, write_vector
+from shapedp.tables.vectors import Vector, read_vector, write_columns, write_vector
 
 NAMES = ("a,b", 'say "x"', "=A1+1", "@SUM(A1)", "+x", "-x", " =x", "\tx", "\x1b[31mred", "line\nbreak", "\u202erev")
 

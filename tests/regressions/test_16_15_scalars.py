@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import shapedp as sdp
-from shapedp.boundary.values import count, numeric, real
+from shapedp.numerics.checks import count, numeric, real
 
 
 class Odd:

@@ -18,12 +18,12 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from shapedp.cli.files import read_records, read_vector
 from shapedp.cli.main import main
 from shapedp.ledger import Ledger, LedgerError
 from shapedp.ledger.place import check_place, place_of
 from shapedp.ledger.store import Store
 from shapedp.tables.sources import source_of
+from shapedp.tables.vectors import read_records, read_vector
 
 CAP = ["--dataset", "d", "--epsilon", "5", "--delta", "1e-5", "--adjacency", "add-remove"]
 

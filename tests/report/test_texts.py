@@ -8,8 +8,7 @@ from importlib import resources
 import pytest
 
 import shapedp.report
-from shapedp.report.markup import Markup
-from shapedp.report.texts import fragments, text
+from shapedp.report.markup import Markup, fragments, text
 
 SOURCES = "\n".join(
     path.read_text(encoding="utf-8") for path in resources.files(shapedp.report).iterdir() if path.name.endswith(".py")

@@ -15,25 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from shapedp.boundary import columns
 from shapedp.boundary.cells import identity, is_label, label_order, number, same
-from shapedp.boundary.columns import (
-    arrow_cells,
-    arrow_column,
-    arrow_floats,
-    arrow_numeric,
-    arrow_table,
-    each_number,
-    is_arrow,
-    is_frame,
-    objects,
-    of_package,
-    pandas_cells,
-    pandas_floats,
-    pandas_numeric,
-    pandas_odd,
-    pandas_rows,
-    refuse_columns,
-)
 from shapedp.numerics.arrays import Floats
 
 _FLAT = "Expected 2D array, got {}D array instead. Reshape your data: (-1, 1) for one feature, (1, -1) for one record"
@@ -48,14 +31,14 @@ def numbers(x: Any) -> Any:
     """
     if sparse.issparse(x):
         return _sparse(x)
-    if is_frame(x):
-        refuse_columns(pandas_odd(x))
-        return pandas_rows(x)
-    if _is_table(x):
-        table = arrow_table(x)
+    if columns.is_frame(x):
+        columns.refuse_columns(columns.pandas_odd(x))
+        return columns.pandas_rows(x)
+    if columns.is_table(x):
+        table = columns.arrow_table(x)
         kinds = zip(table.column_names, table.schema.types, strict=True)
-        refuse_columns({name: str(kind) for name, kind in kinds if not arrow_numeric(kind)})
-        return np.column_stack([arrow_floats(column) for column in table.columns])
+        columns.refuse_columns({name: str(kind) for name, kind in kinds if not columns.arrow_numeric(kind)})
+        return np.column_stack([columns.arrow_floats(column) for column in table.columns])
     if not _is_array(x):
         return _rows(_listed("X", x))
     array = np.asarray(x)
@@ -69,11 +52,11 @@ def values(y: Any) -> NDArray[Any]:
     if (column := _only_column(y)) is not None:
         return values(column)[:, None]
     if _is_series(y):
-        return pandas_cells(y)
-    if is_arrow(y):
-        return arrow_cells(arrow_column(y))
+        return columns.pandas_cells(y)
+    if columns.is_arrow(y):
+        return columns.arrow_cells(columns.arrow_column(y))
     if not _is_array(y):
-        return objects(map(_single, _listed("y", y)))
+        return columns.objects(map(_single, _listed("y", y)))
     array = np.asarray(y)
     if array.dtype.kind == "c":
         raise ValueError(_COMPLEX.format("y") + " or labels")
@@ -90,16 +73,16 @@ def floats(y: Any) -> Floats:
     if (column := _only_column(y)) is not None:
         return floats(column)[:, None]
     if _is_series(y):
-        if not pandas_numeric(y.dtype):
+        if not columns.pandas_numeric(y.dtype):
             raise TypeError(_REAL.format(y.dtype))
-        return pandas_floats(y)
-    if is_arrow(y):
-        vector = arrow_column(y)
-        if not arrow_numeric(vector.type):
+        return columns.pandas_floats(y)
+    if columns.is_arrow(y):
+        vector = columns.arrow_column(y)
+        if not columns.arrow_numeric(vector.type):
             raise TypeError(_REAL.format(vector.type))
-        return arrow_floats(vector)
+        return columns.arrow_floats(vector)
     if not _is_array(y):
-        return each_number(objects(map(_single, _listed("y", y))))
+        return columns.each_number(columns.objects(map(_single, _listed("y", y))))
     array = np.asarray(y)
     if array.dtype.kind not in "fiuOc":
         raise TypeError(_REAL.format(array.dtype))
@@ -136,14 +119,14 @@ def distinct(cells: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(found[found == found])
     labels = sorted({one for one in cells if is_label(one)}, key=label_order)
     alike = all(isinstance(one, str) for one in labels) or all(isinstance(one, Real | np.bool_) for one in labels)
-    return np.array(labels) if alike else objects(labels)
+    return np.array(labels) if alike else columns.objects(labels)
 
 
 def _floats(name: str, array: NDArray[Any]) -> NDArray[Any]:
     """An array as floats by its type: float64 and float32 stay, objects are read one by one."""
     kind = array.dtype
     if kind.kind == "O":
-        return each_number(array)
+        return columns.each_number(array)
     if kind.kind == "c":
         raise ValueError(_COMPLEX.format(name))
     if kind.kind not in "fiub":
@@ -174,23 +157,18 @@ def _sparse(x: Any) -> Any:
     return rows
 
 
-def _is_table(x: Any) -> bool:
-    """Whether x is Arrow data of several columns."""
-    return is_arrow(x) and getattr(x, "ndim", len(getattr(x, "shape", (0,)))) == 2
-
-
 def _only_column(y: Any) -> Any:
     """The column of a frame that has one; None where y is no frame."""
-    if not (is_frame(y) or _is_table(y)):
+    if not (columns.is_frame(y) or columns.is_table(y)):
         return None
     if y.shape[1] != 1:
         raise ValueError(f"y should be a 1d array, got a frame of shape {tuple(y.shape)}")
-    return y.iloc[:, 0] if is_frame(y) else arrow_table(y).column(0)
+    return y.iloc[:, 0] if columns.is_frame(y) else columns.arrow_table(y).column(0)
 
 
 def _is_series(y: Any) -> bool:
     """Whether y is a pandas column."""
-    return getattr(y, "ndim", 0) == 1 and hasattr(y, "to_numpy") and of_package(y, "pandas")
+    return getattr(y, "ndim", 0) == 1 and hasattr(y, "to_numpy") and columns.of_package(y, "pandas")
 
 
 def _is_array(x: Any) -> bool:

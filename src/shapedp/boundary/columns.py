@@ -49,6 +49,11 @@ def is_arrow(x: Any) -> bool:
     return exports and not of_package(x, "pandas")
 
 
+def is_table(x: Any) -> bool:
+    """Whether x is Arrow data of several columns."""
+    return is_arrow(x) and getattr(x, "ndim", len(getattr(x, "shape", (0,)))) == 2
+
+
 def pandas_odd(frame: Any) -> dict[Any, str]:
     """The columns of a pandas frame that cannot hold numbers, with their types; columns of objects can."""
     kinds = zip(frame.columns, frame.dtypes.tolist(), strict=True)
@@ -114,6 +119,7 @@ def arrow() -> Any:
     try:
         import pyarrow
         import pyarrow.dataset
+        import pyarrow.parquet
     except ImportError:
         raise ImportError("Arrow data and files need pyarrow: pip install 'shapedp[learn]'") from None
     return pyarrow

@@ -61,12 +61,8 @@ def parse(text: str | bytes, *, constants: bool = False) -> Any:
     _limits(raw)
     try:
         text = raw.decode("utf-8")
-        return json.loads(
-            text,
-            parse_constant=float if constants else _constant,
-            parse_float=_number,
-            object_pairs_hook=_objects(),
-        )
+        other = float if constants else _constant
+        return json.loads(text, parse_constant=other, parse_float=_number, object_pairs_hook=_objects())
     except UnicodeDecodeError:
         raise ValueError("not JSON (not text in UTF-8)") from None
     except json.JSONDecodeError as error:

@@ -92,7 +92,8 @@ def _target(path: Path) -> tuple[Path, os.stat_result | None]:
             found = os.lstat(end)
         except OSError:
             raise ValueError(f"{path} is a link that leads nowhere: name the file itself") from None
-        if not stat.S_ISREG(found.st_mode) or not _own(found):
+        own = not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
+        if not stat.S_ISREG(found.st_mode) or not own:
             raise ValueError(f"{path} is a link to what is not a plain file of yours: name the file itself")
         path = end
     if stat.S_ISDIR(found.st_mode):
@@ -102,10 +103,6 @@ def _target(path: Path) -> tuple[Path, os.stat_result | None]:
     if not any(kind(found.st_mode) for kind in (stat.S_ISREG, stat.S_ISFIFO, stat.S_ISCHR)):
         raise ValueError(f"{path} is a device or a socket, not a file to write to")
     return path, found
-
-
-def _own(found: os.stat_result) -> bool:
-    return not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
 
 
 @contextlib.contextmanager
@@ -147,7 +144,7 @@ def guard(inputs: Iterable[Where], outputs: Iterable[Where]) -> None:
     exist yet by its folder. Standard input, output and error count too where they are files. A database counts with
     the files SQLite keeps beside it.
     """
-    read = {key: str(path) for path in inputs for name in _companions(path) for key in _keys(Path(name))}
+    read = {key: str(path) for path in inputs for end in COMPANIONS for key in _keys(Path(f"{os.fspath(path)}{end}"))}
     read.update((key, "standard input or output") for key in _standard())
     taken: set[object] = set()
     for path in outputs:
@@ -162,10 +159,6 @@ def guard(inputs: Iterable[Where], outputs: Iterable[Where]) -> None:
         if not taken.isdisjoint(keys):
             raise ValueError(f"{path} is named for two outputs: choose another file for one of them")
         taken.update(keys)
-
-
-def _companions(path: Where) -> list[str]:
-    return [f"{os.fspath(path)}{ending}" for ending in COMPANIONS]
 
 
 def _keys(path: Path) -> list[object]:

@@ -1,6 +1,6 @@
-"""Values of a caller: booleans, numbers, sizes. Every check names the argument it refuses.
+"""Values of a caller: booleans, sizes, text. Every check names the argument it refuses.
 
-The checks of numbers and arrays lie in `numerics.checks`, as numerics needs two of them; they are exported here.
+The checks of numbers and arrays are those of `numerics.checks`.
 """
 
 from __future__ import annotations
@@ -12,43 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from shapedp.numerics.checks import (
-    COORDINATES,
-    LAID_OUT,
-    count,
-    finite,
-    laid_out,
-    nonnegative,
-    numeric,
-    one_of,
-    positive,
-    probability,
-    real,
-    size,
-    total,
-    vector,
-)
-
-__all__ = [
-    "COORDINATES",
-    "LAID_OUT",
-    "boolean",
-    "booleans",
-    "count",
-    "finite",
-    "laid_out",
-    "nonnegative",
-    "numeric",
-    "one_of",
-    "positive",
-    "printable",
-    "probability",
-    "real",
-    "size",
-    "sizes",
-    "total",
-    "vector",
-]
+from shapedp.numerics.checks import size
 
 
 def boolean(name: str, value: object) -> bool:

@@ -10,16 +10,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from shapedp import audit
+from shapedp import audit as audits
 from shapedp.audit.sizes import readable
-from shapedp.cli.files import read_json
+from shapedp.boundary.documents import read
+from shapedp.cli.codes import DONE, REFUSED
 from shapedp.cli.options import claim, numbers, recipe
-from shapedp.cli.output import DONE, REFUSED, finite, show, table
+from shapedp.cli.output import finite, show, table
 from shapedp.mechanisms import Additive, mechanism_from_json
 from shapedp.papers.recipes import RECIPES
 
 
-def run(options: argparse.Namespace) -> int:
+def audit(options: argparse.Namespace) -> int:
     """Audit and print."""
     if options.power:
         return _power(options)
@@ -29,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     if options.distribution:
         if not isinstance(subject, Additive):
             raise ValueError("--distribution needs a mechanism file or a recipe: a function has no law to compare with")
-        fit = audit.distribution(subject, samples=options.samples, seed=options.seed)
+        fit = audits.distribution(subject, samples=options.samples, seed=options.seed)
         return _report(options, fit, not fit.passed)
     result: Any
     if options.bits:
@@ -39,11 +40,11 @@ def run(options: argparse.Namespace) -> int:
             pair = (0.0 * extreme, extreme)
         if pair is None:
             raise ValueError("--bits on a function needs --neighbours")
-        result = audit.bits(subject, neighbours=pair, **_common(options))
+        result = audits.bits(subject, neighbours=pair, **_common(options))
     else:
         shown = sys.stderr.isatty() and not options.json
         common = {**_common(options), "parallel": options.parallel, "progress": shown}
-        result = audit.mechanism(subject, neighbours=_neighbours(options), **common)
+        result = audits.mechanism(subject, neighbours=_neighbours(options), **common)
     return _report(options, result, result.violation)
 
 
@@ -58,7 +59,7 @@ def _subject(options: argparse.Namespace) -> Any:
     if options.subject in RECIPES:
         return recipe(options)
     if Path(options.subject).exists():
-        return mechanism_from_json(read_json(Path(options.subject)))
+        return mechanism_from_json(read(Path(options.subject)))
     module, _, name = options.subject.partition(":")
     if not name:
         raise ValueError(f"{options.subject!r} is no file, no recipe ({', '.join(RECIPES)}) and no MODULE:FUNCTION")
@@ -101,7 +102,7 @@ def _report(options: argparse.Namespace, result: Any, bad: bool) -> int:
 def _power(options: argparse.Namespace) -> int:
     if None in claim(options).values():
         raise ValueError("--power needs --epsilon and --delta, the claim whose faults are to be seen")
-    rows = audit.power(**claim(options), confidence=options.confidence)
+    rows = audits.power(**claim(options), confidence=options.confidence)
     headers = ("noise scale", "true epsilon", "true delta", "by the claim", "by the profile", "by the distribution")
     cells = [
         (f"x {r.factor:g}", f"{r.epsilon:.3f}", f"{r.delta:.2e}", *map(readable, (r.claim, r.profile, r.distribution)))

@@ -1,36 +1,52 @@
-"""shapedp claims: published statements and their computed verdicts."""
+"""shapedp claims and reproduce: published statements, tables and figures, computed again."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+import time
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
 
 from shapedp.boundary.files import write_bytes
-from shapedp.cli.output import DONE, REFUSED, show, table
+from shapedp.cli.codes import DONE, REFUSED
+from shapedp.cli.output import show, table
 from shapedp.cli.streams import progress
-from shapedp.papers.register import CLAIMS, Claim, check
+from shapedp.papers.register import CLAIMS, Claim, Finding, check, harness
+from shapedp.papers.register.harness import LIST, Published
 from shapedp.papers.register.pages import disagreements, documentation, page
 
+_RECORD = ("id", "statement", "source", "parameters", "verdict", "standing", "slack", "witness", "found", "command")
+_NOT_COMPARED = (
+    "shapedp: note: the pages are not compared: docs/claims.md is in a checkout of the shapedp repository, beside "
+    "experiments/published.toml; run there"
+)
 
-def run(options: argparse.Namespace) -> int:
-    """List or verify."""
-    claims = _chosen(options.names)
+
+def claims(options: argparse.Namespace) -> int:
+    """List or verify published statements and their computed verdicts."""
+    chosen = _chosen(options.names)
     if options.page is not None:
-        write_bytes(options.page, page(claims).encode())
+        write_bytes(options.page, page(chosen).encode())
     if options.verify:
-        return _verify(claims, options)
-    rows = [(claim.id, claim.standing, claim.statement, claim.witness) for claim in claims]
-    return show(options, [_record(claim) for claim in claims], table(("claim", "verdict", "statement", "why"), rows))
+        return _verify(chosen, options)
+    rows = [(claim.id, claim.standing, claim.statement, claim.witness) for claim in chosen]
+    data = [{name: getattr(claim, name) for name in _RECORD} for claim in chosen]
+    return show(options, data, table(("claim", "verdict", "statement", "why"), rows))
 
 
-def _verify(claims: list[Claim], options: argparse.Namespace) -> int:
-    findings = []
-    for done, claim in enumerate(claims, 1):
-        progress(f"{done}/{len(claims)} {claim.id}", last=done == len(claims))
+def checked(chosen: Iterable[Claim]) -> list[Finding]:
+    """Every claim computed anew, with a line of progress."""
+    findings, total = [], len(list(chosen))
+    for done, claim in enumerate(chosen, 1):
+        _progress(done, total, claim.id)
         findings.append(check(claim))
-    docs = documentation()
-    misprints = [] if docs is None else list(disagreements(docs))
+    return findings
+
+
+def _verify(chosen: list[Claim], options: argparse.Namespace) -> int:
+    findings, docs = checked(chosen), documentation()
     rows = [
         (
             f.claim.id,
@@ -42,14 +58,9 @@ def _verify(claims: list[Claim], options: argparse.Namespace) -> int:
     ]
     headers = ("claim", "verdict", "register", "computed")
     show(options, [finding.to_json() for finding in findings], table(headers, rows))
-    if docs is None:
-        print(
-            "shapedp: note: the pages are not compared: docs/claims.md is in a checkout of the shapedp repository, "
-            "beside experiments/published.toml; run there",
-            file=sys.stderr,
-        )
-    for misprint in misprints:
-        print(f"shapedp: misprint: {misprint}", file=sys.stderr)
+    misprints = [] if docs is None else list(disagreements(docs))
+    notes = [_NOT_COMPARED] if docs is None else [f"shapedp: misprint: {misprint}" for misprint in misprints]
+    print(*notes, sep="\n", end="\n" if notes else "", file=sys.stderr)
     return DONE if all(finding.verified for finding in findings) and not misprints else REFUSED
 
 
@@ -60,16 +71,63 @@ def _chosen(names: list[str]) -> list[Claim]:
     return chosen
 
 
-def _record(claim: Claim) -> dict[str, Any]:
-    return {
-        "id": claim.id,
-        "statement": claim.statement,
-        "source": claim.source,
-        "parameters": dict(claim.parameters),
-        "verdict": claim.verdict,
-        "standing": claim.standing,
-        "slack": claim.slack,
-        "witness": claim.witness,
-        "found": dict(claim.found),
-        "command": claim.command,
-    }
+def reproduce(options: argparse.Namespace) -> int:
+    """Run one published table or figure, or list them."""
+    folder = options.experiments or harness.experiments_folder()
+    if not (folder / LIST).is_file():
+        raise FileNotFoundError(
+            f"{folder}: holds no {LIST}; give the folder experiments of a checkout of the shapedp repository"
+        )
+    if options.list:
+        return _list(harness.published(folder), options)
+    if options.all:
+        return _all(folder, options)
+    if options.item is None:
+        known = [(name, item.title) for name, item in harness.items(folder)]
+        data = [{"item": name, "title": title} for name, title in known]
+        return show(options, data, table(("item", "title"), known))
+    item = harness.find_item(options.item, folder)
+    found, written = harness.reproduce(options.item, item, options.out, full=options.full, progress=_progress)
+    cells = [[f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in found.rows]
+    return show(
+        options,
+        {"item": options.item, "headers": found.headers, "rows": found.rows, "note": found.note},
+        item.title,
+        table(found.headers, cells),
+        *([found.note] if found.note else []),
+        "wrote " + ", ".join(str(path) for path in written),
+    )
+
+
+def _list(entries: list[Published], options: argparse.Namespace) -> int:
+    rows = [(e.paper, e.name, e.state, e.item or "-", _brief(e)) for e in entries]
+    return show(
+        options,
+        [asdict(entry) for entry in entries],
+        table(("paper", "published", "state", "item", "title, or why it differs"), rows),
+        "every difference: shapedp reproduce --list --json, or docs/reproductions.md",
+    )
+
+
+def _brief(entry: Published) -> str:
+    """The title, or the first of several differences and how many more there are."""
+    if entry.state != "differs":
+        return entry.why or entry.title
+    first, *others = entry.why.split("; ")
+    return f"{first}; {len(others)} more" if others else first
+
+
+def _all(folder: Path, options: argparse.Namespace) -> int:
+    rows = []
+    for name, item in harness.items(folder):
+        start = time.perf_counter()
+        found, _ = harness.reproduce(name, item, options.out, full=options.full, progress=_progress)
+        seconds = f"{time.perf_counter() - start:.1f}"
+        rows.append({"item": name, "state": found.state, "seconds": seconds, "why": found.why})
+        if not options.json:
+            print(f"{seconds:>7} s  {name}: {found.state}", flush=True)
+    return show(options, rows) if options.json else DONE
+
+
+def _progress(done: int, total: int, what: str) -> None:
+    progress(f"{done}/{total} {what}", last=done == total)

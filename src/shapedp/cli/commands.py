@@ -1,7 +1,8 @@
 """The parser, built from `commands.toml`.
 
 Fields of a command in that file: `help`, `description` and `epilog` as in argparse (`raw`: keep the line breaks),
-`options`, `writes` (the options that name outputs), `certified` (a certificate is written beside the first output) and
+`options`, `writes` (the options that name outputs), `certified` (a certificate is written beside the first output),
+`module` (the module of this folder whose function of the command's name runs it; else that of the command's name) and
 `actions` (commands of a command). Fields of an option are those of argparse, and:
 
 - the key holds the flags, or the name of a positional argument; "+name" puts the options of `[shared.name]` there;
@@ -29,14 +30,16 @@ from shapedp._version import __version__
 class Command:
     """The command of a command line.
 
-    `path` is its name, and that of its action. `writes` are the options that name outputs, `words` those whose values
-    come from a list and so never name a file. `certified` says that a certificate is written beside the first output.
+    `module` holds the function that runs it, `name` is the function's. `writes` are the options that name outputs,
+    `words` those whose values come from a list and so never name a file. `certified` says that a certificate is written
+    beside the first output.
     """
 
-    path: tuple[str, ...]
-    writes: tuple[str, ...] = ()
-    words: frozenset[str] = frozenset()
-    certified: bool = False
+    module: str
+    name: str
+    writes: tuple[str, ...]
+    words: frozenset[str]
+    certified: bool
 
 
 def count(text: str) -> int:
@@ -47,12 +50,7 @@ def count(text: str) -> int:
     return int(number)
 
 
-def names(text: str) -> list[str]:
-    """Names separated by commas."""
-    return text.split(",")
-
-
-TYPES = {"float": float, "int": int, "path": Path, "count": count, "names": names}
+TYPES = {"float": float, "int": int, "path": Path, "count": count, "names": lambda text: text.split(",")}
 _ADDRESS = re.compile(r"\{([\w.]+:\w+)\}")
 
 
@@ -62,28 +60,27 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
     book = tomllib.loads(text)
     top = argparse.ArgumentParser(prog="shapedp", **_texts({**book, "raw": True}))
     top.add_argument("--version", action="version", version=f"shapedp {__version__}")
-    _add_commands(top, "command", book["commands"], (), book, only)
+    for name, spec, child in _children(top, "command", book["commands"], only):
+        module = spec.get("module", name)
+        if "actions" not in spec:
+            _add_options(child, module, name, spec, book)
+        for action, inner, grandchild in _children(child, "action", spec.get("actions", {}), None):
+            _add_options(grandchild, module, action, inner, book)
     return top
 
 
-def _add_commands(
-    parent: argparse.ArgumentParser,
-    word: str,
-    commands: Mapping[str, Any],
-    path: tuple[str, ...],
-    book: Mapping[str, Any],
-    only: str | None,
-) -> None:
-    below: Any = parent.add_subparsers(title=f"{word}s", metavar=word.upper(), required=True)
-    for name, spec in commands.items():
+def _children(
+    parent: argparse.ArgumentParser, word: str, specs: Mapping[str, Any], only: str | None
+) -> Iterator[tuple[str, Mapping[str, Any], argparse.ArgumentParser]]:
+    """The parser of each command below another; those that are not asked for get their help line alone."""
+    if not specs:
+        return
+    below = parent.add_subparsers(title=f"{word}s", metavar=word.upper(), required=True)
+    for name, spec in specs.items():
         if only not in (None, name):
             below.add_parser(name, help=spec["help"])
-            continue
-        child = below.add_parser(name, help=spec["help"], **_texts(spec))
-        if "actions" in spec:
-            _add_commands(child, "action", spec["actions"], (*path, name), book, None)
         else:
-            _add_options(child, (*path, name), spec, book)
+            yield name, spec, below.add_parser(name, help=spec["help"], **_texts(spec))
 
 
 def _texts(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,7 +94,7 @@ def _texts(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _add_options(
-    parser: argparse.ArgumentParser, path: tuple[str, ...], spec: Mapping[str, Any], book: Mapping[str, Any]
+    parser: argparse.ArgumentParser, module: str, name: str, spec: Mapping[str, Any], book: Mapping[str, Any]
 ) -> None:
     holders: dict[str, Any] = {}
     words = set()
@@ -109,7 +106,8 @@ def _add_options(
     certified = spec.get("certified", False)
     if certified and "--certificate" not in spec["options"]:
         parser.set_defaults(certificate=None)
-    parser.set_defaults(command=Command(path, tuple(spec.get("writes", ())), frozenset(words), certified))
+    command = Command(module, name, tuple(spec.get("writes", ())), frozenset(words), certified)
+    parser.set_defaults(command=command)
 
 
 def _expanded(options: Mapping[str, Any], shared: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -7,20 +7,22 @@ import sys
 import warnings
 from typing import Any
 
-from shapedp.boundary.files import check_input
-from shapedp.cli.files import beside_certificate, write_json
-from shapedp.cli.options import claim
+import numpy as np
+
+from shapedp.boundary.documents import write
 from shapedp.cli.output import certificate_lines, show, table, written
-from shapedp.cli.paths import beside
+from shapedp.cli.paths import beside, beside_certificate
 
 SCHEMA = 1
 SHOWN = 30
+_SHARED = ("epsilon", "delta", "feature_bound", "adjacency", "solver", "sketch_rows", "unsafe")
+_STATED = ("feature_bound", "target_bound", "epsilon", "delta", "adjacency")
 # The solvers are named here because importing them takes seconds that `fit --help` should not wait for.
 LINEAR = ("mixing", "mixing-paper", "adassp", "adassp-joint", "suffstats", "sheffet", "sheffet-rdp")
 LOGISTIC = ("output", "bolt-on", "objective", "kifer", "cd", "mixing")
 
 
-def run(options: argparse.Namespace) -> int:
+def fit(options: argparse.Namespace) -> int:
     """Fit, write, summarise."""
     certificate = beside(options)
     _check(options)
@@ -33,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     record = {**estimator.privacy_.to_json(), "unsafe": estimator.privacy_.verdict != "certified"}
     model = _described(estimator, options)
     with beside_certificate(certificate, record):
-        write_json(options.output, model)
+        write(options.output, model)
     lines = [*_summary(estimator, model, options), *written(options.output, certificate)]
     return show(options, {"model": model, "certificate": record}, *lines)
 
@@ -46,7 +48,6 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError("--classes is for fit logistic")
     if options.model == "logistic" and options.target_bound is not None:
         raise ValueError("--target-bound is for fit linear: labels need none")
-    check_input(options.data, folder=True)
 
 
 def _prepared(options: argparse.Namespace) -> tuple[Any, Any, Any]:
@@ -57,16 +58,8 @@ def _prepared(options: argparse.Namespace) -> tuple[Any, Any, Any]:
         from shapedp.tables.sources import source_of
     except ImportError as error:
         raise ImportError(f"fit needs scikit-learn: pip install 'shapedp[learn]' ({error})") from None
-    shared = {
-        **claim(options),
-        "feature_bound": options.feature_bound,
-        "adjacency": options.adjacency,
-        "solver": options.solver,
-        "sketch_rows": options.sketch_rows,
-        "fit_intercept": not options.no_intercept,
-        "unsafe": options.unsafe,
-        "progress": sys.stderr.isatty() and not options.json,
-    }
+    shared = {name: getattr(options, name) for name in _SHARED}
+    shared |= {"fit_intercept": not options.no_intercept, "progress": sys.stderr.isatty() and not options.json}
     source = source_of(options.data, header=not options.no_header)
     assert source is not None
     if options.features is None and not source.declared:
@@ -105,7 +98,7 @@ def _labels(options: argparse.Namespace, source: Any) -> list[Any]:
         return [truth[word.lower()] if word.lower() in truth else _whole(float(word)) for word in words]
     except ValueError:
         raise ValueError(
-            f"--classes must be numbers, as the column {options.target!r} is, got {options.classes!r}"
+            f"--classes must be numbers, like column {options.target!r}, got {options.classes!r}"
         ) from None
 
 
@@ -115,34 +108,22 @@ def _whole(value: Any) -> Any:
 
 def _described(estimator: Any, options: argparse.Namespace) -> dict[str, Any]:
     """The model as JSON."""
-    names = [str(name) for name in estimator.feature_names_in_]
-    described = {
+    from shapedp.report.estimators import released  # takes time, too
+
+    stated = {name: getattr(estimator, name, None) for name in _STATED}
+    return {
         "schema": SCHEMA,
         "kind": f"{options.model}-regression",
         "target": options.target,
-        "features": names,
-        "coefficients": estimator.coef_.tolist(),
-        "intercept": estimator.intercept_ if options.model == "linear" else estimator.intercept_.tolist(),
+        **{name: np.asarray(value).tolist() for name, value in released(estimator).items()},
         "solver": estimator.solver_,
-        "feature_bound": estimator.feature_bound,
-        "epsilon": estimator.epsilon,
-        "delta": estimator.delta,
-        "adjacency": estimator.adjacency,
+        **{name: value for name, value in stated.items() if value is not None},
         "unsafe": estimator.privacy_.verdict != "certified",
     }
-    if options.model == "logistic":
-        return {**described, "classes": estimator.classes_.tolist()}
-    described["target_bound"] = estimator.target_bound
-    if hasattr(estimator, "coef_standard_error_"):
-        described["standard_errors"] = estimator.coef_standard_error_.tolist()
-        described["intercept_standard_error"] = estimator.intercept_standard_error_
-    return described
 
 
 def _summary(estimator: Any, model: dict[str, Any], options: argparse.Namespace) -> list[str]:
     """Coefficients and certificate as text."""
-    count = len(model["features"])
-    features = f"{count} feature{'s' if count > 1 else ''}"
     columns, headers = [[*model["features"], "(intercept)"]], ["feature"]
     if options.model == "linear":
         headers.append("coefficient")
@@ -159,6 +140,8 @@ def _summary(estimator: Any, model: dict[str, Any], options: argparse.Namespace)
     rows = [list(row) for row in zip(*columns, strict=True)]
     if len(rows) > SHOWN:
         rows = [*rows[: SHOWN - 2], ["..."] * len(headers), rows[-1]]
+    count = len(model["features"])
+    features = f"{count} feature{'s' if count > 1 else ''}"
     return [
         f"fitted     {options.model} regression of {options.target}, {features}, solver {estimator.solver_}",
         table(headers, rows),

@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from shapedp.boundary.documents import read
 from shapedp.boundary.files import check_input
-from shapedp.cli.files import Vector, beside_certificate, read_json, read_vector, suffix, write_vector
-from shapedp.cli.options import claim
+from shapedp.cli.options import parts
 from shapedp.cli.output import save_or_show, show, table
-from shapedp.cli.paths import beside
-from shapedp.ledger import Head, Ledger, LedgerCorruptedError, LedgerUnavailableError, Spend, Status
-from shapedp.ledger.store import Store
+from shapedp.cli.paths import beside, beside_certificate
+from shapedp.ledger import Head, Ledger, LedgerCorruptedError, Spend, Status
 from shapedp.mechanisms import Additive
 from shapedp.numerics.checks import vector as checked_vector
+from shapedp.tables.vectors import Vector, read_vector, suffix, write_vector
 
-
-def run(options: argparse.Namespace) -> int:
-    """One action on the ledger."""
-    return _ACTIONS[options.command.path[1]](options)
+_CAP = ("dataset", "epsilon", "delta", "adjacency", "rule", "failure_share", "vouching", "timeout")
 
 
 def _open(options: argparse.Namespace) -> Ledger:
-    try:
-        return Ledger.open(options.ledger, timeout=options.timeout)
-    except LedgerUnavailableError as error:
-        store = Store.at(options.ledger, timeout=options.timeout)
-        if not store.is_sqlite or Path(store.name).exists():
-            raise
-        raise LedgerUnavailableError(f"{store.name}: no such ledger: make it with shapedp ledger init") from error
+    return Ledger.open(options.ledger, timeout=options.timeout)
 
 
 def _datasets(ledger: Ledger, options: argparse.Namespace) -> Sequence[str]:
@@ -37,29 +28,17 @@ def _datasets(ledger: Ledger, options: argparse.Namespace) -> Sequence[str]:
     return ledger.datasets() if options.dataset is None else (options.dataset,)
 
 
-def _init(options: argparse.Namespace) -> int:
-    ledger = Ledger.create(
-        options.ledger,
-        dataset=options.dataset,
-        **claim(options),
-        adjacency=options.adjacency,
-        rule=options.rule,
-        orders=_orders(options.orders),
-        failure_share=options.failure_share,
-        vouching=options.vouching,
-        timeout=options.timeout,
-    )
+def init(options: argparse.Namespace) -> int:
+    """Add a dataset and its cap."""
+    numbers = "numbers separated by commas"
+    orders = None if options.orders is None else parts("orders", options.orders, float, ",", numbers)
+    given = {name: getattr(options, name) for name in _CAP}
+    ledger = Ledger.create(options.ledger, orders=orders, **given)
     return _print_status([ledger.status(options.dataset)], options)
 
 
-def _orders(text: str | None) -> list[float] | None:
-    try:
-        return None if text is None else [float(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"--orders must be numbers separated by commas, got {text!r}") from None
-
-
-def _status(options: argparse.Namespace) -> int:
+def status(options: argparse.Namespace) -> int:
+    """What is spent of each cap."""
     if (options.head is not None and not options.check) or (options.key is not None and options.head is None):
         raise ValueError("--key belongs to --head, and --head to --check")
     ledger = _open(options)
@@ -83,20 +62,22 @@ def _key(path: Path | None) -> bytes | None:
 def _kept_heads(path: Path | None) -> dict[str, Head]:
     if path is None:
         return {}
-    data = read_json(path)
+    data = read(path)
     if data.get("kind") != "ledger-heads" or not isinstance(data.get("heads"), list):
         raise ValueError(f"{path}: not the heads of a ledger, as `shapedp ledger head` writes them")
     return {head.dataset: head for head in map(Head.from_json, data["heads"])}
 
 
-def _head(options: argparse.Namespace) -> int:
+def head(options: argparse.Namespace) -> int:
+    """Where each dataset stands, to be kept elsewhere."""
     ledger, key = _open(options), _key(options.key)
     names = _datasets(ledger, options)
     heads = {"kind": "ledger-heads", "heads": [ledger.head(name, key=key).to_json() for name in names]}
     return save_or_show(options.output, heads)
 
 
-def _adopt(options: argparse.Namespace) -> int:
+def adopt(options: argparse.Namespace) -> int:
+    """Take over a ledger that was copied, restored or renamed."""
     _open(options)
     ledger = Ledger.adopt(options.ledger, timeout=options.timeout)
     return _print_status([ledger.status(name) for name in ledger.datasets()], options)
@@ -120,8 +101,9 @@ def _print_status(statuses: list[Status], options: argparse.Namespace) -> int:
     return show(options, [status.to_json() for status in statuses], table(headers, rows))
 
 
-def _spend(options: argparse.Namespace) -> int:
-    mechanism = Additive.from_json(read_json(options.mechanism))
+def spend(options: argparse.Namespace) -> int:
+    """Reserve budget, and release a vector under it where one is given."""
+    mechanism = Additive.from_json(read(options.mechanism))
     if (options.input is None) != (options.output is None):
         raise ValueError("give an input and --output, or neither to count a release made elsewhere")
     if options.input is None:
@@ -132,8 +114,6 @@ def _spend(options: argparse.Namespace) -> int:
         raise ValueError("--count belongs to a spend without an input: one input is one release")
     certificate = beside(options)
     suffix(options.output)
-    if not options.output.parent.is_dir():
-        raise FileNotFoundError(f"{options.output.parent}: no such folder")
     vector = read_vector(options.input, options.column, header=False if options.no_header else None)
     if checked_vector("input", vector.values).size != mechanism.law.dim:
         raise ValueError(f"the input must have {mechanism.law.dim} entries, got {vector.values.size}")
@@ -153,7 +133,8 @@ def _print_spend(spend: Spend, written: dict[str, str], options: argparse.Namesp
     )
 
 
-def _history(options: argparse.Namespace) -> int:
+def history(options: argparse.Namespace) -> int:
+    """The entries of a dataset."""
     entries = list(_open(options).history(options.dataset, last=options.last))
     rows = [
         (
@@ -170,7 +151,8 @@ def _history(options: argparse.Namespace) -> int:
     return show(options, [entry.to_json() for entry in entries], table(headers, rows))
 
 
-def _export(options: argparse.Namespace) -> int:
+def export(options: argparse.Namespace) -> int:
+    """Datasets, entries and certificates as JSON."""
     ledger = _open(options)
     names = _datasets(ledger, options)
     data = {
@@ -186,14 +168,3 @@ def _export(options: argparse.Namespace) -> int:
         ],
     }
     return save_or_show(options.output, data)
-
-
-_ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {
-    "init": _init,
-    "status": _status,
-    "spend": _spend,
-    "history": _history,
-    "head": _head,
-    "adopt": _adopt,
-    "export": _export,
-}

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 from shapedp._version import __version__
-from shapedp.cli.codes import DONE, INTERNAL, INTERRUPTED, REFUSED, WRONG_INPUT
+from shapedp.cli.codes import INTERNAL, INTERRUPTED, REFUSED, WRONG_INPUT
 from shapedp.cli.commands import parser
 from shapedp.cli.streams import guarded
 
@@ -45,7 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from shapedp.cli.paths import check_files  # loads numpy, which `shapedp --help` does not wait for
 
             check_files(options)
-            code = int(import_module(f"shapedp.cli.{options.command.path[0]}").run(options) or DONE)
+            found = import_module(f"shapedp.cli.{options.command.module}")
+            code = int(getattr(found, options.command.name)(options))
             sys.stdout.flush()
             return code
         except Exception as error:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import argparse
 import inspect
 import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from shapedp.cli.files import SUFFIXES, read_vector
 from shapedp.mechanisms import Additive
 from shapedp.numerics.arrays import Floats
 from shapedp.papers.recipes import RECIPES
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
+from shapedp.tables.vectors import SUFFIXES, read_vector
+
+T = TypeVar("T")
 
 
 def claim(options: argparse.Namespace) -> dict[str, Any]:
@@ -34,10 +37,25 @@ def numbers(name: str, text: str) -> Floats:
         ) from None
 
 
+def parts(name: str, text: str, kind: Callable[[str], T], mark: str, what: str) -> list[T]:
+    """The values in one word."""
+    try:
+        return [kind(part) for part in text.split(mark)]
+    except ValueError:
+        raise ValueError(f"--{name} must be {what}, got {text!r}") from None
+
+
+def tensor_shape(options: argparse.Namespace) -> tuple[int, ...] | None:
+    """28x28x64 as (28, 28, 64)."""
+    if options.tensor is None:
+        return None
+    return tuple(parts("tensor", options.tensor, int, "x", "sizes joined by x, such as 28x28x64"))
+
+
 def sensitivity(options: argparse.Namespace) -> Sensitivity:
     """The set that the options describe."""
     adjacency = options.adjacency
-    shape = None if options.tensor is None else tensor_shape(options.tensor)
+    shape = tensor_shape(options)
     if options.slice_bounds is not None:
         return _slices(options, shape)
     if options.box is not None:
@@ -45,25 +63,14 @@ def sensitivity(options: argparse.Namespace) -> Sensitivity:
     if options.blocks is not None:
         if options.sizes is None:
             raise ValueError("--blocks needs --sizes, the number of coordinates of each block")
-        try:
-            sizes = np.array([int(part) for part in options.sizes.split(",")])
-        except ValueError:
-            raise ValueError(f"--sizes must be whole numbers separated by commas, got {options.sizes!r}") from None
-        return Blocks(numbers("blocks", options.blocks), sizes, adjacency=adjacency)
+        sizes = parts("sizes", options.sizes, int, ",", "whole numbers separated by commas")
+        return Blocks(numbers("blocks", options.blocks), np.array(sizes), adjacency=adjacency)
     if (options.dim is None) == (shape is None):
         raise ValueError("--l2 and --l1 need --dim, the number of coordinates of the answer, or --tensor, its shape")
     if options.l1 is not None:
         return L1(options.l1, options.dim, shape=shape, adjacency=adjacency)
     scales = None if options.scales is None else numbers("scales", options.scales)
     return L2(options.l2, options.dim, shape=shape, scales=scales, adjacency=adjacency)
-
-
-def tensor_shape(text: str) -> tuple[int, ...]:
-    """28x28x64 as (28, 28, 64)."""
-    try:
-        return tuple(int(part) for part in text.split("x"))
-    except ValueError:
-        raise ValueError(f"--tensor must be sizes joined by x, such as 28x28x64, got {text!r}") from None
 
 
 def _boxed(bounds: Floats, shape: tuple[int, ...] | None) -> Floats:
@@ -98,7 +105,7 @@ def recipe(options: argparse.Namespace) -> Additive:
     if None in claim(options).values() or (options.dim is None) == (options.tensor is None):
         raise ValueError("a recipe needs --epsilon, --delta and either --dim or --tensor")
     make = RECIPES[options.subject]
-    size = {"dim": options.dim} if options.tensor is None else {"shape": tensor_shape(options.tensor)}
+    size = {"dim": options.dim} if options.tensor is None else {"shape": tensor_shape(options)}
     if "shape" in size and "shape" not in inspect.signature(make).parameters:
         raise ValueError(f"{options.subject} releases vectors: give --dim instead of --tensor")
     try:

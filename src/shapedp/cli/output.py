@@ -10,11 +10,8 @@ from typing import Any
 
 from shapedp.boundary.documents import dumps, write
 from shapedp.boundary.values import printable
-from shapedp.cli.codes import DONE, INTERRUPTED, REFUSED, WRONG_INPUT
+from shapedp.cli.codes import DONE
 from shapedp.privacy import Bracket, Certificate
-
-__all__ = ["DONE", "INTERRUPTED", "REFUSED", "WRONG_INPUT", "certificate_lines", "ends", "exit_code", "finite"]
-__all__ += ["own_claim", "save_or_show", "show", "table", "written"]
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -67,16 +64,3 @@ def finite(value: float) -> float | None:
 def ends(bracket: Bracket) -> dict[str, float | None]:
     """Both ends of a bracket, for JSON."""
     return {"lower": finite(bracket.lower), "upper": finite(bracket.upper)}
-
-
-def exit_code(certificate: Certificate) -> int:
-    """0 if certified, otherwise 3."""
-    return DONE if certificate.verdict == "certified" else REFUSED
-
-
-def own_claim(subject: Any, name: object) -> Certificate:
-    """The certificate of what a file describes; a plan, which claims nothing of itself, is refused."""
-    found = getattr(subject, "certificate", None)
-    if not isinstance(found, Certificate):
-        raise ValueError(f"{name} makes no claim of its own: judge one by `certify` with --epsilon and --delta")
-    return found

@@ -7,11 +7,15 @@ file is an input, whether the command thinks of it as one or not.
 from __future__ import annotations
 
 import argparse
+import os
 import urllib.parse
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from shapedp.boundary.files import guard
+from shapedp.boundary.documents import dumps
+from shapedp.boundary.files import atomic, guard
 
 BESIDE = ".certificate.json"
 
@@ -19,6 +23,14 @@ BESIDE = ".certificate.json"
 def beside(options: argparse.Namespace) -> Path:
     """Where the certificate of an output goes: where --certificate says, or beside it."""
     return Path(options.certificate or options.output.with_suffix(BESIDE))
+
+
+@contextmanager
+def beside_certificate(path: Path, record: dict[str, Any]) -> Iterator[None]:
+    """A block that writes what the certificate is of: where it fails, no certificate appears or changes."""
+    with atomic(path) as stream:
+        stream.write((dumps(record) + "\n").encode())
+        yield
 
 
 def check_files(options: argparse.Namespace) -> None:
@@ -40,9 +52,9 @@ def _files(values: Iterator[object]) -> Iterator[Path]:
             if isinstance(one, Path):
                 yield one
             elif isinstance(one, str):
-                path = Path(_database(one))
-                if _is_file(path):
-                    yield path
+                path = _database(one)
+                if os.path.isfile(path):
+                    yield Path(path)
 
 
 def _database(text: str) -> str:
@@ -51,10 +63,3 @@ def _database(text: str) -> str:
         return text
     head, mark, tail = text.partition(":///")
     return urllib.parse.unquote(tail.partition("?")[0]) if mark and "/" not in head else text
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False

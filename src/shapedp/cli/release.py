@@ -8,22 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from shapedp.cli.files import (
-    Vector,
-    beside_certificate,
-    read_json,
-    read_records,
-    read_vector,
-    suffix,
-    write_columns,
-    write_vector,
-)
+from shapedp.boundary.documents import read
 from shapedp.cli.output import certificate_lines, show, written
-from shapedp.cli.paths import beside
+from shapedp.cli.paths import beside, beside_certificate
 from shapedp.mechanisms import Additive
 from shapedp.numerics.arrays import Floats
 from shapedp.privacy import ROWS
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity
+from shapedp.tables.vectors import Vector, read_records, read_vector, suffix, write_columns, write_vector
 
 EXACT = 2**23  # rows whose clipped entries add up without rounding; see Sensitivity.clip
 SHOWN = 12
@@ -32,11 +24,11 @@ SCOPE = (
 )
 
 
-def run(options: argparse.Namespace) -> int:
+def release(options: argparse.Namespace) -> int:
     """Release and write."""
     certificate = beside(options)
     suffix(options.output)
-    mechanism = Additive.from_json(read_json(options.mechanism))
+    mechanism = Additive.from_json(read(options.mechanism))
     names: list[str] = []
     if options.records:
         names, vector = _total(mechanism, options)
@@ -46,16 +38,16 @@ def run(options: argparse.Namespace) -> int:
         vector = read_vector(options.input, options.column, header=False if options.no_header else None)
     if len(mechanism.shape) > 1 and options.output.suffix != ".npy":
         raise ValueError(f"the answer is a tensor of shape {mechanism.shape}: only npy files hold it")
-    release = mechanism.release(vector.values, unsafe=options.unsafe)
-    stated = replace(release.certificate, scope=SCOPE) if options.records else release.certificate
-    record = {**stated.to_json(), "unsafe": release.unsafe}
+    made = mechanism.release(vector.values, unsafe=options.unsafe)
+    stated = replace(made.certificate, scope=SCOPE) if options.records else made.certificate
+    record = {**stated.to_json(), "unsafe": made.unsafe}
     with beside_certificate(certificate, record):
         if names:
-            errors = release.standard_error.tolist()
-            write_columns(options.output, {"column": names, "value": release.value.tolist(), "standard_error": errors})
+            errors = made.standard_error.tolist()
+            write_columns(options.output, {"column": names, "value": made.value.tolist(), "standard_error": errors})
         else:
-            write_vector(options.output, Vector(release.value, vector.name))
-    warning = ["unsafe     the claim is NOT certified: do not publish this release"] if release.unsafe else []
+            write_vector(options.output, Vector(made.value, vector.name))
+    warning = ["unsafe     the claim is NOT certified: do not publish this release"] if made.unsafe else []
     return show(options, record, *certificate_lines(stated), *written(options.output, certificate), *warning)
 
 

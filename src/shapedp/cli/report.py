@@ -5,19 +5,21 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from shapedp import report
+from shapedp import report as pages
+from shapedp.boundary.documents import read
 from shapedp.boundary.files import guard
-from shapedp.cli.files import read_json
+from shapedp.cli.claims import checked
+from shapedp.cli.codes import DONE, REFUSED
 from shapedp.cli.options import claim
-from shapedp.cli.output import DONE, REFUSED, show
-from shapedp.cli.streams import progress
-from shapedp.papers.register import CLAIMS, check
+from shapedp.cli.output import show
+from shapedp.cli.paths import BESIDE
+from shapedp.papers.register import CLAIMS
 from shapedp.report import Page
 
 _SQLITE = b"SQLite format 3\0"
 
 
-def run(options: argparse.Namespace) -> int:
+def report(options: argparse.Namespace) -> int:
     """Make the page, write it, say where it is."""
     _check(options)
     page = _claims(options) if options.claims else _of_file(options)
@@ -43,7 +45,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _certificate(options: argparse.Namespace) -> Path:
-    return Path(options.certificate or Path(options.file).with_suffix(".certificate.json"))
+    return Path(options.certificate or Path(options.file).with_suffix(BESIDE))
 
 
 def _target(options: argparse.Namespace) -> Path:
@@ -63,19 +65,19 @@ def _of_file(options: argparse.Namespace) -> Page:
     if options.dataset is not None:
         raise ValueError("--dataset belongs to a ledger")
     stated = {name: value for name, value in claim(options).items() if value is not None}
-    data, audits = read_json(path), [read_json(audit) for audit in options.audit]
-    model = data.get("kind") in report.MODELS
+    data, audits = read(path), [read(audit) for audit in options.audit]
+    model = data.get("kind") in pages.MODELS
     if stated and data.get("kind") != "plan":
         raise ValueError("--epsilon and --delta are the claim about a plan: this file states its own")
     if not model and options.certificate is not None:
         raise ValueError("--certificate belongs to a model: this file is none")
     if not model:
-        return report.of_json(data, file=path.name, audits=audits, **stated)
-    beside = _certificate(options)
-    if not beside.is_file():
-        raise FileNotFoundError(f"{beside}: no such file; name the model's certificate with --certificate")
-    fitted = report.Fitted.from_json(data, read_json(beside))
-    return report.of(fitted, file=path.name, certificate=beside.name, audits=audits)
+        return pages.of_json(data, file=path.name, audits=audits, **stated)
+    certificate = _certificate(options)
+    if not certificate.is_file():
+        raise FileNotFoundError(f"{certificate}: no such file; name the model's certificate with --certificate")
+    fitted = pages.Fitted.from_json(data, read(certificate))
+    return pages.of(fitted, file=path.name, certificate=certificate.name, audits=audits)
 
 
 def _of_ledger(options: argparse.Namespace) -> Page:
@@ -83,7 +85,7 @@ def _of_ledger(options: argparse.Namespace) -> Page:
         raise ValueError("--audit, --certificate, --epsilon and --delta do not apply to a ledger")
     from shapedp.ledger import Ledger  # needs an extra
 
-    return report.of(Ledger.open(options.file), dataset=options.dataset)
+    return pages.of(Ledger.open(options.file), dataset=options.dataset)
 
 
 def _is_database(path: Path) -> bool:
@@ -96,10 +98,4 @@ def _is_database(path: Path) -> bool:
 def _claims(options: argparse.Namespace) -> Page:
     if options.audit or options.dataset or options.epsilon is not None or options.delta is not None:
         raise ValueError("--claims takes no --audit, --dataset, --epsilon or --delta")
-    if not options.verify:
-        return report.claims_page()
-    findings = []
-    for one in CLAIMS.values():
-        progress(one.id)
-        findings.append(check(one))
-    return report.claims_page(findings=findings)
+    return pages.claims_page(findings=checked(CLAIMS.values()) if options.verify else None)

@@ -14,9 +14,8 @@ from shapedp.ledger.errors import (
 )
 from shapedp.ledger.filters import BasicFilter, Filter, GaussianFilter, RenyiFilter, make_filter
 from shapedp.ledger.fixed import Charge
-from shapedp.ledger.heads import Head
 from shapedp.ledger.ledger import Ledger
-from shapedp.ledger.records import Entry, Status
+from shapedp.ledger.records import Entry, Head, Status
 from shapedp.ledger.spend import Spend
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -9,21 +10,18 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from shapedp.ledger import schema
-from shapedp.ledger.errors import (
-    BudgetExceededError,
-    LedgerCorruptedError,
-    LedgerError,
-    SpendRefusedError,
-)
+from shapedp.ledger.errors import RESTORE, BudgetExceededError, LedgerCorruptedError, LedgerError, SpendRefusedError
 from shapedp.ledger.records import totals_of
+from shapedp.ledger.schema import Row
 from shapedp.ledger.store import Store
 
 if TYPE_CHECKING:
     from shapedp.ledger.spend import Spend
 
 
-def reserve(store: Store, spend: Spend, mechanism: dict[str, Any]) -> tuple[int, str]:
+def reserve(spend: Spend, mechanism: dict[str, Any]) -> tuple[int, str]:
     """Counts the spend; id and digest of its entry. Raises with nothing changed where the cap does not admit it."""
+    store = spend.ledger.store
 
     def work(connection: sa.Connection) -> tuple[int, str]:
         row = dataset_row(store, connection, spend.dataset, lock=True)
@@ -32,7 +30,7 @@ def reserve(store: Store, spend: Spend, mechanism: dict[str, Any]) -> tuple[int,
         after = totals_of(row).plus(spend.charge)
         if not spend.terms.filter.admits(after):
             raise BudgetExceededError(_refusal(spend, row))
-        entry: dict[str, Any] = {
+        entry: Row = {
             "sequence": row["entries"] + 1,
             "time": now(),
             "count": spend.count,
@@ -42,27 +40,21 @@ def reserve(store: Store, spend: Spend, mechanism: dict[str, Any]) -> tuple[int,
         }
         digest = schema.digest_of(row["chain"], entry)
         entry |= {"state": "reserved", "ended": entry["time"], "secure": 0, "taken": 0, "digest": digest}
-        inserted = connection.execute(
-            schema.entries.insert().values(**entry, dataset_id=row["id"])
-        ).inserted_primary_key
+        inserted: Any = connection.execute(schema.entries.insert().values(**entry, dataset_id=row["id"]))
         totals = schema.to_text(after.to_json())
         _advance(connection, row, None, entry, totals=totals, entries=entry["sequence"], chain=digest)
-        if inserted is None:
-            raise LedgerError("the database returned no id for the entry")
-        return int(inserted[0]), digest
+        return int(inserted.inserted_primary_key[0]), digest
 
     return store.perform(work)
 
 
-def take(store: Store, dataset: str, entry: int, digest: str, number: int) -> None:
+def take(spend: Spend, number: int) -> None:
     """Takes `number` units of a reservation, whoever else does so at the same time; raises where fewer are left.
 
     Guarantee: over all processes, threads and copies of the spend at most `count` units are ever taken.
     """
 
-    def work(connection: sa.Connection) -> None:
-        row = dataset_row(store, connection, dataset, lock=True)
-        old = _entry(store, connection, row, entry, digest)
+    def taken(old: Row) -> Row:
         left = old["count"] - old["taken"]
         if old["state"] != "reserved":
             raise SpendRefusedError(f"the block of this spend has ended (its entry is {old['state']}): nothing is left")
@@ -71,48 +63,41 @@ def take(store: Store, dataset: str, entry: int, digest: str, number: int) -> No
                 f"{number} releases were asked for, {left} of the {old['count']} reserved are left: "
                 "reserve them with count="
             )
-        _change(connection, row, old, taken=old["taken"] + number)
+        return {"taken": old["taken"] + number}
 
-    store.perform(work)
+    _change(spend, taken)
 
 
-def left(store: Store, entry: int) -> int:
+def close(spend: Spend, state: str) -> None:
+    """Marks a reserved entry; its cost stays. Rows keep their size, so that a full disk cannot object."""
+
+    def closed(old: Row) -> Row:
+        if old["state"] != "reserved":
+            raise _missing(spend)
+        return {"state": state, "ended": now(), "secure": int(old["taken"] > 0)}
+
+    _change(spend, closed)
+
+
+def left(spend: Spend) -> int:
     """How many units of a reservation are not taken."""
     table = schema.entries
-    with store.read() as connection:
-        query = sa.select(table.c.count, table.c.taken).where(table.c.id == entry)
-        found = connection.execute(query).mappings().first()
-    if found is None:
-        raise LedgerCorruptedError(f"entry {entry} is no longer in the ledger {store.name}")
-    row = schema.typed(found, table)
+    query = sa.select(table.c.count, table.c.taken).where(table.c.id == spend.entry)
+    with spend.ledger.store.read() as connection:
+        row = schema.first(connection, query, table)
+    if row is None:
+        raise _missing(spend)
     return int(row["count"] - row["taken"])
 
 
-def close(store: Store, dataset: str, entry: int, digest: str, state: str) -> None:
-    """Marks a reserved entry; its cost stays. Rows keep their size, so that a full disk cannot object."""
-
-    def work(connection: sa.Connection) -> None:
-        row = dataset_row(store, connection, dataset, lock=True)
-        old = _entry(store, connection, row, entry, digest)
-        if old["state"] != "reserved":
-            raise LedgerCorruptedError(f"the reserved entry {entry} is no longer in the ledger {store.name}")
-        _change(connection, row, old, state=state, ended=now(), secure=int(old["taken"] > 0))
-
-    store.perform(work)
-
-
-def dataset_row(store: Store, connection: sa.Connection, dataset: str, *, lock: bool = False) -> dict[str, Any]:
+def dataset_row(store: Store, connection: sa.Connection, dataset: str, *, lock: bool = False) -> Row:
     """The dataset's row with its seal checked; `lock` holds others off until the transaction ends."""
     query = sa.select(schema.datasets).where(schema.datasets.c.name == dataset)
-    found = connection.execute(query.with_for_update() if lock else query).mappings().first()
-    if found is None:
+    row = schema.first(connection, query.with_for_update() if lock else query, schema.datasets)
+    if row is None:
         raise LedgerError(f"the ledger {store.name} has no dataset {dataset!r}")
-    row = schema.typed(found, schema.datasets)
-    if not schema.sealed(row):
-        raise LedgerCorruptedError(
-            f"the row of dataset {dataset!r} was damaged or changed by hand; restore the ledger from a "
-            "backup and treat what is missing as spent"
-        )
+    if schema.seal_of(row) != row["seal"]:
+        raise LedgerCorruptedError(f"the row of dataset {dataset!r} was damaged or changed by hand; {RESTORE}")
     return row
 
 
@@ -121,25 +106,31 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-def _entry(store: Store, connection: sa.Connection, row: dict[str, Any], entry: int, digest: str) -> dict[str, Any]:
-    """The entry that was reserved; another one may have its id where a backup was restored meanwhile."""
-    table = schema.entries
-    query = sa.select(table).where(table.c.id == entry, table.c.dataset_id == row["id"], table.c.digest == digest)
-    found = connection.execute(query).mappings().first()
-    if found is None:
-        raise LedgerCorruptedError(f"the reserved entry {entry} is no longer in the ledger {store.name}")
-    return schema.typed(found, table)
+def _change(spend: Spend, change: Callable[[Row], Row]) -> None:
+    """Gives the entry that was reserved the values that `change` makes of it, in one transaction.
+
+    Another entry may have its id where a backup was restored meanwhile, but not its digest.
+    """
+    store, table = spend.ledger.store, schema.entries
+
+    def work(connection: sa.Connection) -> None:
+        row = dataset_row(store, connection, spend.dataset, lock=True)
+        mine = (table.c.id == spend.entry, table.c.dataset_id == row["id"], table.c.digest == spend.digest)
+        old = schema.first(connection, sa.select(table).where(*mine), table)
+        if old is None:
+            raise _missing(spend)
+        values = change(old)
+        connection.execute(table.update().where(table.c.id == old["id"]).values(**values))
+        _advance(connection, row, old, old | values)
+
+    store.perform(work)
 
 
-def _change(connection: sa.Connection, row: dict[str, Any], old: dict[str, Any], **values: Any) -> None:
-    table = schema.entries
-    connection.execute(table.update().where(table.c.id == old["id"]).values(**values))
-    _advance(connection, row, old, old | values)
+def _missing(spend: Spend) -> LedgerCorruptedError:
+    return LedgerCorruptedError(f"entry {spend.entry}, reserved, is no longer in the ledger {spend.ledger.store.name}")
 
 
-def _advance(
-    connection: sa.Connection, row: dict[str, Any], old: dict[str, Any] | None, new: dict[str, Any], **values: Any
-) -> None:
+def _advance(connection: sa.Connection, row: Row, old: Row | None, new: Row, **values: Any) -> None:
     """Writes the dataset's row after one of its entries has become `new`."""
     values |= {"events": row["events"] + 1, "marks": schema.remarked(row["marks"], old, new)}
     values["seal"] = schema.seal_of(row | values)
@@ -154,7 +145,7 @@ def _keep(store: Store, connection: sa.Connection, text: str) -> str:
     return digest
 
 
-def _refusal(spend: Spend, row: dict[str, Any]) -> str:
+def _refusal(spend: Spend, row: Row) -> str:
     """Why the spend is not admitted: the cap, the rule that counts, and what to do."""
     budget, before = spend.terms.filter, totals_of(row)
     return (

@@ -75,9 +75,7 @@ def _gaussian(loss: Loss) -> float:
 @_gaussian.register
 def _(loss: GaussianLoss) -> float:
     if loss.mu == math.inf:
-        raise SpendRefusedError(
-            "the Gaussian noise is zero in a direction that a person can change: its loss is infinite"
-        )
+        raise SpendRefusedError("the noise is zero in a direction that a person can change: its loss is infinite")
     return loss.mu
 
 

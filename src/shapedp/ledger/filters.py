@@ -28,6 +28,23 @@ class Filter(ABC):
     Guarantee: whatever an analyst chooses from earlier answers, as long as every spend was admitted the whole
     interaction is (epsilon, delta)-DP. Concurrent spends included: a mechanism is fixed when it is reserved,
     so the order of the reservations is an adaptive sequence (Haney et al. 2023 prove the interactive case).
+
+    Parameters
+    ----------
+    epsilon, delta
+        The cap.
+    failure_share
+        The part of delta kept for events on which nothing is promised.
+    capacities, failure_capacity
+        What the totals may not pass, in units of 2^-192. `make_filter` computes them from the cap.
+    orders
+        The Renyi orders, one per capacity, where the rule has any.
+
+    Examples
+    --------
+    >>> budget = make_filter(epsilon=1.0, delta=1e-6)
+    >>> isinstance(budget, Filter), budget.rule
+    (True, 'gaussian')
     """
 
     rule: ClassVar[str]
@@ -88,17 +105,13 @@ class Filter(ABC):
     def describe(self, totals: Charge) -> dict[str, Any]:
         """Totals and capacities in the filter's own currency, as floats."""
 
+    def _failures(self, totals: Charge) -> dict[str, float]:
+        return {"failure": as_float(totals.failure), "failure_cap": as_float(self.failure_capacity)}
+
     def to_json(self) -> dict[str, Any]:
         """The frozen filter; `filter_from_json` restores an equal one, whatever the defaults are by then."""
-        return {
-            "rule": self.rule,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "failure_share": self.failure_share,
-            "orders": list(self.orders),
-            "capacities": [str(c) for c in self.capacities],
-            "failure_capacity": str(self.failure_capacity),
-        }
+        kept = {"capacities": [str(c) for c in self.capacities], "failure_capacity": str(self.failure_capacity)}
+        return {**vars(self), "rule": self.rule, "orders": list(self.orders), **kept}
 
     def _failure(self, failure: Fraction, variation: Fraction) -> int:
         """A sampler's total variation costs 1 + e^epsilon times its size at the cap's epsilon: the whole
@@ -114,11 +127,6 @@ class Filter(ABC):
         return units_up(failure + factor * variation)
 
 
-def _positive_delta(rule: str, delta: float) -> None:
-    if probability("delta", delta) == 0:
-        raise ValueError(f"delta must be > 0 for rule={rule!r}; a pure cap (delta=0.0) needs rule='basic'")
-
-
 @dataclass(frozen=True)
 class GaussianFilter(Filter):
     """The sum of mu^2 stays at most that of the cap.
@@ -126,14 +134,20 @@ class GaussianFilter(Filter):
     Guarantee: mu_i-GDP spends with sum mu_i^2 <= mu^2 are together mu-GDP, mu_i chosen adaptively; mu is the
     largest that meets (epsilon, (1 - failure_share) delta).
     Reference: Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023 (fully adaptive Gaussian DP).
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> mechanism = sdp.calibrate("gaussian", sdp.L2(1.0, dim=1), epsilon=0.1, delta=1e-7)
+    >>> budget = make_filter(epsilon=1.0, delta=1e-6, rule="gaussian")
+    >>> budget.affords(Charge((0,)), budget.charge(mechanism))
+    95
     """
 
     rule: ClassVar[str] = "gaussian"
 
     @classmethod
     def build(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:
-        _no_orders(cls.rule, orders)
-        _positive_delta(cls.rule, delta)
         kept, failure = _shares(delta, failure_share)
         mu = GaussianLoss.calibrate(epsilon, kept).mu
         return cls(epsilon, delta, failure_share, (units_down(Fraction(mu) ** 2),), failure)
@@ -143,12 +157,8 @@ class GaussianFilter(Filter):
         return Charge((units_up(Fraction(gaussian_mu(core)) ** 2),), self._failure(failure, variation))
 
     def describe(self, totals: Charge) -> dict[str, Any]:
-        return {
-            "mu": math.sqrt(as_float(totals.amounts[0])),
-            "mu_cap": math.sqrt(as_float(self.capacities[0])),
-            "failure": as_float(totals.failure),
-            "failure_cap": as_float(self.failure_capacity),
-        }
+        mu, cap = (math.sqrt(as_float(amount)) for amount in (*totals.amounts, *self.capacities))
+        return {"mu": mu, "mu_cap": cap, **self._failures(totals)}
 
 
 @dataclass(frozen=True)
@@ -163,19 +173,26 @@ class RenyiFilter(Filter):
     c(a) = (1 - 1/a)^(a-1)/a, so the transcripts that end at order a contribute at most delta/m.
     Reference: Feldman and Zrnic 2021, Theorem 3.1; Lecuyer 2021; Canonne, Kamath and Steinke 2020,
     Proposition 12 (conversion).
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> mechanism = sdp.calibrate("gaussian", sdp.L2(1.0, dim=1), epsilon=0.1, delta=1e-7)
+    >>> budget = make_filter(epsilon=1.0, delta=1e-6, rule="renyi", orders=[20, 40])
+    >>> budget.affords(Charge((0, 0)), budget.charge(mechanism))
+    76
     """
 
     rule: ClassVar[str] = "renyi"
 
     @classmethod
     def build(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:
-        _positive_delta(cls.rule, delta)
         kept, failure = _shares(delta, failure_share)
         grid = _default_orders(epsilon, kept) if orders is None else _checked_orders(orders)
         caps = tuple(_renyi_capacity(order, epsilon, kept / len(grid) * BELOW_8) for order in grid)
         if max(caps) <= 0:
             raise ValueError(
-                f"orders must leave room for a spend at (epsilon={epsilon!r}, delta={delta!r}), got {grid!r}"
+                f"orders must leave room for a spend at epsilon={epsilon!r}, delta={delta!r}, got {grid!r}"
             )
         return cls(epsilon, delta, failure_share, tuple(units_down(c) for c in caps), failure, grid)
 
@@ -185,13 +202,8 @@ class RenyiFilter(Filter):
         return Charge(tuple(units_up(value) for value in curve), self._failure(failure, variation))
 
     def describe(self, totals: Charge) -> dict[str, Any]:
-        return {
-            "orders": list(self.orders),
-            "renyi": [as_float(t) for t in totals.amounts],
-            "renyi_cap": [as_float(c) for c in self.capacities],
-            "failure": as_float(totals.failure),
-            "failure_cap": as_float(self.failure_capacity),
-        }
+        used, caps = (list(map(as_float, amounts)) for amounts in (totals.amounts, self.capacities))
+        return {"orders": list(self.orders), "renyi": used, "renyi_cap": caps, **self._failures(totals)}
 
 
 @dataclass(frozen=True)
@@ -201,13 +213,20 @@ class BasicFilter(Filter):
     A pure loss costs its epsilon; any other costs the (epsilon, delta) its certificate proves.
     Guarantee: basic composition holds when the parameters are chosen adaptively.
     Reference: Rogers, Roth, Ullman and Vadhan 2016, section 3; Whitehouse et al. 2023.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> mechanism = sdp.calibrate("gaussian", sdp.L2(1.0, dim=1), epsilon=0.1, delta=1e-7)
+    >>> budget = make_filter(epsilon=1.0, delta=1e-6, rule="basic")
+    >>> budget.affords(Charge((0,)), budget.charge(mechanism))
+    9
     """
 
     rule: ClassVar[str] = "basic"
 
     @classmethod
     def build(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:
-        _no_orders(cls.rule, orders)
         return cls(epsilon, delta, failure_share, (units_down(epsilon),), units_down(delta))
 
     def charge(self, mechanism: Mechanism) -> Charge:
@@ -217,17 +236,13 @@ class BasicFilter(Filter):
             return Charge((units_up(pure),))
         if self.delta == 0:
             raise SpendRefusedError(
-                f"the cap is pure (delta=0): {type(mechanism.loss).__name__} has no finite epsilon at delta=0"
+                f"the cap is pure: {type(mechanism.loss).__name__} has no finite epsilon at delta=0"
             )
         return Charge((units_up(float(claim.epsilon)),), units_up(float(claim.delta)))
 
     def describe(self, totals: Charge) -> dict[str, Any]:
-        return {
-            "epsilon": as_float(totals.amounts[0]),
-            "epsilon_cap": self.epsilon,
-            "delta": as_float(totals.failure),
-            "delta_cap": self.delta,
-        }
+        epsilon, delta = as_float(totals.amounts[0]), as_float(totals.failure)
+        return {"epsilon": epsilon, "epsilon_cap": self.epsilon, "delta": delta, "delta_cap": self.delta}
 
 
 FILTERS: dict[str, type[Filter]] = {f.rule: f for f in (GaussianFilter, RenyiFilter, BasicFilter)}
@@ -241,10 +256,36 @@ def make_filter(
     orders: Iterable[float] | None = None,
     failure_share: float = 0.0,
 ) -> Filter:
-    """The filter of a cap; without a rule, "gaussian", and "basic" for a pure cap (delta = 0)."""
+    """The filter of a cap.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The cap.
+    rule
+        "gaussian", "renyi" or "basic"; None: "gaussian", and "basic" for a pure cap (delta = 0).
+    orders
+        The Renyi orders of the rule "renyi"; None: five around the best one for many small Gaussian spends.
+    failure_share
+        The part of delta kept for events on which nothing is promised.
+
+    Returns
+    -------
+    Filter
+        Its capacities are rounded down.
+
+    Examples
+    --------
+    >>> make_filter(epsilon=1.0, delta=0.0).rule
+    'basic'
+    """
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     failure_share = probability("failure_share", failure_share)
     chosen = one_of("rule", rule, (*FILTERS, None)) or ("gaussian" if delta else "basic")
+    if orders is not None and chosen != "renyi":
+        raise ValueError(f"orders belong to rule='renyi', not to rule={chosen!r}")
+    if delta == 0 and chosen != "basic":
+        raise ValueError(f"delta must be > 0 for rule={chosen!r}; a pure cap (delta=0.0) needs rule='basic'")
     return FILTERS[chosen].build(epsilon, delta, failure_share, orders)
 
 
@@ -263,9 +304,7 @@ def filter_from_json(data: dict[str, Any]) -> Filter:
 def _shares(delta: float, failure_share: float) -> tuple[float, int]:
     """What the currency may use of delta, and what failures may, together at most delta."""
     delta, failure_share = probability("delta", delta), probability("failure_share", failure_share)
-    kept = delta * (1 - failure_share)
-    if failure_share:
-        kept = math.nextafter(kept, 0.0)
+    kept = math.nextafter(delta * (1 - failure_share), 0.0) if failure_share else delta
     return kept, max(units_down(Fraction(delta) - Fraction(kept)), 0)
 
 
@@ -288,8 +327,3 @@ def _checked_orders(orders: Iterable[float]) -> tuple[float, ...]:
     if not grid or not grid[0] > 1:
         raise ValueError(f"orders must be one or more numbers > 1, got {orders!r}")
     return grid
-
-
-def _no_orders(rule: str, orders: Iterable[float] | None) -> None:
-    if orders is not None:
-        raise ValueError(f"orders belong to rule='renyi', not to rule={rule!r}")

@@ -33,7 +33,21 @@ def as_float(units: int) -> float:
 @dataclass(frozen=True, slots=True)
 class Charge:
     """What one spend costs, or what all spends together have cost: one amount per line of the filter, and the
-    probability on which nothing is promised."""
+    probability on which nothing is promised.
+
+    Parameters
+    ----------
+    amounts
+        What each line of the filter counts, in units of 2^-192.
+    failure
+        The probability on which nothing is promised, in the same units.
+
+    Examples
+    --------
+    >>> one = Charge((units_up(0.25),))
+    >>> one.times(3) == one.plus(one).plus(one)
+    True
+    """
 
     amounts: tuple[int, ...]
     failure: int = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,12 +58,10 @@ def spendable(subject: Any, budget: Filter) -> Mechanism:
 def price(job: Mechanism, budget: Filter) -> Charge:
     """The charge: of the mechanism that a certificate describes where the dataset's rule has a price for it, else of
     the bare claim."""
-    if not isinstance(job, Job) or isinstance(job.subject, Plan) or isinstance(budget, BasicFilter):
-        return budget.charge(job)
-    try:
-        return budget.charge(job if job.described is None else replace(job, loss=job.described.loss))
-    except SpendRefusedError:
-        return budget.charge(job)
+    if isinstance(job, Job) and job.described is not None and not isinstance(budget, BasicFilter):
+        with suppress(SpendRefusedError):
+            return budget.charge(replace(job, loss=job.described.loss))
+    return budget.charge(job)
 
 
 def voucher(job: Mechanism, vouching: bool, vouched_by: object) -> str | None:

@@ -17,12 +17,11 @@ from shapedp.ledger.book import dataset_row, now
 from shapedp.ledger.errors import LedgerCorruptedError, LedgerError
 from shapedp.ledger.filters import Filter, make_filter
 from shapedp.ledger.fixed import Charge
-from shapedp.ledger.heads import Head, check_continues
 from shapedp.ledger.jobs import price, spendable, voucher
-from shapedp.ledger.records import Entry, Status, Terms, entry_of, filter_of, totals_of
+from shapedp.ledger.records import Entry, Head, Status, Terms, check_continues, entry_of, filter_of, totals_of
+from shapedp.ledger.schema import Row
 from shapedp.ledger.spend import Spend, accepted
 from shapedp.ledger.store import Store, adopt, check_is_ledger, set_up
-from shapedp.ledger.upgrade import marks_sum
 from shapedp.mechanisms import Mechanism
 from shapedp.numerics.checks import count as checked_count
 from shapedp.numerics.checks import one_of
@@ -41,7 +40,25 @@ class Ledger:
     Guarantee: a release made inside `spend` was reserved and durably counted before it; the reservations of a
     dataset never pass its cap, from any number of processes and threads and through a crash at any point. A
     reservation is never taken back, whatever happens in the block: a cost that depended on the outcome would
-    void the filter.
+    void the filter. `Ledger.create` makes one, `Ledger.open` opens one that exists.
+
+    Parameters
+    ----------
+    store
+        The database.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import shapedp as sdp
+    >>> mechanism = sdp.calibrate("gaussian", sdp.L2(1.0, dim=2, adjacency="replace"), epsilon=0.1, delta=1e-7)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = Ledger.create(f"{folder}/l.db", dataset="d", epsilon=1.0, delta=1e-6, adjacency="replace")
+    ...     with ledger.spend("d", mechanism) as spend:
+    ...         release = spend.release([3.0, 4.0])
+    ...     (left, entries) = ledger.affords("d", mechanism), ledger.status("d").entries
+    >>> left, entries
+    (94, 1)
     """
 
     store: Store
@@ -69,12 +86,11 @@ class Ledger:
         without such events do not need. With `vouching` certificates that cannot be computed again are spent too,
         where `spend` names a person who answers for them.
         """
-        vouching = boolean("vouching", vouching)
         built = make_filter(epsilon=epsilon, delta=delta, rule=rule, orders=orders, failure_share=failure_share)
-        _name(dataset), one_of("adjacency", adjacency, ADJACENCIES)
+        row = _new_row(dataset, adjacency, built, vouching)
         ledger = cls(Store.at(where, timeout=timeout))
         set_up(ledger.store)
-        ledger._insert(dataset, adjacency, built, vouching)
+        ledger._insert(row)
         return ledger
 
     @classmethod
@@ -101,10 +117,7 @@ class Ledger:
         self, dataset: str, *, epsilon: float, delta: float, adjacency: str, vouching: bool = False, **options: Any
     ) -> None:
         """One more dataset in this database; options as for `create`."""
-        vouching = boolean("vouching", vouching)
-        built = make_filter(epsilon=epsilon, delta=delta, **options)
-        adjacency = one_of("adjacency", adjacency, ADJACENCIES)
-        self._insert(_name(dataset), adjacency, built, vouching)
+        self._insert(_new_row(dataset, adjacency, make_filter(epsilon=epsilon, delta=delta, **options), vouching))
 
     def spend(
         self,
@@ -131,8 +144,7 @@ class Ledger:
 
     def affords(self, dataset: str, mechanism: Mechanism | Plan | Certificate) -> int | None:
         """How many more releases of `mechanism` the cap admits; None where they cost nothing."""
-        with self.store.read() as connection:
-            row = self._row(connection, dataset)
+        row = self._read(dataset)
         budget = filter_of(row)
         job = spendable(mechanism, budget)
         accepted(job, row["adjacency"])
@@ -143,8 +155,7 @@ class Ledger:
         """The names, in order of creation."""
         with self.store.read() as connection:
             query = sa.select(schema.datasets.c.name).order_by(schema.datasets.c.id)
-            rows = [schema.typed(found, schema.datasets) for found in connection.execute(query).mappings()]
-        names = tuple(row["name"] for row in rows)
+            names = tuple(row["name"] for row in schema.rows(connection, query, schema.datasets))
         if not all(map(_is_name, names)):
             raise LedgerCorruptedError(f"the ledger {self.store.name} is damaged: the name of a dataset is none")
         return names
@@ -154,27 +165,22 @@ class Ledger:
         table = schema.entries
         with self.store.read() as connection:
             row = self._row(connection, dataset)
-            counts = connection.execute(
-                sa.select(table.c.state, sa.func.count().label("number"))
-                .where(table.c.dataset_id == row["id"])
-                .group_by(table.c.state)
-            ).all()
-        states = dict.fromkeys(schema.STATES, 0) | {row.state: row.number for row in counts}
+            query = sa.select(table.c.state, sa.func.count()).where(table.c.dataset_id == row["id"])
+            counts = connection.execute(query.group_by(table.c.state)).all()
+        states = dict.fromkeys(schema.STATES, 0) | {found[0]: found[1] for found in counts}
         vouching = bool(row["vouching"])
         return Status(dataset, row["adjacency"], filter_of(row), totals_of(row), row["entries"], states, vouching)
 
     def history(self, dataset: str, *, last: int | None = None) -> Iterator[Entry]:
         """The entries in order of reservation; the `last` ones where asked."""
         last = None if last is None else checked_count("last", last)
-        with self.store.read() as connection:
-            row = self._row(connection, dataset)
+        row = self._read(dataset)
         start = 0 if last is None else max(0, row["entries"] - last)
         return (entry for entry, _ in self._pages(row, start))
 
     def head(self, dataset: str, *, key: bytes | None = None) -> Head:
         """Where the dataset stands, to be kept elsewhere and handed to `check` later; signed where a key is given."""
-        with self.store.read() as connection:
-            head = Head.of(self._row(connection, dataset))
+        head = Head.of(self._read(dataset))
         return head if key is None else head.signed(key)
 
     def check(self, dataset: str, *, head: Head | None = None, key: bytes | None = None) -> Status:
@@ -186,21 +192,19 @@ class Ledger:
         """
         if head is not None and key is not None:
             head.require_signature(key)
+        self._check_chain(self._read(dataset), head)
         with self.store.read() as connection:
             row = self._row(connection, dataset)
-        self._check_chain(row, head)
-        with self.store.read() as connection:
-            row = self._row(connection, dataset)
-            number, marks = marks_sum(connection, row)
+            number, marks = schema.marks_sum(connection, row["id"])
         if number != row["entries"]:
             raise LedgerCorruptedError(
-                f"{dataset!r} has {number} entries, its row counts {row['entries']}: one of them was set back"
+                f"{dataset!r} has {number} entries, its row counts {row['entries']}: one was set back"
             )
         if schema.marks_text(marks) != row["marks"]:
             raise LedgerCorruptedError(f"the state, end or units of an entry of {dataset!r} were changed by hand")
         return self.status(dataset)
 
-    def _check_chain(self, row: dict[str, Any], head: Head | None) -> None:
+    def _check_chain(self, row: Row, head: Head | None) -> None:
         """Raises where the entries do not lead to the row, or not past the head."""
         name, totals, digest, number = row["name"], _zero(filter_of(row)), row["genesis"], 0
         kept = digest if head is not None and head.entries == 0 else None
@@ -210,7 +214,7 @@ class Ledger:
             totals = totals.plus(entry.cost)
             if raw["digest"] != digest or entry.sequence != number:
                 raise LedgerCorruptedError(
-                    f"entry {entry.sequence} of {name!r} was changed or its predecessor is missing"
+                    f"entry {entry.sequence} of {name!r} was changed, or the one before it is missing"
                 )
             kept = digest if head is not None and head.entries == number else kept
         if (number, digest, totals) != (row["entries"], row["chain"], totals_of(row)):
@@ -218,26 +222,11 @@ class Ledger:
         if head is not None:
             check_continues(head, row, kept)
 
-    def _insert(self, dataset: str, adjacency: str, built: Filter, vouching: bool) -> None:
-        genesis = secrets.token_hex(32)
-        row: dict[str, Any] = {
-            "name": dataset,
-            "created": now(),
-            "adjacency": adjacency,
-            "filter": schema.to_text(built.to_json()),
-            "vouching": int(vouching),
-            "totals": schema.to_text(_zero(built).to_json()),
-            "entries": 0,
-            "events": 0,
-            "genesis": genesis,
-            "chain": genesis,
-            "marks": schema.marks_text(0),
-        }
-
+    def _insert(self, row: Row) -> None:
         def work(connection: sa.Connection) -> None:
             table = schema.datasets
-            if connection.execute(sa.select(table.c.id).where(table.c.name == dataset)).first():
-                raise LedgerError(f"dataset {dataset!r} is already in the ledger; its cap cannot be changed")
+            if connection.execute(sa.select(table.c.id).where(table.c.name == row["name"])).first():
+                raise LedgerError(f"dataset {row['name']!r} is already in the ledger; its cap cannot be changed")
             connection.execute(table.insert().values(**row, seal=schema.seal_of(row)))
 
         self.store.perform(work)
@@ -245,34 +234,51 @@ class Ledger:
     def _terms_of(self, dataset: str) -> Terms:
         """What never changes about a dataset, read once."""
         if _name(dataset) not in self._terms:
-            with self.store.read() as connection:
-                row = self._row(connection, dataset)
+            row = self._read(dataset)
             self._terms[dataset] = Terms(row["adjacency"], row["filter"], bool(row["vouching"]), filter_of(row))
         return self._terms[dataset]
 
-    def _row(self, connection: sa.Connection, dataset: str) -> dict[str, Any]:
+    def _row(self, connection: sa.Connection, dataset: str) -> Row:
         return dataset_row(self.store, connection, _name(dataset))
 
-    def _pages(self, row: dict[str, Any], after: int) -> Iterator[tuple[Entry, dict[str, Any]]]:
+    def _read(self, dataset: str) -> Row:
+        with self.store.read() as connection:
+            return self._row(connection, dataset)
+
+    def _pages(self, row: Row, after: int) -> Iterator[tuple[Entry, Row]]:
         """Entries up to those the row counts, a page per transaction: writers are not held up."""
-        table = schema.entries
+        table, kept = schema.entries, schema.documents
         while after < row["entries"]:
-            query = sa.select(table).where(
-                table.c.dataset_id == row["id"], table.c.sequence > after, table.c.sequence <= row["entries"]
-            )
+            counted = table.c.sequence.between(after + 1, row["entries"])
+            query = sa.select(table).where(table.c.dataset_id == row["id"], counted)
             with self.store.read() as connection:
-                found_rows = connection.execute(query.order_by(table.c.sequence).limit(_PAGE)).mappings()
-                page = [schema.typed(found, table) for found in found_rows]
-                wanted = {found["certificate"] for found in page}
-                kept = schema.documents
-                query_texts = sa.select(kept).where(kept.c.digest.in_(wanted))
-                documents = [schema.typed(found, kept) for found in connection.execute(query_texts).mappings()]
+                page = list(schema.rows(connection, query.order_by(table.c.sequence).limit(_PAGE), table))
+                wanted = kept.c.digest.in_({found["certificate"] for found in page})
+                documents = schema.rows(connection, sa.select(kept).where(wanted), kept)
                 texts = {document["digest"]: document["text"] for document in documents}
             if not page:
                 return
             for found in page:
                 after = found["sequence"]
                 yield entry_of(row["name"], found, texts), found
+
+
+def _new_row(dataset: str, adjacency: str, built: Filter, vouching: bool) -> Row:
+    """The row of a dataset of which nothing is spent; everything is checked before a database is touched."""
+    genesis = secrets.token_hex(32)
+    return {
+        "name": _name(dataset),
+        "created": now(),
+        "adjacency": one_of("adjacency", adjacency, ADJACENCIES),
+        "filter": schema.to_text(built.to_json()),
+        "vouching": int(boolean("vouching", vouching)),
+        "totals": schema.to_text(_zero(built).to_json()),
+        "entries": 0,
+        "events": 0,
+        "genesis": genesis,
+        "chain": genesis,
+        "marks": schema.marks_text(0),
+    }
 
 
 def _zero(built: Filter) -> Charge:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -30,9 +31,7 @@ def check_one_name(path: str) -> None:
             "under another; remove the links, and copy the file for a backup"
         )
     if os.path.realpath(path) in _mounted():
-        raise LedgerPlaceError(
-            f"the ledger {path} is mounted as a single file, so that it has another name elsewhere: mount its folder"
-        )
+        raise LedgerPlaceError(f"the ledger {path} is mounted as a single file, so has a second name: mount its folder")
 
 
 def check_beside(path: str) -> None:
@@ -86,10 +85,5 @@ def _mounted() -> set[str]:
         lines = _MOUNTS.read_text(errors="surrogateescape").splitlines()
     except OSError:
         return set()
-    return {_unescaped(words[4]) for words in (line.split(" ") for line in lines) if len(words) > 4}
-
-
-def _unescaped(text: str) -> str:
-    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        text = text.replace(code, character)
-    return text
+    points = [words[4] for words in (line.split(" ") for line in lines) if len(words) > 4]
+    return {re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), point) for point in points}

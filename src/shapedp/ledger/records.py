@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import hashlib
+import hmac
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, TypeVar
 
+from shapedp.boundary.documents import described
 from shapedp.boundary.values import booleans
 from shapedp.ledger import schema
 from shapedp.ledger.errors import LedgerCorruptedError
 from shapedp.ledger.filters import Filter, filter_from_json
 from shapedp.ledger.fixed import Charge
+
+T = TypeVar("T")
+KEY_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -29,7 +36,33 @@ class Terms:
 
 @dataclass(frozen=True)
 class Status:
-    """Where a dataset stands. `spent` is the used share of the cap, `currency` the totals behind it."""
+    """Where a dataset stands, as `Ledger.status` answers. `spent` is the used share of the cap.
+
+    Parameters
+    ----------
+    dataset, adjacency
+        Its name and neighbour relation.
+    filter, totals
+        The cap, and what is counted against it.
+    entries, states
+        The number of entries, and of those in each state.
+    vouching
+        Whether certificates are taken for which only a person answers.
+
+    Examples
+    --------
+    >>> from shapedp.ledger import Ledger
+    >>> import tempfile
+    >>> import shapedp as sdp
+    >>> mechanism = sdp.calibrate("gaussian", sdp.L2(1.0, dim=2, adjacency="replace"), epsilon=0.1, delta=1e-7)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = Ledger.create(f"{folder}/l.db", dataset="d", epsilon=1.0, delta=1e-6, adjacency="replace")
+    ...     with ledger.spend("d", mechanism) as spend:
+    ...         release = spend.release([3.0, 4.0])
+    ...     status = ledger.status("d")
+    >>> status.states
+    {'reserved': 0, 'released': 1, 'abandoned': 0}
+    """
 
     dataset: str
     adjacency: str
@@ -68,6 +101,20 @@ class Entry:
     `taken` is the number of its `count` releases that were asked of the ledger. `certificate` is the mechanism's; its
     `secure` is True once the block has ended with a release taken, None where none was. `mechanism` names who vouched
     for a certificate that could not be computed again (`vouched_by`).
+
+    Examples
+    --------
+    >>> from shapedp.ledger import Ledger
+    >>> import tempfile
+    >>> import shapedp as sdp
+    >>> mechanism = sdp.calibrate("gaussian", sdp.L2(1.0, dim=2, adjacency="replace"), epsilon=0.1, delta=1e-7)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = Ledger.create(f"{folder}/l.db", dataset="d", epsilon=1.0, delta=1e-6, adjacency="replace")
+    ...     with ledger.spend("d", mechanism) as spend:
+    ...         release = spend.release([3.0, 4.0])
+    ...     (entry,) = ledger.history("d")
+    >>> entry.sequence, entry.count, entry.taken, entry.state
+    (1, 1, 1, 'released')
     """
 
     id: int
@@ -84,6 +131,94 @@ class Entry:
 
     def to_json(self) -> dict[str, Any]:
         return {**{k: v for k, v in vars(self).items() if k != "cost"}, "cost": self.cost.to_json()}
+
+
+@dataclass(frozen=True)
+class Head:
+    """Where a dataset stood: its entries and changes so far, the digest of all entries, the seal over its row.
+
+    `signature` is an HMAC-SHA256 over the rest; who lacks the key cannot write another head that passes.
+
+    Parameters
+    ----------
+    dataset
+        Its name.
+    entries, events
+        How many entries it had, and how many changes.
+    chain, seal
+        The digests of all entries and of the dataset's row.
+    signature
+        Made by `signed`; None: not signed.
+
+    Examples
+    --------
+    >>> head = Head("d", 0, 0, "0" * 64, "0" * 64)
+    >>> Head.from_json(head.to_json()) == head
+    True
+    >>> head.signed(b"a key of 16 bytes or more").require_signature(b"a key of 16 bytes or more")
+    """
+
+    dataset: str
+    entries: int
+    events: int
+    chain: str
+    seal: str
+    signature: str | None = None
+
+    @classmethod
+    @described
+    def of(cls, row: dict[str, Any]) -> Head:
+        """The head in a dataset's row."""
+        return cls(row["name"], row["entries"], row["events"], row["chain"], row["seal"])
+
+    def signed(self, key: bytes) -> Head:
+        """This head with a signature."""
+        return replace(self, signature=self._signature(key))
+
+    def require_signature(self, key: bytes) -> None:
+        """Raises LedgerCorruptedError unless the head was signed with the key."""
+        if self.signature is None or not hmac.compare_digest(self._signature(key).encode(), self.signature.encode()):
+            raise LedgerCorruptedError(f"the kept head of {self.dataset!r} was not signed with this key or was changed")
+
+    def _signature(self, key: bytes) -> str:
+        if len(key) < KEY_BYTES:
+            raise ValueError(f"the key must be at least {KEY_BYTES} bytes long, got {len(key)}")
+        text = schema.to_text(asdict(replace(self, signature=None)))
+        return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object."""
+        return {"kind": "ledger-head", **asdict(self)}
+
+    @classmethod
+    @described
+    def from_json(cls, data: Any) -> Head:
+        """The head that `to_json` wrote."""
+        if not isinstance(data, dict) or data.get("kind") != "ledger-head":
+            raise ValueError("not a ledger's head: the field kind must read 'ledger-head'")
+        kinds = {"entries": int, "events": int, "signature": str | None}
+        values: dict[str, Any] = {field.name: data.get(field.name) for field in fields(cls)}
+        for name, value in values.items():
+            if not isinstance(value, kinds.get(name, str)) or isinstance(value, bool):
+                raise ValueError(f"the field {name} of a ledger's head is missing or of the wrong type")
+        return cls(**values)
+
+
+def check_continues(kept: Head, row: dict[str, Any], digest: str | None) -> None:
+    """Raises LedgerCorruptedError unless a dataset's row continues the kept head.
+
+    `digest` is the chain after as many entries as the head counts, None where there are fewer.
+    """
+    name, now = row["name"], Head.of(row)
+    if kept.dataset != name:
+        raise ValueError(f"the kept head is of dataset {kept.dataset!r}, not of {name!r}")
+    if now.entries < kept.entries or now.events < kept.events:
+        raise LedgerCorruptedError(
+            f"the ledger of {name!r} was set back: {kept.entries} entries ({kept.events} changes) were kept, "
+            f"{now.entries} ({now.events}) are here; treat what is missing as spent"
+        )
+    if digest != kept.chain or (now.events == kept.events and now.seal != kept.seal):
+        raise LedgerCorruptedError(f"the ledger of {name!r} does not continue the kept head: it was rewritten")
 
 
 def entry_of(dataset: str, raw: dict[str, Any], texts: dict[str, str]) -> Entry:
@@ -105,14 +240,16 @@ def entry_of(dataset: str, raw: dict[str, Any], texts: dict[str, str]) -> Entry:
 
 
 def filter_of(row: dict[str, Any]) -> Filter:
-    try:
-        return filter_from_json(schema.from_text(row["filter"]))
-    except (KeyError, ValueError, TypeError) as error:
-        raise LedgerCorruptedError(f"the filter of dataset {row['name']!r} cannot be read: {error}") from error
+    return _kept(row, "filter", filter_from_json)
 
 
 def totals_of(row: dict[str, Any]) -> Charge:
+    return _kept(row, "totals", Charge.from_json)
+
+
+def _kept(row: dict[str, Any], what: str, reader: Callable[[dict[str, Any]], T]) -> T:
+    """What a dataset's row keeps as text."""
     try:
-        return Charge.from_json(schema.from_text(row["totals"]))
+        return reader(schema.from_text(row[what]))
     except (KeyError, ValueError, TypeError) as error:
-        raise LedgerCorruptedError(f"the totals of dataset {row['name']!r} cannot be read: {error}") from error
+        raise LedgerCorruptedError(f"the {what} of dataset {row['name']!r} cannot be read: {error}") from error

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
-from shapedp.ledger.errors import LedgerCorruptedError, LedgerError
+from shapedp.ledger.errors import RESTORE, LedgerCorruptedError, LedgerError
 
 try:
-    from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, MetaData, RowMapping, Table, Text
+    import sqlalchemy as sa
 except ImportError as missing:
     raise ImportError("a ledger needs SQLAlchemy: pip install 'shapedp[ledger]'") from missing
 
@@ -17,56 +18,46 @@ SCHEMA_VERSION = 2
 GENESIS = "0" * 64
 """Where the chain of a dataset begins that was made before schema 2."""
 STATES = ("reserved", "released", "abandoned")
-_ID = BigInteger().with_variant(Integer(), "sqlite")
+Row = dict[str, Any]
+_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
-metadata = MetaData()
-meta = Table(
+_TYPES: dict[str, Any] = {"text": sa.Text, "integer": sa.Integer, "long": sa.BigInteger}
+
+
+def _columns(kinds: str) -> list[sa.Column[Any]]:
+    """Columns that are never empty, from words "name:type"."""
+    words = (word.split(":") for word in kinds.split())
+    return [sa.Column(name, _TYPES[kind], nullable=False) for name, kind in words]
+
+
+metadata = sa.MetaData()
+meta = sa.Table(
     "shapedp_ledger",
     metadata,
-    Column("id", Integer, primary_key=True),
-    Column("schema_version", Integer, nullable=False),
-    Column("place", Text),
+    sa.Column("id", sa.Integer, primary_key=True),
+    *_columns("schema_version:integer"),
+    sa.Column("place", sa.Text),
 )
-datasets = Table(
+datasets = sa.Table(
     "shapedp_dataset",
     metadata,
-    Column("id", _ID, primary_key=True),
-    Column("name", Text, nullable=False, unique=True),
-    Column("created", Text, nullable=False),
-    Column("adjacency", Text, nullable=False),
-    Column("filter", Text, nullable=False),
-    Column("vouching", Integer, nullable=False),
-    Column("totals", Text, nullable=False),
-    Column("entries", BigInteger, nullable=False),
-    Column("events", BigInteger, nullable=False),
-    Column("genesis", Text, nullable=False),
-    Column("chain", Text, nullable=False),
-    Column("marks", Text, nullable=False),
-    Column("seal", Text, nullable=False),
+    sa.Column("id", _ID, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False, unique=True),
+    *_columns("created:text adjacency:text filter:text vouching:integer totals:text entries:long events:long"),
+    *_columns("genesis:text chain:text marks:text seal:text"),
 )
-documents = Table(
-    "shapedp_document",
-    metadata,
-    Column("digest", Text, primary_key=True),
-    Column("text", Text, nullable=False),
+documents = sa.Table(
+    "shapedp_document", metadata, sa.Column("digest", sa.Text, primary_key=True), *_columns("text:text")
 )
-entries = Table(
+entries = sa.Table(
     "shapedp_entry",
     metadata,
-    Column("id", _ID, primary_key=True),
-    Column("dataset_id", _ID, ForeignKey("shapedp_dataset.id"), nullable=False),
-    Column("sequence", BigInteger, nullable=False),
-    Column("time", Text, nullable=False),
-    Column("count", BigInteger, nullable=False),
-    Column("taken", BigInteger, nullable=False),
-    Column("mechanism", Text, nullable=False),
-    Column("certificate", Text, ForeignKey("shapedp_document.digest"), nullable=False),
-    Column("cost", Text, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("ended", Text, nullable=False),
-    Column("secure", Integer, nullable=False),
-    Column("digest", Text, nullable=False),
-    Index("shapedp_entry_order", "dataset_id", "sequence", unique=True),
+    sa.Column("id", _ID, primary_key=True),
+    sa.Column("dataset_id", _ID, sa.ForeignKey("shapedp_dataset.id"), nullable=False),
+    *_columns("sequence:long time:text count:long taken:long mechanism:text"),
+    sa.Column("certificate", sa.Text, sa.ForeignKey("shapedp_document.digest"), nullable=False),
+    *_columns("cost:text state:text ended:text secure:integer digest:text"),
+    sa.Index("shapedp_entry_order", "dataset_id", "sequence", unique=True),
 )
 
 _FIXED = ("name", "created", "adjacency", "filter", "vouching")
@@ -74,6 +65,17 @@ _MOVING = ("totals", "entries", "events", "genesis", "chain", "marks")
 _CHAINED = ("sequence", "time", "count", "mechanism", "certificate", "cost")
 _MARKED = ("digest", "state", "ended", "secure", "taken")
 _MARK_BYTES = 256
+_TO_SCHEMA_2 = (
+    "ALTER TABLE shapedp_ledger ADD COLUMN place TEXT",
+    "ALTER TABLE shapedp_dataset RENAME COLUMN head TO chain",
+    "ALTER TABLE shapedp_dataset ADD COLUMN vouching INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE shapedp_dataset ADD COLUMN events BIGINT NOT NULL DEFAULT 0",
+    f"ALTER TABLE shapedp_dataset ADD COLUMN genesis TEXT NOT NULL DEFAULT '{GENESIS}'",
+    "ALTER TABLE shapedp_dataset ADD COLUMN marks TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE shapedp_entry ADD COLUMN taken BIGINT NOT NULL DEFAULT 0",
+    "UPDATE shapedp_entry SET taken = count",
+)
+_SEALED_1 = ("name", "created", "adjacency", "filter", "totals", "entries", "chain")
 
 
 def to_text(data: Any) -> str:
@@ -81,16 +83,20 @@ def to_text(data: Any) -> str:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def typed(found: RowMapping, table: Table) -> dict[str, Any]:
-    """A row whose values are of their columns' types. SQLite stores anything anywhere."""
-    row = {str(name): value for name, value in found.items()}
-    for name, value in row.items():
-        if type(value) is not table.c[name].type.python_type:
-            raise LedgerCorruptedError(
-                f"the ledger is damaged: {name} of {table.name} holds something else than the ledger wrote; restore it "
-                "from a backup and treat what is missing as spent"
-            )
-    return row
+def rows(connection: sa.Connection, query: sa.Select[Any], table: sa.Table) -> Iterator[Row]:
+    """Rows of a table, their values checked to be of their columns' types: SQLite stores anything anywhere."""
+    for found in connection.execute(query).mappings():
+        row = {str(name): value for name, value in found.items()}
+        for name, value in row.items():
+            if type(value) is not table.c[name].type.python_type:
+                odd = f"{name} of {table.name} holds something else than the ledger wrote"
+                raise LedgerCorruptedError(f"the ledger is damaged: {odd}; {RESTORE}")
+        yield row
+
+
+def first(connection: sa.Connection, query: sa.Select[Any], table: sa.Table) -> Row | None:
+    """The only row that a query finds, None where it finds none."""
+    return next(iter(list(rows(connection, query, table))), None)
 
 
 def from_text(text: str) -> Any:
@@ -101,36 +107,27 @@ def from_text(text: str) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def sealed(row: dict[str, Any]) -> bool:
-    """Whether a dataset's row is as the ledger left it."""
-    try:
-        return bool(seal_of(row) == row["seal"])
-    except (TypeError, ValueError):
-        return False
-
-
-def seal_of(row: dict[str, Any]) -> str:
+def seal_of(row: Row) -> str:
     """The digest over what a dataset's row holds."""
     return fields_digest([row[name] for name in (*_FIXED, *_MOVING)])
 
 
-def digest_of(previous: str, row: dict[str, Any]) -> str:
+def digest_of(previous: str, row: Row) -> str:
     """The digest of an entry and of all entries before it."""
     return fields_digest([previous, *(row[name] for name in _CHAINED)])
 
 
-def remarked(marks: str, old: dict[str, Any] | None, new: dict[str, Any]) -> str:
+def remarked(marks: str, old: Row | None, new: Row) -> str:
     """The sum of the digests of all entries' marks once one of them has changed.
 
     What changes about an entry (units taken, state, end) is outside the chain. In a sum modulo 2^2048 of hashes an
     entry is exchanged without reading the others, and to meet it with other entries takes about 2^90 steps.
     Reference: Bellare and Micciancio 1997 (AdHash); Wagner 2002 (the number of steps).
     """
-    total = int(marks, 16) - (0 if old is None else mark_of(old)) + mark_of(new)
-    return marks_text(total)
+    return marks_text(int(marks, 16) - (0 if old is None else mark_of(old)) + mark_of(new))
 
 
-def mark_of(row: dict[str, Any]) -> int:
+def mark_of(row: Row) -> int:
     """The digest of what changes about an entry, bound to the entry."""
     return int.from_bytes(hashlib.shake_256(to_text([row[name] for name in _MARKED]).encode()).digest(_MARK_BYTES))
 
@@ -138,6 +135,15 @@ def mark_of(row: dict[str, Any]) -> int:
 def marks_text(total: int) -> str:
     """A sum of marks, always of one length."""
     return f"{total % (1 << 8 * _MARK_BYTES):0{2 * _MARK_BYTES}x}"
+
+
+def marks_sum(connection: sa.Connection, dataset_id: int) -> tuple[int, int]:
+    """The number of a dataset's entries and the sum of their marks."""
+    number = total = 0
+    query = sa.select(*(entries.c[name] for name in _MARKED)).where(entries.c.dataset_id == dataset_id)
+    for row in rows(connection, query, entries):
+        number, total = number + 1, total + mark_of(row)
+    return number, total
 
 
 def document_digest(text: str) -> str:
@@ -150,10 +156,31 @@ def fields_digest(fields: list[Any]) -> str:
     return document_digest(to_text(fields))
 
 
-def check_version(version: object) -> None:
-    """Refuses a database written by another schema than this one and those that are upgraded."""
-    if version != SCHEMA_VERSION:
+def bring_to_this(connection: sa.Connection) -> bool:
+    """Whether the tables were of schema 1 and have been brought to this one; any other schema is refused.
+
+    Nothing that was counted changes; units of earlier entries count as taken. Every seal and number of entries is
+    compared first: what was damaged is not sealed anew.
+    """
+    version = connection.execute(sa.select(meta.c.schema_version)).scalar()
+    if version not in (1, SCHEMA_VERSION):
         raise LedgerError(
-            f"the ledger has schema version {version!r}, this library reads {SCHEMA_VERSION}: "
-            "use the release that wrote it"
+            f"the ledger has schema version {version!r}, this library reads {SCHEMA_VERSION}: use the release that "
+            "wrote it"
         )
+    if version == SCHEMA_VERSION:
+        return False
+    for statement in _TO_SCHEMA_2:
+        connection.exec_driver_sql(statement)
+    for row in list(rows(connection, sa.select(datasets), datasets)):
+        number, marks = marks_sum(connection, row["id"])
+        if fields_digest([row[name] for name in _SEALED_1]) != row["seal"] or number != row["entries"]:
+            raise LedgerCorruptedError(
+                f"the row of dataset {row['name']!r} was damaged or changed by hand, so that the ledger is not brought "
+                f"to this release; {RESTORE}"
+            )
+        new = {"events": number, "marks": marks_text(marks)}
+        new["seal"] = seal_of(row | new)
+        connection.execute(datasets.update().where(datasets.c.id == row["id"]).values(**new))
+    connection.execute(meta.update().values(schema_version=SCHEMA_VERSION))
+    return True

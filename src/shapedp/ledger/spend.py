@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -23,33 +23,42 @@ if TYPE_CHECKING:
 _DESCRIPTION_LIMIT = 4000
 
 
+@dataclass(eq=False, repr=False)
 class Spend:
     """A block in which a mechanism may be released; entering reserves, leaving marks the entry.
 
     Guarantee: inside the block the reservation is on disk. Every release takes its unit of the reservation in the
     database first, so that threads, forks, spawned processes and pickled copies of the spend share one `count`.
     Leaving the block normally marks the entry "released", leaving by an exception "abandoned", a crash leaves it
-    "reserved"; all three count. Only the process that entered the block marks it.
+    "reserved"; all three count. Only the process that entered the block marks it. `Ledger.spend` makes it.
+
+    Examples
+    --------
+    >>> from shapedp.ledger import Ledger
+    >>> import tempfile
+    >>> import shapedp as sdp
+    >>> mechanism = sdp.calibrate("gaussian", sdp.L2(1.0, dim=2, adjacency="replace"), epsilon=0.1, delta=1e-7)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = Ledger.create(f"{folder}/l.db", dataset="d", epsilon=1.0, delta=1e-6, adjacency="replace")
+    ...     with ledger.spend("d", mechanism) as spend:
+    ...         release = spend.release([3.0, 4.0])
+    ...         left = spend.remaining
+    >>> release.certificate.verdict, left
+    ('certified', 0)
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        dataset: str,
-        mechanism: Mechanism,
-        count: int,
-        charge: Charge,
-        certificate: str,
-        terms: Terms,
-        vouched_by: str | None = None,
-    ) -> None:
-        self.ledger, self.dataset, self.mechanism = ledger, dataset, mechanism
-        self.count, self.charge, self.certificate, self.terms = count, charge, certificate, terms
-        self.vouched_by = vouched_by
-        self.entry: int | None = None
-        self._digest = ""
-        self._open = False
-        self._owner: int | None = None
+    ledger: Ledger
+    dataset: str
+    mechanism: Mechanism
+    count: int
+    charge: Charge
+    certificate: str
+    terms: Terms
+    vouched_by: str | None = None
+    entry: int | None = field(default=None, init=False)
+    digest: str = field(default="", init=False)
+    _open: bool = field(default=False, init=False)
+    _owner: int | None = field(default=None, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_owner": None}
@@ -57,12 +66,12 @@ class Spend:
     @property
     def remaining(self) -> int:
         """How many of the reserved releases have not been taken, by anyone."""
-        return self.count if self.entry is None else book.left(self.ledger.store, self.entry)
+        return self.count if self.entry is None else book.left(self)
 
     def __enter__(self) -> Spend:
         if self.entry is not None:
             raise LedgerError("a spend is used once; ask the ledger for another")
-        self.entry, self._digest = book.reserve(self.ledger.store, self, describe(self.mechanism, self.vouched_by))
+        self.entry, self.digest = book.reserve(self, describe(self.mechanism, self.vouched_by))
         self._open, self._owner = True, os.getpid()
         return self
 
@@ -73,9 +82,7 @@ class Spend:
         if self.entry is None or self._owner != os.getpid():
             return
         try:
-            book.close(
-                self.ledger.store, self.dataset, self.entry, self._digest, "released" if kind is None else "abandoned"
-            )
+            book.close(self, "released" if kind is None else "abandoned")
         except LedgerError as failed:
             note = f"entry {self.entry} of {self.dataset!r} stays reserved and counted; the block itself ran"
             if error is None:
@@ -109,7 +116,7 @@ class Spend:
     def _take(self, number: int) -> None:
         if not self._open or self.entry is None:
             raise LedgerError("a release belongs inside `with ledger.spend(...)`; this spend is not open")
-        book.take(self.ledger.store, self.dataset, self.entry, self._digest, number)
+        book.take(self, number)
 
     def _inspect(self, release: Any) -> None:
         certificate = getattr(release, "certificate", None)

@@ -8,24 +8,15 @@ import sqlite3
 import threading
 import time
 import urllib.parse
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from shapedp.ledger import schema
-from shapedp.ledger.errors import (
-    LedgerConflictError,
-    LedgerCorruptedError,
-    LedgerError,
-    LedgerFullError,
-    LedgerLockedError,
-    LedgerReadOnlyError,
-    LedgerUnavailableError,
-)
-from shapedp.ledger.forks import gate
+from shapedp.ledger.errors import CAUSES, LedgerConflictError, LedgerCorruptedError, LedgerError, LedgerUnavailableError
 from shapedp.ledger.place import check_beside, check_one_name, check_place, place_of
-from shapedp.ledger.upgrade import upgrade
 from shapedp.numerics.checks import positive
 
 import sqlalchemy as sa  # isort: skip
@@ -36,24 +27,6 @@ T = TypeVar("T")
 _SETUP_LOCK = 0x5348444C
 _PAUSE = 0.02
 _RELEASED_AT_FORK: list[Any] = []
-
-# First match decides: SQLite's error names, PostgreSQL's SQLSTATE (prefixes).
-_CAUSES: tuple[tuple[tuple[str, ...], type[LedgerError], str], ...] = (
-    (("40001", "40P01"), LedgerConflictError,
-     "gave way to other transactions until the timeout; try again, or raise timeout="),
-    (("SQLITE_CONSTRAINT", "23"), LedgerCorruptedError,
-     "contradicts itself: it was changed by hand; restore it from a backup and treat what is missing as spent"),
-    (("SQLITE_BUSY", "SQLITE_LOCKED", "55P03", "57014"), LedgerLockedError,
-     "is locked by another process; wait, or raise timeout="),
-    (("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH", "25006", "42501"), LedgerReadOnlyError,
-     "cannot be written to; check the permissions of the file and of its folder, or of the database user"),
-    (("SQLITE_FULL", "SQLITE_IOERR_WRITE", "53100"), LedgerFullError,
-     "has no room left on its disk; make room"),
-    (("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT", "XX001", "XX002", "22021", "22P05"), LedgerCorruptedError,
-     "is damaged or not a ledger; restore it from a backup and treat what is missing as spent"),
-    (("SQLITE_CANTOPEN", "08", "28", "3D", "57P"), LedgerUnavailableError,
-     "cannot be opened; check the path or address, and that the server is up"),
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -80,9 +53,7 @@ class Store:
             try:
                 url = sa.make_url(text.replace("postgres://", "postgresql://", 1))
             except (ArgumentError, ValueError):  # a port that is none may be a piece of the password
-                raise ValueError(
-                    "the ledger's address is not a database URL such as postgresql://user@host/name"
-                ) from None
+                raise ValueError("the address is not a database URL such as postgresql://user@host/name") from None
         backend = url.get_backend_name()
         if backend == "postgresql":
             return cls(_hidden(url).set(drivername="postgresql+psycopg"), timeout)
@@ -90,9 +61,7 @@ class Store:
             raise ValueError(f"a ledger is kept in sqlite or postgresql, got {backend!r}")
         path = url.database or ""
         if path in ("", ":memory:") or "\0" in path or url.query:
-            raise ValueError(
-                f"a SQLite ledger must be a plain file, got {path!r}: a budget in memory would be forgotten"
-            )
+            raise ValueError(f"a SQLite ledger must be a plain file, got {path!r}: one in memory would be forgotten")
         return cls(sa.URL.create("sqlite", database=os.path.abspath(path)), timeout)
 
     @property
@@ -104,11 +73,9 @@ class Store:
     def is_sqlite(self) -> bool:
         return self.url.get_backend_name() == "sqlite"
 
-    @contextmanager
-    def read(self) -> Iterator[sa.Connection]:
+    def read(self) -> AbstractContextManager[sa.Connection]:
         """A transaction that only reads: one consistent view."""
-        with self._transaction(write=False) as connection:
-            yield connection
+        return self._transaction(write=False)
 
     def perform(self, work: Callable[[sa.Connection], T]) -> T:
         """What `work` returns, durable by then; any error rolls it back.
@@ -142,7 +109,7 @@ class Store:
             check_one_name(self.name)
             check_beside(self.name)
         try:
-            with gate.transaction(), _engine(self, create).connect() as plain:
+            with _gate.transaction(), _engine(self, create).connect() as plain:
                 connection = plain.execution_options(ledger_write=write)
                 with connection.begin():
                     yield connection
@@ -161,8 +128,8 @@ class Store:
         code = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or ""
         if not code and not isinstance(cause, sqlite3.Error):
             code = "08"
-        for codes, kind, remedy in _CAUSES:
-            if any(code.startswith(known) for known in codes):
+        for codes, kind, remedy in CAUSES:
+            if code.startswith(codes):
                 return kind(f"the ledger {self.name} {remedy} ({_first_line(cause)})")
         if "decode" in str(cause):
             return LedgerCorruptedError(f"the ledger {self.name} is damaged: {_first_line(cause)}")
@@ -179,19 +146,22 @@ def set_up(store: Store) -> None:
         if connection.execute(sa.select(schema.meta.c.schema_version)).scalar() is None:
             connection.execute(schema.meta.insert().values(id=1, schema_version=schema.SCHEMA_VERSION))
             _register(store, connection)
-        else:
-            _to_this_schema(store, connection)
+        elif schema.bring_to_this(connection):
+            _register(store, connection)
 
 
 def check_is_ledger(store: Store) -> None:
     """Raises a clear error where the database is missing, damaged or something else; upgrades an earlier schema."""
+    if store.is_sqlite and not os.path.exists(store.name):
+        raise LedgerUnavailableError(f"{store.name}: no such ledger: make it with shapedp ledger init")
     with store.read() as connection:
         if schema.meta.name not in sa.inspect(connection).get_table_names():
             raise LedgerError(f"{store.name} holds no ledger; create one first")
         version = connection.execute(sa.select(schema.meta.c.schema_version)).scalar()
     if version != schema.SCHEMA_VERSION:
         with store.set_up(create=False) as connection:
-            _to_this_schema(store, connection)
+            if schema.bring_to_this(connection):
+                _register(store, connection)
 
 
 def adopt(store: Store) -> None:
@@ -205,15 +175,55 @@ def _register(store: Store, connection: sa.Connection) -> None:
         connection.execute(schema.meta.update().values(place=place_of(store.name)))
 
 
-def _to_this_schema(store: Store, connection: sa.Connection) -> None:
-    version = connection.execute(sa.select(schema.meta.c.schema_version)).scalar()
-    if version == 1:
-        upgrade(connection)
-        _register(store, connection)
-    else:
-        schema.check_version(version)
+class ForkGate:
+    """Many transactions, or one fork.
+
+    A child that inherits a transaction of another thread inherits locks nobody will release (SQLite keeps its
+    own table of file locks per process) and could even end that transaction.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """In a child: the other threads are gone."""
+        self._condition = threading.Condition()
+        self._inside: Counter[int] = Counter()
+        self._closing = 0
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Forks wait until the block has ended."""
+        me = threading.get_ident()
+        with self._condition:
+            while self._closing and not self._inside[me]:
+                self._condition.wait()
+            self._inside[me] += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._inside[me] -= 1
+                if not self._inside[me]:
+                    del self._inside[me]
+                    self._condition.notify_all()
+
+    def close(self) -> None:
+        """Waits for the transactions of other threads and keeps new ones out."""
+        me = threading.get_ident()
+        self._condition.acquire()
+        self._closing += 1
+        while any(number for thread, number in self._inside.items() if thread != me):
+            self._condition.wait()
+
+    def reopen(self) -> None:
+        """Lets transactions in again."""
+        self._closing -= 1
+        self._condition.notify_all()
+        self._condition.release()
 
 
+_gate = ForkGate()
 _engines: dict[tuple[Store, bool, int], sa.Engine] = {}
 _engines_lock = threading.Lock()
 
@@ -230,11 +240,12 @@ def _engine(store: Store, create: bool) -> sa.Engine:
 def _after_fork() -> None:
     """In a child: keeps the parent's engines alive, unused, so that nothing closes its connections."""
     global _engines, _engines_lock
+    _gate.reset()
     _RELEASED_AT_FORK.append(_engines)
     _engines, _engines_lock = {}, threading.Lock()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(before=_gate.close, after_in_parent=_gate.reopen, after_in_child=_after_fork)
 
 
 def _sqlite(store: Store, create: bool) -> sa.Engine:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from shapedp.boundary.documents import decode, described, encode
-from shapedp.boundary.values import count, finite, laid_out, vector
 from shapedp.numerics.arrays import Floats, frozen
+from shapedp.numerics.checks import count, finite, laid_out, vector
 from shapedp.numerics.modes import multiply
 from shapedp.numerics.outward import ROUNDINGS_8, ROUNDINGS_256
 

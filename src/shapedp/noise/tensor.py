@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.documents import described
-from shapedp.boundary.values import finite, nonnegative, sizes
+from shapedp.boundary.values import sizes
 from shapedp.noise.base import Law, of_order, registered
 from shapedp.noise.gaussian import Gaussian, largest_mu, normal_half_width, normal_moment
 from shapedp.noise.request import DoesNotApplyError, Request
 from shapedp.noise.rotation import Mode
 from shapedp.noise.tensor_reach import tensor_loss
 from shapedp.numerics.arrays import Floats, frozen
-from shapedp.numerics.checks import numeric
+from shapedp.numerics.checks import finite, nonnegative, numeric
 from shapedp.numerics.modes import multiply, outer, replace_mode
 from shapedp.numerics.outward import ABOVE_WIDE, ROUNDINGS_8192, WIDER
 from shapedp.privacy.losses import GaussianLoss

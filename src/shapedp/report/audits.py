@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 from shapedp.audit.empirical import AuditResult, Witness
 from shapedp.audit.fit import Check, DistributionResult
 from shapedp.numerics.checks import real
 from shapedp.privacy import Certificate
 from shapedp.report.figures import counted, number, percent, whole
-from shapedp.report.markup import Child, Markup, el, many
+from shapedp.report.markup import Markup, el, many, text
 from shapedp.report.page import callout, facts, section, table
-from shapedp.report.texts import text
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -43,84 +44,73 @@ class Findings:
         """Whether some audit contradicts the claim or the law."""
         return any(result.violation for result in self.empirical) or any(not fit.passed for fit in self.noise)
 
-    def section(self) -> Markup | None:
-        """Nothing where no audit was given."""
+    def sections(self) -> list[Markup]:
+        """None where no audit was given."""
         if not self.empirical and not self.noise:
-            return None
-        parts: list[Child] = [el("p", text("audits"))]
-        if self.violation:
-            parts.append(callout("bad", text("audit-contradicts")))
-        parts += [_shown(result) for result in self.empirical]
-        parts += [_fit(fit) for fit in self.noise]
-        return section("audit", "Audits", parts)
+            return []
+        warning = callout("bad", text("audit-contradicts")) if self.violation else None
+        parts = [*map(_shown, self.empirical), *map(_fit, self.noise)]
+        return [section("audit", "Audits", el("p", text("audits")), warning, parts)]
 
 
 def _shown(result: AuditResult) -> Markup:
     at = result.witness
-    rows: list[tuple[str, Child] | None] = [
+    evidence = (
+        f"at ε = {number(at.epsilon, 4)}: δ at least {number(at.delta_lower, 4, 'down')}, the {at.against} promises "
+        f"{number(at.claimed, 4)}"
+    )
+    rows = facts(
         (f"δ at ε = {number(result.epsilon, 6)}", f"at least {number(result.delta_lower, 4, 'down')}"),
         (f"ε at δ = {number(result.delta, 6)}", f"at least {number(result.epsilon_lower, 4, 'down')}"),
-        None
-        if at.delta_lower == 0
-        else (
-            "Strongest evidence",
-            f"at ε = {number(at.epsilon, 4)}: δ at least {number(at.delta_lower, 4, 'down')}, the {at.against} "
-            "promises "
-            f"{number(at.claimed, 4)}",
-        ),
+        None if at.delta_lower == 0 else ("Strongest evidence", evidence),
         ("Outputs drawn", f"{whole(result.samples)}{', stopped early' if result.stopped_early else ''}"),
         ("Confidence", f"{percent(result.confidence, 6)}, of all bounds together"),
         ("Method", result.method),
-    ]
-    verdict = "violation" if result.violation else "no violation found"
-    kind = el("span", verdict, class_="badge bad" if result.violation else "badge good")
-    return many(
-        el("h3", "By outputs at two neighbouring inputs"),
-        el("p", kind),
-        facts([row for row in rows if row is not None]),
     )
+    verdict = "violation" if result.violation else "no violation found"
+    return many(el("h3", "By outputs at two neighbouring inputs"), _verdict(verdict, not result.violation), rows)
+
+
+def _verdict(words: str, good: bool) -> Markup:
+    return el("p", el("span", words, class_="badge good" if good else "badge bad"))
 
 
 def _fit(fit: DistributionResult) -> Markup:
     verdict = "the noise fits its law" if fit.passed else "the noise does not fit its law"
     rows = [(check.name, check.detail, number(check.p_value, 3)) for check in fit.checks]
+    alarm = f"Correct noise fails with probability {number(fit.false_alarm)}."
     return many(
         el("h3", "By the noise against its law"),
-        el("p", el("span", verdict, class_="badge good" if fit.passed else "badge bad")),
-        el(
-            "p",
-            f"{fit.law}: {counted(fit.samples, 'draw')}. Correct noise fails with probability "
-            f"{number(fit.false_alarm)}.",
-        ),
+        _verdict(verdict, fit.passed),
+        el("p", f"{fit.law}: {counted(fit.samples, 'draw')}. {alarm}"),
         table("Checks", ("check", "what", "p-value"), rows, words=2),
     )
 
 
 def _empirical(data: Mapping[str, Any]) -> AuditResult:
-    witness = Witness(**_fields(Witness, data.get("witness"), ("epsilon", "delta_lower", "claimed")))
-    numbers = ("epsilon", "delta", "confidence", "delta_lower", "epsilon_lower", "samples")
-    return AuditResult(**{**_fields(AuditResult, {**data, "witness": {}}, numbers), "witness": witness})
+    return _made(AuditResult, data, witness=_made(Witness, data.get("witness")))
 
 
 def _noise(data: Mapping[str, Any]) -> DistributionResult:
-    found = _fields(DistributionResult, data, ("samples", "values", "false_alarm"))
-    if not isinstance(found["checks"], list) or not found["checks"]:
+    checks = data.get("checks")
+    if not isinstance(checks, list) or not checks:
         raise ValueError("the audit lacks its checks")
-    checks = tuple(Check(**_fields(Check, check, ("p_value", "counts"))) for check in found["checks"])
-    return DistributionResult(**{**found, "checks": checks})
+    return _made(DistributionResult, data, checks=tuple(_made(Check, check) for check in checks))
 
 
-def _fields(kind: Any, data: Any, numbers: Sequence[str]) -> dict[str, Any]:
-    """The fields of a dataclass from a JSON object, those named checked to be numbers, texts to be texts."""
+def _made(kind: type[T], data: Any, **parts: Any) -> T:
+    """A dataclass from a JSON object, its numbers and texts checked to be such; `parts` are made already."""
     if not isinstance(data, Mapping):
         raise ValueError(f"the audit lacks a part that describes {kind.__name__}")
-    try:
-        found = {field.name: data[field.name] for field in fields(kind)}
-    except KeyError as missing:
-        raise ValueError(f"the audit lacks the field {missing}") from None
-    for name in numbers:
-        found[name] = real(name, found[name]) if not isinstance(found[name], int) else found[name]
-    for field in fields(kind):
-        if field.type == "str" and not isinstance(found[field.name], str):
-            raise ValueError(f"the audit's field {field.name} must be text")
-    return found
+    for field in fields(kind):  # type: ignore[arg-type]
+        name = field.name
+        if name in parts:
+            continue
+        if name not in data:
+            raise ValueError(f"the audit lacks the field {name!r}")
+        parts[name] = data[name]
+        if field.type in ("int", "float") and not isinstance(data[name], int):
+            parts[name] = real(name, data[name])
+        if field.type == "str" and not isinstance(data[name], str):
+            raise ValueError(f"the audit's field {name} must be text")
+    return kind(**parts)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.boundary.files import atomic
 from shapedp.mechanisms import Additive, calibrate
 from shapedp.papers.recipes import RECIPES
+from shapedp.report.pictures import picture
 from shapedp.sensitivity import L1, L2, Box
 
 EPSILON, DELTA = 1.0, 1e-6
@@ -36,7 +36,6 @@ class Entry:
 
     name: str
     mechanism: Additive
-    expected: float
     measured: float | None
     note: str
 
@@ -44,6 +43,11 @@ class Entry:
     def verdict(self) -> str:
         """The certificate's verdict."""
         return self.mechanism.certificate.verdict
+
+    @property
+    def expected(self) -> float:
+        """The expected error of a total, root mean square."""
+        return math.sqrt(self.mechanism.expected_squared_error / self.mechanism.law.dim)
 
     def to_json(self) -> dict[str, Any]:
         """The figures, without the mechanism."""
@@ -81,14 +85,13 @@ def records() -> list[Entry]:
         ("Laplace, shaped, pure DP", calibrate("laplace", box, epsilon=EPSILON, delta=0.0)),
         ("Laplace, one scale, pure DP", calibrate("laplace", cross, epsilon=EPSILON, delta=0.0)),
     ]
-    entries = []
+    served.sort(key=lambda pair: pair[1].expected_squared_error)
+    entries, least = [], served[0][1].expected_squared_error
     for name, mechanism in served:
         error = np.asarray(mechanism.release(truth)) - truth
-        measured = math.sqrt(float(np.square(error).mean()))
-        entries.append(Entry(name, mechanism, _rms(mechanism), measured, ""))
-    entries.sort(key=lambda entry: entry.expected)
-    best = entries[0].expected
-    entries = [Entry(e.name, e.mechanism, e.expected, e.measured, _note(e, best)) for e in entries]
+        more = mechanism.expected_squared_error / least
+        note = "least noise" if more == 1 else f"{more:.3g} times the noise energy"
+        entries.append(Entry(name, mechanism, math.sqrt(float(np.square(error).mean())), note))
     return entries + [_published(bounds.size, ball.radius, *claim) for claim in REFUSED]
 
 
@@ -96,54 +99,27 @@ def _published(dim: int, radius: float, name: str, recipe: str, epsilon: float, 
     mechanism = RECIPES[recipe](dim=dim, sensitivity=radius, epsilon=epsilon, delta=delta)
     exact = mechanism.certificate.bracket
     note = f"published claim ({epsilon:g}, {delta:g}) refused: exact delta {exact.lower:.4g}"
-    return Entry(name, mechanism, _rms(mechanism), None, note)
-
-
-def _rms(mechanism: Additive) -> float:
-    return math.sqrt(mechanism.expected_squared_error / mechanism.law.dim)
-
-
-def _note(entry: Entry, best: float) -> str:
-    if entry.expected == best:
-        return "least noise"
-    return f"{(entry.expected / best) ** 2:.3g} times the noise energy"
+    return Entry(name, mechanism, None, note)
 
 
 def draw(entries: list[Entry], path: Path) -> None:
     """The errors, the noise of each coordinate, and claimed against computed delta, in one picture."""
-    try:
-        import matplotlib as mpl
-
-        mpl.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        raise ImportError("pictures need matplotlib: pip install 'shapedp[plots]'") from None
-    figure, (left, middle, right) = pyplot.subplots(1, 3, figsize=(15, 4.8), layout="constrained")
+    places, order, floor = np.arange(len(entries))[::-1], np.argsort(BOUNDS)[::-1], 1e-8
     colours = ["#1b7f5c" if e.verdict == "certified" else "#c0392b" for e in entries]
-    places = np.arange(len(entries))[::-1]
-    left.barh(places, [e.expected for e in entries], color=colours)
-    left.set_yticks(places, [e.name for e in entries])
-    left.set_xscale("log")
-    left.set_xlabel("expected error per total (rms)")
-    left.set_title("The same query, released")
-    order = np.argsort(BOUNDS)[::-1]
-    for entry in (e for e in entries if e.verdict == "certified"):
-        middle.plot(entry.mechanism.law.marginal_scales()[order], label=entry.name, drawstyle="steps-mid")
-    middle.plot(np.asarray(BOUNDS)[order], "k:", label="what one patient can change")
-    middle.set_yscale("log")
-    middle.set_xlabel("the 30 totals, most sensitive first")
-    middle.set_ylabel("noise (standard deviation)")
-    middle.set_title("Noise shaped to the query")
-    middle.legend(fontsize=8)
-    for place, entry, colour in zip(places, entries, colours, strict=True):
-        certificate = entry.mechanism.certificate
-        floor = 1e-8
-        right.plot([max(certificate.delta, floor)], [place], "|", color="black", markersize=16)
-        right.plot([max(certificate.bracket.upper, floor)], [place], "o", color=colour)
-    right.set_xscale("log")
-    right.set_yticks(places, [f"{e.verdict}" for e in entries])
-    right.set_xlabel("delta: claimed |, computed o (1e-8 stands for 0)")
-    right.set_title("A guarantee is computed, never declared")
-    with atomic(path) as stream:
-        figure.savefig(stream, dpi=130, format=Path(path).suffix[1:] or "png")
-    pyplot.close(figure)
+    with picture(path, (15, 4.8), 3) as (left, middle, right):
+        left.barh(places, [e.expected for e in entries], color=colours)
+        left.set_yticks(places, [e.name for e in entries])
+        left.set(xscale="log", xlabel="expected error per total (rms)", title="The same query, released")
+        for entry in (e for e in entries if e.verdict == "certified"):
+            middle.plot(entry.mechanism.law.marginal_scales()[order], label=entry.name, drawstyle="steps-mid")
+        middle.plot(np.asarray(BOUNDS)[order], "k:", label="what one patient can change")
+        middle.set(yscale="log", xlabel="the 30 totals, most sensitive first", ylabel="noise (standard deviation)")
+        middle.set_title("Noise shaped to the query")
+        middle.legend(fontsize=8)
+        for place, entry, colour in zip(places, entries, colours, strict=True):
+            certificate = entry.mechanism.certificate
+            right.plot([max(certificate.delta, floor)], [place], "|", color="black", markersize=16)
+            right.plot([max(certificate.bracket.upper, floor)], [place], "o", color=colour)
+        right.set(xscale="log", xlabel="delta: claimed |, computed o (1e-8 stands for 0)")
+        right.set_yticks(places, [e.verdict for e in entries])
+        right.set_title("A guarantee is computed, never declared")

@@ -12,15 +12,14 @@ import numpy as np
 from shapedp.boundary.documents import described
 from shapedp.privacy import Certificate
 from shapedp.report.figures import counted, number, whole
-from shapedp.report.markup import Child, Markup, el
+from shapedp.report.markup import Markup, el, text
 from shapedp.report.page import charts, facts, figure, more, section, table
 from shapedp.report.svg import Chart, linear, places
-from shapedp.report.texts import text
 
 _DRAWN = 40
 _LISTED = 1000
 _SETTINGS = ("target", "solver", "feature_bound", "target_bound")
-_FITTED = {
+RELEASED = {
     "coefficients": "coef_",
     "intercept": "intercept_",
     "standard_errors": "coef_standard_error_",
@@ -34,11 +33,11 @@ _HIDDEN = frozenset({"epsilon", "delta", "adjacency", "random_state", "progress"
 
 @dataclass(frozen=True)
 class Weight:
-    """A released coefficient, with its standard error where that is known."""
+    """A released coefficient, with its standard error; NaN where that is not known."""
 
     name: str
     value: float
-    error: float | None = None
+    error: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +77,7 @@ class Fitted:
                 f"a report is of a mechanism, a certificate, a plan, a ledger or a fitted estimator with privacy_, "
                 f"got {type(estimator).__name__}"
             )
-        given = {name: getattr(estimator, attribute, None) for name, attribute in _FITTED.items()}
-        held = {name: value for name, value in given.items() if value is not None}
-        weights = _weights(held, getattr(estimator, "fit_intercept", True))
+        weights = _weights(released(estimator), getattr(estimator, "fit_intercept", True))
         return cls(type(estimator).__name__, certificate, weights, _settings(estimator))
 
     @classmethod
@@ -97,7 +94,7 @@ class Fitted:
                     f"{model.get(name)!r}"
                 )
         try:
-            weights = _weights({name: model[name] for name in _FITTED if model.get(name) is not None})
+            weights = _weights({name: model[name] for name in RELEASED if model.get(name) is not None})
         except (TypeError, ValueError) as wrong:
             raise ValueError(f"not a model: its weights, errors and names do not fit together ({wrong})") from None
         settings = {name: model[name] for name in _SETTINGS if isinstance(model.get(name), str | int | float)}
@@ -107,9 +104,15 @@ class Fitted:
         """The weights with their error bars, and the settings."""
         found = [_weights_section(self.weights)] if self.weights else []
         if self.settings:
-            pairs: list[tuple[str, Child]] = [(name.replace("_", " "), value) for name, value in self.settings]
-            found.append(section("settings", "How it was fitted", el("p", text("fitted")), facts(pairs)))
+            pairs = [(name.replace("_", " "), value) for name, value in self.settings]
+            found.append(section("settings", "How it was fitted", el("p", text("fitted")), facts(*pairs)))
         return found
+
+
+def released(estimator: Any) -> dict[str, Any]:
+    """What a fitted estimator releases, under its names in the file of a model."""
+    given = {name: getattr(estimator, attribute, None) for name, attribute in RELEASED.items()}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _settings(estimator: Any) -> tuple[tuple[str, str], ...]:
@@ -125,40 +128,31 @@ def _plain(settings: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _weights(held: Mapping[str, Any], intercept: bool = True) -> tuple[Weight, ...]:
-    """The released coefficients, from values under the names of `_FITTED`."""
+    """The released coefficients, from values under the names of `RELEASED`."""
     if "coefficients" not in held:
         return ()
     values = np.atleast_2d(np.asarray(held["coefficients"], dtype=np.float64))
-    errors = _errors(held, "standard_errors", values.shape)
-    starts = np.broadcast_to(np.asarray(held.get("intercept", 0.0), dtype=np.float64), len(values))
-    start_errors = _errors(held, "intercept_standard_error", (len(values),))
+
+    def spread(name: str, shape: tuple[int, ...]) -> Any:
+        return np.broadcast_to(np.asarray(held.get(name, np.nan), dtype=np.float64), shape).tolist()
+
+    errors = spread("standard_errors", values.shape)
+    starts, start_errors = (spread(name, values.shape[:1]) for name in ("intercept", "intercept_standard_error"))
     names = [str(name) for name in held.get("features", [f"feature {k + 1}" for k in range(values.shape[1])])]
     labels = [str(label) for label in held.get("classes", ())]
     found = []
-    for k, row in enumerate(values):
+    for k, row in enumerate(values.tolist()):
         of = f" ({labels[k] if len(labels) == len(values) else k + 1})" if len(values) > 1 else ""
         if intercept and "intercept" in held:
-            found.append(Weight(f"intercept{of}", float(starts[k]), _one(start_errors, k)))
-        found += [
-            Weight(f"{name}{of}", float(v), _one(errors, k, j))
-            for j, (name, v) in enumerate(zip(names, row, strict=True))
-        ]
+            found.append(Weight(f"intercept{of}", starts[k], start_errors[k]))
+        found += [Weight(f"{name}{of}", *pair) for name, *pair in zip(names, row, errors[k], strict=True)]
     return tuple(found)
 
 
-def _errors(held: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Any:
-    return np.broadcast_to(np.asarray(held[name], dtype=np.float64), shape) if name in held else None
-
-
-def _one(errors: Any, *place: int) -> float | None:
-    return None if errors is None else float(errors[place])
-
-
 def _weights_section(weights: Sequence[Weight]) -> Markup:
-    known = all(weight.error is not None and math.isfinite(weight.error) for weight in weights)
-    rows = [[w.name, number(w.value), "" if w.error is None else number(w.error, 3)] for w in weights[:_LISTED]]
-    headers = ("weight", "released value", "standard error")
-    listed = table("Released weights", headers if known else headers[:2], rows if known else [r[:2] for r in rows])
+    known = all(math.isfinite(weight.error) for weight in weights)
+    rows = [[w.name, number(w.value), *([number(w.error, 3)] if known else [])] for w in weights[:_LISTED]]
+    listed = table("Released weights", ("weight", "released value", *(["standard error"] if known else [])), rows)
     left = el("p", f"The first {_LISTED} of {whole(len(weights))} are listed.") if len(weights) > _LISTED else None
     drawn = weights[:_DRAWN]
     return section(
@@ -172,9 +166,7 @@ def _weights_section(weights: Sequence[Weight]) -> Markup:
 
 
 def _weights_figure(weights: Sequence[Weight], known: bool) -> Markup:
-    reach = [
-        (w.value - 2 * (w.error or 0.0), w.value + 2 * (w.error or 0.0)) if known else (w.value,) * 2 for w in weights
-    ]
+    reach = [(w.value - 2 * w.error, w.value + 2 * w.error) if known else (w.value,) * 2 for w in weights]
     y = linear("released value", min(0.0, *(low for low, _ in reach)), max(0.0, *(high for _, high in reach)))
     n = len(weights)
     x = places("weight, in the order of the table", n)
@@ -183,7 +175,7 @@ def _weights_figure(weights: Sequence[Weight], known: bool) -> Markup:
     for k, (weight, (low, high)) in enumerate(zip(weights, reach, strict=True), 1):
         tip = f"{weight.name}: {number(weight.value)}"
         if known:
-            tip += f", standard error {number(weight.error or 0.0, 3)}"
+            tip += f", standard error {number(weight.error, 3)}"
             chart.across((k, low), (k, high), "whisker", tip)
         chart.mark(k, weight.value, "one", tip, radius=3.5)
     note = "Lines reach two standard errors to either side." if known else "Values only."

@@ -6,6 +6,7 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import Literal
 
+from shapedp.numerics.arrays import Floats
 from shapedp.privacy import Bracket
 
 Side = Literal["near", "up", "down"]
@@ -44,6 +45,12 @@ def percent(share: float, digits: int = 3, side: Side = "near") -> str:
 def interval(bracket: Bracket, digits: int = 6) -> str:
     """Both ends, rounded outward."""
     return f"[{number(bracket.lower, digits, 'down')}, {number(bracket.upper, digits, 'up')}]"
+
+
+def span(values: Floats, side: Side = "near") -> str:
+    """From the least to the largest; one number where they are shown alike."""
+    low, high = (number(float(end), 4, side) for end in (values.min(), values.max()))
+    return high if low == high else f"{low} to {high}"
 
 
 def whole(value: int) -> str:

@@ -16,10 +16,9 @@ from shapedp.numerics.outward import ABOVE_8192
 from shapedp.privacy import Bracket, Certificate, Loss
 from shapedp.report import words
 from shapedp.report.figures import interval, number, percent
-from shapedp.report.markup import Child, Markup, el, many
+from shapedp.report.markup import Child, Markup, el, many, text
 from shapedp.report.page import badge, callout, charts, commands, facts, figure, section, table
-from shapedp.report.svg import Chart, exact, linear, logarithmic
-from shapedp.report.texts import text
+from shapedp.report.svg import Axis, Chart, linear, logarithmic
 
 _FALSE_ALARMS = (0.0001, 0.001, 0.01, 0.05, 0.1, 0.25)
 _FINEST = 1e-6  # the trade-off curve uses epsilons up to the one with this delta: smaller rates cannot be seen
@@ -64,8 +63,7 @@ class Guarantee:
 
     def misses(self, alarms: Sequence[float]) -> list[float]:
         """A lower bound on the false-negative rate at each false-positive rate."""
-        curve = trade_off(self.curve, list(alarms), points=_POINTS, largest=self.largest)
-        return [float(rate) for rate in curve]
+        return [float(rate) for rate in trade_off(self.curve, list(alarms), points=_POINTS, largest=self.largest)]
 
     def cards(self) -> list[tuple[str, Child, Child]]:
         """The figures that head the page."""
@@ -104,19 +102,19 @@ class Guarantee:
     def bracket(self) -> Markup:
         """Claimed against computed, with the profile."""
         made = self.certificate
-        pairs: list[tuple[str, Child]] = [
+        stated = self.stated
+        pairs = facts(
             ("Claim", words.claim(made.epsilon, made.delta)),
             (f"δ at ε = {number(made.epsilon, 6)}", interval(made.bracket)),
+            None if stated is None else ("δ stated in the file", interval(stated.bracket)),
             (f"ε at δ = {number(made.delta, 6)}", interval(self.epsilon)),
             ("Neighbours", made.adjacency or "as the user vouches"),
             ("Computed by", made.method),
             ("Randomness", words.randomness(made.secure)),
-        ]
-        if self.stated is not None:
-            pairs.insert(2, ("δ stated in the file", interval(self.stated.bracket)))
-            pairs.append(("Stated by version", self.stated.version))
+            None if stated is None else ("Stated by version", stated.version),
+        )
         note = text("bracket" if self.recomputed else "bracket-as-stated")
-        return section("bracket", "The bracket", el("p", note), charts(facts(pairs), self.profile_figure()))
+        return section("bracket", "The bracket", el("p", note), charts(pairs, self.profile_figure()))
 
     def _deltas(self, grid: Floats) -> Floats:
         """Upper bounds on delta along a grid of epsilons: delta is convex in e^epsilon, so chords bound it above.
@@ -160,13 +158,11 @@ class Guarantee:
     def attacker(self) -> Markup:
         """The trade-off curve, and what it means at usual rates."""
         made, gain = self.certificate, self.advantage
-        alarms = [*np.geomspace(1e-4, 0.02, 12).tolist(), *np.linspace(0.025, 1.0, 40).tolist()]
-        alarms = [0.0, *alarms]
+        alarms = [0.0, *np.geomspace(1e-4, 0.02, 12).tolist(), *np.linspace(0.025, 1.0, 40).tolist()]
         misses = self.misses(alarms)
         allowed = trade_off(BareLoss(made.epsilon, made.delta), alarms, points=200, largest=made.epsilon)
-        shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-        x = exact("false-positive rate", 0.0, 1.0, shares, show=percent)
-        y = exact("false-negative rate", 0.0, 1.0, shares, show=percent)
+        shares = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+        x, y = (Axis(f"false-{which} rate", 0.0, 1.0, shares, show=percent) for which in ("positive", "negative"))
         most = percent(gain.upper, 3, "up")
         chart = Chart(x, y, "The best attacker's errors", text("trade-off-described", most=most))
         curve = list(zip(alarms, misses, strict=True))
@@ -178,23 +174,16 @@ class Guarantee:
             (a, b, f"false positives {percent(a)}: false negatives at least {percent(b, 3, 'down')}")
             for a, b in curve[10::3]
         )
-        rates = list(_FALSE_ALARMS)
-        rows = [
-            (percent(alarm), percent(1 - miss, 3, "up"), percent(alarm))
-            for alarm, miss in zip(rates, self.misses(rates), strict=True)
-        ]
+        pairs = zip(_FALSE_ALARMS, self.misses(_FALSE_ALARMS), strict=True)
+        rows = [(percent(alarm), percent(1 - miss, 3, "up"), percent(alarm)) for alarm, miss in pairs]
         legend = [
             ("one", "line", "no attacker is below"),
             ("two", "line", "allowed by the claim alone"),
             ("plain", "line", "blind guessing"),
         ]
         shown = figure("trade-off", chart, text("trade-off", most=most), legend)
-        listed = table(
-            "Largest share of cases an attacker can detect",
-            ("false positives allowed", "detected, at most", "by guessing"),
-            rows,
-            words=0,
-        )
+        headers = ("false positives allowed", "detected, at most", "by guessing")
+        listed = table("Largest share of cases an attacker can detect", headers, rows, words=0)
         return section(
             "attacker",
             "What an attacker can do",

@@ -5,16 +5,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
 from shapedp.ledger import Charge, Entry, Ledger, Status
 from shapedp.report import words
 from shapedp.report.figures import number, percent, whole
-from shapedp.report.markup import Child, Markup, el
+from shapedp.report.markup import Markup, el, text
 from shapedp.report.page import Page, charts, commands, facts, figure, meter, more, section, table, top
-from shapedp.report.svg import Axis, Chart, exact, linear, places
-from shapedp.report.texts import text
+from shapedp.report.svg import Axis, Chart, linear, places
 
 _DRAWN = 400
 _LISTED = 300
@@ -37,51 +37,36 @@ def ledger_page(ledger: Ledger, *, name: str | None = None, dataset: str | None 
     if not names:
         raise ValueError("the ledger holds no data set")
     shown = name or (Path(ledger.store.name).name if ledger.store.is_sqlite else ledger.store.name)
-    accounts = [_account(ledger, one) for one in names]
+    accounts = [(status := ledger.check(one), list(ledger.history(one))[: status.entries]) for one in names]
     most = max(status.spent for status, _ in accounts)
     entries = sum(status.entries for status, _ in accounts)
-    head = top(
-        "a privacy ledger",
-        f"Budget of {shown}",
-        text("ledger"),
-        [
-            ("Data sets", whole(len(names)), None),
-            ("Entries", whole(entries), "reserved, released or abandoned; all count"),
-            ("Most spent", percent(most, 4, "up"), "of a cap"),
-        ],
-    )
+    cards = [
+        ("Data sets", whole(len(names)), None),
+        ("Entries", whole(entries), "reserved, released or abandoned; all count"),
+        ("Most spent", percent(most, 4, "up"), "of a cap"),
+    ]
+    head = top("a privacy ledger", f"Budget of {shown}", text("ledger"), cards)
     promise = section("promise", "What is promised", text("ledger-promise"))
     shows = section("shows", "What this page shows", text("ledger-shows"))
     parts = (_dataset(k, status, taken) for k, (status, taken) in enumerate(accounts, 1))
     return Page(f"Budget of {shown}", head, (promise, *parts, shows, _recheck(shown, names)))
 
 
-def _account(ledger: Ledger, name: str) -> tuple[Status, list[Entry]]:
-    status = ledger.check(name)
-    return status, list(ledger.history(name))[: status.entries]
-
-
 def _dataset(place: int, status: Status, entries: Sequence[Entry]) -> Markup:
     rule = status.filter
     share = percent(status.spent, 4, "up")
-    pairs: list[tuple[str, Child]] = [
+    pairs = facts(
         ("Cap", words.claim(rule.epsilon, rule.delta)),
         ("Spent", f"{share} of the cap"),
         ("Neighbours", words.neighbours(status.adjacency)),
         ("Counted by", _RULES.get(rule.rule, rule.rule)),
         ("Totals", _totals(rule.describe(status.totals))),
         ("Entries", ", ".join(f"{whole(number_)} {state}" for state, number_ in status.states.items())),
-    ]
+    )
     shares = _shares(status, entries)
     drawn = charts(_timeline(place, status, entries, shares), _charges(place, entries, shares)) if entries else None
-    return section(
-        f"dataset-{place}",
-        f"Data set {status.dataset}",
-        meter(status.spent, f"{share} of the cap is spent"),
-        facts(pairs),
-        drawn,
-        _table(status, entries, shares),
-    )
+    bar, listed = meter(status.spent, f"{share} of the cap is spent"), _table(status, entries, shares)
+    return section(f"dataset-{place}", f"Data set {status.dataset}", bar, pairs, drawn, listed)
 
 
 def _totals(described: dict[str, Any]) -> str:
@@ -93,12 +78,9 @@ def _totals(described: dict[str, Any]) -> str:
 
 def _shares(status: Status, entries: Sequence[Entry]) -> list[float]:
     """The share of the cap that is used after each entry."""
-    totals = Charge((0,) * len(status.totals.amounts))
-    found = []
-    for entry in entries:
-        totals = totals.plus(entry.cost)
-        found.append(status.filter.spent(totals))
-    return found
+    start = Charge((0,) * len(status.totals.amounts))
+    totals = accumulate((entry.cost for entry in entries), Charge.plus, initial=start)
+    return [status.filter.spent(total) for total in islice(totals, 1, None)]
 
 
 def _timeline(place: int, status: Status, entries: Sequence[Entry], shares: Sequence[float]) -> Markup:
@@ -106,7 +88,7 @@ def _timeline(place: int, status: Status, entries: Sequence[Entry], shares: Sequ
     x, at = _time_axis(seconds)
     chart = Chart(
         x,
-        exact("share of the cap", 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), show=percent),
+        Axis("share of the cap", 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), show=percent),
         "Spent over time",
         text("ledger-timeline", entries=whole(len(entries)), spent=percent(status.spent, 4, "up")),
     )
@@ -117,12 +99,8 @@ def _timeline(place: int, status: Status, entries: Sequence[Entry], shares: Sequ
     chart.steps([(x.low, 0.0), (points[0][0], 0.0), *points, (x.high, points[-1][1])], "one")
     for k, (where, share) in zip(kept, points, strict=True):
         chart.mark(where, share, "one" if len(kept) <= 60 else "unseen", _entry_words(entries[k], share), radius=3.0)
-    return figure(
-        f"timeline-{place}",
-        chart,
-        "Each step is a reservation.",
-        [("one", "line", "spent"), ("limit", "line", "the cap")],
-    )
+    legend = [("one", "line", "spent"), ("limit", "line", "the cap")]
+    return figure(f"timeline-{place}", chart, "Each step is a reservation.", legend)
 
 
 def _charges(place: int, entries: Sequence[Entry], shares: Sequence[float]) -> Markup:
@@ -133,9 +111,8 @@ def _charges(place: int, entries: Sequence[Entry], shares: Sequence[float]) -> M
     sums = [sum(gains[a:b]) for a, b in groups]
     y = linear("share of the cap", 0.0, max(max(sums), 1e-12), show=lambda value: percent(value))
     n = len(gains)
-    chart = Chart(
-        places("entry", n), y, "What each entry took", f"The share of the cap taken by each of {whole(n)} entries."
-    )
+    described = f"The share of the cap taken by each of {whole(n)} entries."
+    chart = Chart(places("entry", n), y, "What each entry took", described)
     for (a, b), total in zip(groups, sums, strict=True):
         where = f"entry {a + 1}" if b == a + 1 else f"entries {a + 1} to {b}"
         gap = 0.12 if size == 1 else 0.0
@@ -150,23 +127,20 @@ def _entry_words(entry: Entry, share: float) -> str:
 def _table(status: Status, entries: Sequence[Entry], shares: Sequence[float]) -> Markup | None:
     if not entries:
         return el("p", "Nothing was spent yet.")
-    last = list(zip(entries, shares, strict=True))[-_LISTED:]
-    rows: list[list[Child]] = []
-    for entry, share in last:
-        certificate = entry.certificate
-        rows.append(
-            [
-                whole(entry.sequence),
-                _clock(_seconds(entry.time)),
-                entry.state,
-                _subject(entry),
-                words.claim(float(certificate["epsilon"]), float(certificate["delta"])),
-                whole(entry.count),
-                percent(share, 4, "up"),
-            ]
+    rows = [
+        (
+            whole(entry.sequence),
+            _clock(_seconds(entry.time)),
+            entry.state,
+            _subject(entry),
+            words.claim(float(entry.certificate["epsilon"]), float(entry.certificate["delta"])),
+            whole(entry.count),
+            percent(share, 4, "up"),
         )
+        for entry, share in list(zip(entries, shares, strict=True))[-_LISTED:]
+    ]
     headers = ("entry", "time (UTC)", "state", "mechanism", "its own claim", "releases", "spent after it")
-    caption = f"The latest {whole(len(last))} of {whole(status.entries)} entries"
+    caption = f"The latest {whole(len(rows))} of {whole(status.entries)} entries"
     return more("Entry by entry", table(caption, headers, rows, words=5))
 
 
@@ -195,8 +169,7 @@ def _time_axis(seconds: Sequence[float]) -> tuple[Axis, Callable[[int], float]]:
     """Time where the entries span more than a minute, otherwise their number."""
     first, last = seconds[0], max(seconds)
     if last - first < 60:
-        top_ = float(len(seconds))
-        return linear("entry", 0.0, top_), lambda k: float(k + 1)
+        return linear("entry", 0.0, float(len(seconds))), lambda k: float(k + 1)
     step = next((s for s in _STEPS if (last - first) / s <= 5), _STEPS[-1])
     start = -(-first // step) * step
     ticks = [start + k * step for k in range(int((last - start) // step) + 1)]
@@ -207,4 +180,4 @@ def _time_axis(seconds: Sequence[float]) -> tuple[Axis, Callable[[int], float]]:
         return datetime.fromtimestamp(value, UTC).strftime(pattern)
 
     label = f"time (UTC), from {_clock(first)}"
-    return exact(label, first - room, last + room, ticks, show=show), lambda k: seconds[k]
+    return Axis(label, first - room, last + room, tuple(ticks), show=show), lambda k: seconds[k]

@@ -16,11 +16,10 @@ from shapedp.noise import Law, Radial, TensorGaussian
 from shapedp.noise.spread import SpreadLaw
 from shapedp.numerics.arrays import Floats
 from shapedp.report import words
-from shapedp.report.figures import counted, number, percent, whole
-from shapedp.report.markup import Child, Markup, el, many
+from shapedp.report.figures import counted, number, percent, span, whole
+from shapedp.report.markup import Child, Markup, el, text
 from shapedp.report.page import charts, facts, figure, more, section, table
 from shapedp.report.svg import Chart, linear, places, suited
-from shapedp.report.texts import text
 from shapedp.sensitivity import Box, Sensitivity
 
 _BARS = 80  # coordinates drawn one by one; more are drawn in groups
@@ -34,55 +33,44 @@ def noise_sections(mechanism: Any) -> list[Markup]:
     law, bounds = getattr(mechanism, "law", None), getattr(mechanism, "sensitivity", None)
     if not isinstance(law, Law) or not isinstance(bounds, Sensitivity):
         return []
-    pairs: list[tuple[str, Child]] = [
-        ("Query inside", words.shape_words(bounds.shape)),
+    additive = isinstance(mechanism, Additive)
+    recipe = f"the published recipe {mechanism.recipe}" if additive and mechanism.recipe else None
+    pairs = facts(
+        ("Answer" if additive else "Query inside", words.shape_words(mechanism.shape if additive else bounds.shape)),
         ("One person can change", words.set_words(bounds)),
-        ("Noise", words.law_words(law)),
-    ]
-    return [section("noise", "The shape of the noise", facts(pairs), charts(*law_figures(law, bounds)))]
-
-
-@noise_sections.register
-def _(mechanism: Additive) -> list[Markup]:
-    law, bounds = mechanism.law, mechanism.sensitivity
-    pairs: list[tuple[str, Child]] = [
-        ("Answer", words.shape_words(mechanism.shape)),
-        ("One person can change", words.set_words(bounds)),
-        ("Noise", words.law_words(law)),
-        ("Chosen by", f"the published recipe {mechanism.recipe}" if mechanism.recipe else "calibration to the claim"),
-    ]
-    shape = section("noise", "The shape of the noise", facts(pairs), charts(*law_figures(law, bounds)))
-    return [shape, error_bars(law, bounds)]
+        ("Noise", law.words(number)),
+        ("Chosen by", recipe or "calibration to the claim") if additive else None,
+    )
+    shape = section("noise", "The shape of the noise", pairs, charts(*law_figures(law, bounds)))
+    return [shape, error_bars(law, bounds)] if additive else [shape]
 
 
 @noise_sections.register
 def _(mechanism: Mixing) -> list[Markup]:
     sigma = math.sqrt(mechanism.noise_variance)
-    pairs = [
+    pairs = facts(
         *_sketch_facts(mechanism),
         ("Noise", f"Gaussian, standard deviation {number(sigma)} in every entry of the sketch"),
         ("Noise variance", f"{number(mechanism.gamma - 1)} times the squared bound on a row"),
-    ]
-    return [section("noise", "The shape of the noise", el("p", text("mixing")), facts(pairs))]
+    )
+    return [section("noise", "The shape of the noise", el("p", text("mixing")), pairs)]
 
 
 @noise_sections.register
 def _(mechanism: AdaptiveMixing) -> list[Markup]:
-    pairs = [
+    pairs = facts(
         *_sketch_facts(mechanism),
         ("Eigenvalue's noise", f"standard deviation {number(mechanism.eta)} in units of the squared bound on a row"),
         ("Most noise", f"variance {number(mechanism.gamma - 1)} times the squared bound on a row"),
-    ]
+    )
     drawn = charts(_adaptive_figure(mechanism))
-    return [section("noise", "The shape of the noise", el("p", text("adaptive-mixing")), facts(pairs), drawn)]
+    return [section("noise", "The shape of the noise", el("p", text("adaptive-mixing")), pairs, drawn)]
 
 
 def _sketch_facts(mechanism: Any) -> list[tuple[str, Child]]:
-    sizes = (
-        "not fixed"
-        if mechanism.records is None
-        else f"at most {counted(mechanism.records, 'record')} of {counted(mechanism.dim, 'column')}"
-    )
+    sizes = "not fixed"
+    if mechanism.records is not None:
+        sizes = f"at most {counted(mechanism.records, 'record')} of {counted(mechanism.dim, 'column')}"
     return [
         ("Released", f"{counted(mechanism.rows, 'row')}, each a Gaussian mixture of all records"),
         ("Bound on a row", f"Euclidean length {number(mechanism.row_bound)}; longer rows are shortened to it"),
@@ -140,30 +128,22 @@ def scale_figure(
     """Standard deviations side by side, in groups where they are many; what one person can change as dots."""
     every = np.concatenate([deviations, [] if profile is None else profile])
     noisy = every[every > 0]
-    y = suited(
-        "standard deviation", float(noisy.min()) if noisy.size else 1.0, float(noisy.max()) if noisy.size else 1.0
-    )
+    y = suited("standard deviation", *((float(noisy.min()), float(noisy.max())) if noisy.size else (1.0, 1.0)))
     n = deviations.size
     edges = np.unique(np.linspace(0, n, min(n, _BARS) + 1).astype(np.int64))
-    span = f"from {number(float(deviations.min()))} to {number(float(deviations.max()))}"
-    chart = Chart(places(thing, n), y, title, f"Standard deviations of {counted(n, thing)}, {span}.")
+    ends = f"from {number(float(deviations.min()))} to {number(float(deviations.max()))}"
+    chart = Chart(places(thing, n), y, title, f"Standard deviations of {counted(n, thing)}, {ends}.")
     gap = 0.12 if n <= _BARS else 0.0
     for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         part = deviations[first:last]
         where = f"{thing} {first + 1}" if last == first + 1 else f"{thing} {first + 1} to {last}"
         size = "" if sizes is None else f" ({counted(int(sizes[first]), 'coordinate')})"
-        spread = number(float(part.max())) if last == first + 1 else _span(part)
         if part.max() > 0:
-            chart.column(first + 0.5 + gap, last + 0.5 - gap, float(part.max()), "one", f"{where}{size}: {spread}")
+            chart.column(first + 0.5 + gap, last + 0.5 - gap, float(part.max()), "one", f"{where}{size}: {span(part)}")
         if profile is not None and profile[first:last].max() > 0:
-            bound = profile[first:last]
-            chart.mark(
-                (first + last + 1) / 2,
-                float(bound.max()),
-                "two",
-                f"{where}: one person changes at most {_span(bound)}",
-                radius=2.6 if edges.size > 40 else 3.5,
-            )
+            bound, radius = profile[first:last], 2.6 if edges.size > 40 else 3.5
+            tip = f"{where}: one person changes at most {span(bound)}"
+            chart.mark((first + last + 1) / 2, float(bound.max()), "two", tip, radius)
     legend = [("one", "bar", "standard deviation of the noise")]
     if profile is not None:
         legend.append(("two", "mark", "what one person can change"))
@@ -171,11 +151,6 @@ def scale_figure(
     still = int((deviations == 0).sum())
     unchanged = f" {counted(still, 'coordinate')} that nobody can change carry no noise." if still else ""
     return figure(name, chart, note + unchanged + (" The scale is logarithmic." if y.log else ""), legend)
-
-
-def _span(values: Floats) -> str:
-    low, high = number(float(values.min())), number(float(values.max()))
-    return high if low == high else f"{low} to {high}"
 
 
 def radius_figure(law: Radial) -> Markup:
@@ -186,22 +161,15 @@ def radius_figure(law: Radial) -> Markup:
     density = np.diff(levels) / np.diff(radii)
     middles = (radii[:-1] + radii[1:]) / 2
     half, most = (float(r) for r in law.radius_quantile(np.array([0.5, 0.95])))
-    return _density_figure(
-        "radius",
-        "Length of the noise vector",
-        "length",
-        middles,
-        density,
-        [(half, "half of all draws are shorter"), (most, "19 in 20 draws are shorter")],
-        f"All {counted(law.dim, 'coordinate')} together.",
-    )
+    marks = [(half, "half of all draws are shorter"), (most, "19 in 20 draws are shorter")]
+    together = f"All {counted(law.dim, 'coordinate')} together."
+    return _density_figure("radius", "Length of the noise vector", "length", middles, density, marks, together)
 
 
 def coordinate_figure(law: Law) -> Markup:
     """The density of the noise of one coordinate, from its quantiles."""
-    levels = np.concatenate(
-        [np.linspace(0.004, 0.9, 90), np.linspace(0.91, 0.99, 17), 1 - np.geomspace(0.009, 1e-5, 16)]
-    )
+    middle, edge = np.linspace(0.004, 0.9, 90), 1 - np.geomspace(0.009, 1e-5, 16)
+    levels = np.concatenate([middle, np.linspace(0.91, 0.99, 17), edge])
     widths = np.array([float(law.half_widths(float(level))[0]) for level in levels])
     kept = np.concatenate([[True], np.diff(widths) > 0])
     levels, widths = levels[kept], widths[kept]
@@ -237,27 +205,19 @@ def _density_figure(
 
 def error_bars(law: Law, bounds: Sensitivity) -> Markup:
     """How far a released coordinate is from the truth."""
-    rows = [(percent(level), _reach(law.half_widths(level))) for level in _LEVELS]
-    rms = math.sqrt(law.second_moment / law.dim)
+    rows = [(percent(level), span(law.half_widths(level), "up")) for level in _LEVELS]
     bound = " These are upper bounds." if not law.traits().widths else ""
-    pairs: list[tuple[str, Child]] = [
+    pairs = facts(
         ("Expected squared error", f"{number(law.second_moment)}, all coordinates together"),
-        ("Root mean square", f"{number(rms)} per coordinate"),
-    ]
-    listed = _listed(law, bounds) if 1 < law.dim <= _LISTED else None
-    return section(
-        "errors",
-        "Error bars",
-        el("p", text("error-bars", bound=bound)),
-        facts(pairs),
-        table("Half-width of the interval around a released coordinate", ("confidence", "half-width ±"), rows, words=1),
-        listed,
+        ("Root mean square", f"{number(_rms(law))} per coordinate"),
     )
+    widths = table("Half-width of the interval around a released coordinate", ("confidence", "half-width ±"), rows)
+    listed = _listed(law, bounds) if 1 < law.dim <= _LISTED else None
+    return section("errors", "Error bars", el("p", text("error-bars", bound=bound)), pairs, widths, listed)
 
 
-def _reach(half: Floats) -> str:
-    low, high = number(float(half.min()), 4, "up"), number(float(half.max()), 4, "up")
-    return high if low == high else f"{low} to {high}"
+def _rms(law: Law) -> float:
+    return math.sqrt(law.second_moment / law.dim)
 
 
 def _listed(law: Law, bounds: Sensitivity) -> Markup:
@@ -266,16 +226,14 @@ def _listed(law: Law, bounds: Sensitivity) -> Markup:
     headers = ["coordinate", "standard deviation", "95% half-width ±"]
     if profile is not None:
         headers.insert(1, "one person changes at most")
-    rows: list[list[Child]] = []
-    for i, (deviation, width) in enumerate(zip(deviations.tolist(), half.tolist(), strict=True)):
-        bound = [] if profile is None else [number(float(profile[i]))]
-        rows.append([whole(i + 1), *bound, number(deviation), number(width, 4, "up")])
+    bounded = [[]] * law.dim if profile is None else [[number(bound)] for bound in profile.ravel().tolist()]
+    found = zip(bounded, deviations.tolist(), half.tolist(), strict=True)
+    rows = [[whole(i), *bound, number(one), number(width, 4, "up")] for i, (bound, one, width) in enumerate(found, 1)]
     return more("Every coordinate", table("Each coordinate on its own", headers, rows, words=0))
 
 
-def summary(mechanism: Any) -> tuple[str, Child, Child] | None:
+def summary(mechanism: Any) -> list[tuple[str, Child, Child]]:
     """The error in one figure, where a mechanism has one."""
     if not isinstance(mechanism, Additive):
-        return None
-    rms = math.sqrt(mechanism.law.second_moment / mechanism.law.dim)
-    return ("Error per coordinate", number(rms), many("root mean square"))
+        return []
+    return [("Error per coordinate", number(_rms(mechanism.law)), "root mean square")]

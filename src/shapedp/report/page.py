@@ -13,9 +13,8 @@ from pathlib import Path
 
 from shapedp._version import __version__
 from shapedp.boundary.files import write_bytes
-from shapedp.report.markup import Child, Markup, el, many
+from shapedp.report.markup import Child, Markup, el, frame, many
 from shapedp.report.svg import Chart, swatch
-from shapedp.report.texts import frame
 
 LIMIT = 2_000_000  # bytes of a page
 _BADGES = {"certified": "good", "refuted": "bad", "undecided": "open", "approximate": "open"}
@@ -101,9 +100,9 @@ def callout(kind: str, text: Child) -> Markup:
     return el("div", el("p", text), class_=f"callout {kind}", role="note")
 
 
-def facts(pairs: Sequence[tuple[str, Child]]) -> Markup:
-    """Names and values."""
-    return el("dl", [many(el("dt", name), el("dd", value)) for name, value in pairs], class_="facts")
+def facts(*pairs: tuple[str, Child] | None) -> Markup:
+    """Names and values; None is left out."""
+    return el("dl", [(el("dt", pair[0]), el("dd", pair[1])) for pair in pairs if pair is not None], class_="facts")
 
 
 def table(caption: str, headers: Sequence[str], rows: Sequence[Sequence[Child]], *, words: int = 1) -> Markup:
@@ -111,24 +110,16 @@ def table(caption: str, headers: Sequence[str], rows: Sequence[Sequence[Child]],
 
     Where it is too wide it scrolls; one of more than four columns is set row by row on a narrow screen.
     """
-    wide = len(headers) > 4
+    wide, kinds = len(headers) > 4, [None if i < words else "number" for i in range(len(headers))]
 
-    def cell(place: int, value: Child) -> Markup:
-        label = headers[place] if wide else None
-        kind = None if place < words else "number"
-        if place:
-            return el("td", value, class_=kind, data_label=label)
-        return el("th", value, class_=kind, data_label=label, scope="row")
+    def cell(i: int, value: Child) -> Markup:
+        label = headers[i] if wide else None
+        return el("td" if i else "th", value, class_=kinds[i], data_label=label, scope=None if i else "row")
 
-    head = [el("th", header, class_=None if i < words else "number", scope="col") for i, header in enumerate(headers)]
+    head = [el("th", header, class_=kind, scope="col") for header, kind in zip(headers, kinds, strict=True)]
     body = [el("tr", [cell(i, value) for i, value in enumerate(row)]) for row in rows]
-    inner = el(
-        "table",
-        el("caption", caption),
-        el("thead", el("tr", head)),
-        el("tbody", body),
-        class_="wide" if wide else None,
-    )
+    parts = el("caption", caption), el("thead", el("tr", head)), el("tbody", body)
+    inner = el("table", parts, class_="wide" if wide else None)
     return el("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 

@@ -18,17 +18,15 @@ from shapedp.report import words
 from shapedp.report.audits import Findings
 from shapedp.report.estimators import Fitted
 from shapedp.report.guarantee import Guarantee, recheck
-from shapedp.report.markup import Markup
+from shapedp.report.markup import Markup, text
 from shapedp.report.noise import noise_sections, summary
 from shapedp.report.page import Page, top
 from shapedp.report.plans import plan_sections
-from shapedp.report.texts import text
 
 if TYPE_CHECKING:
     from shapedp.ledger import Ledger
 
 Audits = Sequence[Mapping[str, Any]]
-_BELOW_ONE = BELOW_1
 
 
 @singledispatch
@@ -66,19 +64,19 @@ def of(subject: Any, *, file: str | None = None, audits: Audits = (), **options:
     if type(subject).__module__.startswith("shapedp.ledger"):  # known by name: the ledger needs an extra
         return _of_ledger(subject, file=file, audits=audits, **options)
     made = getattr(subject, "certificate", None)
-    if not isinstance(made, Certificate):
-        return of(Fitted.of(subject), file=file, audits=audits, **options)
-    if not hasattr(subject, "loss"):
-        return of(made, file=file, audits=audits, **options)
-    title = str(getattr(subject, "kind", type(subject).__name__)).replace("-", " ").capitalize()
-    return _mechanism(subject, title, file, audits, ("verify",), **options)
+    if isinstance(made, Certificate) and hasattr(subject, "loss"):
+        return _of_mechanism(subject, file=file, audits=audits, **options)
+    known = made if isinstance(made, Certificate) else Fitted.of(subject)
+    return of(known, file=file, audits=audits, **options)
 
 
-@of.register
-def _(subject: Additive, *, file: str | None = None, audits: Audits = ()) -> Page:
-    return _mechanism(
-        subject, f"{subject.law.kind.replace('-', ' ')} noise".capitalize(), file, audits, ("verify", "audit")
-    )
+def _of_mechanism(subject: Any, *, file: str | None, audits: Audits) -> Page:
+    additive = isinstance(subject, Additive)
+    kind = f"{subject.law.kind} noise" if additive else str(getattr(subject, "kind", type(subject).__name__))
+    name, written = _named(file, "mechanism.json", "mechanism.to_json()")
+    lines = [f"shapedp {one} {name}" for one in ("verify", *(["audit"] if additive else []), "report")]
+    found = Guarantee(subject.certificate, subject.loss)
+    return _page("a mechanism", kind.replace("-", " ").capitalize(), found, subject, lines, written, audits)
 
 
 @of.register
@@ -93,7 +91,7 @@ def _(subject: Plan, *, epsilon: float | None = None, delta: float | None = None
         if math.isinf(epsilon):
             raise ValueError(f"no epsilon meets delta {delta:g} for this plan: give a larger delta")
     elif delta is None:
-        delta = min(loss.delta(epsilon).upper, _BELOW_ONE)
+        delta = min(loss.delta(epsilon).upper, BELOW_1)
     made = certify(subject, epsilon=epsilon, delta=delta)
     name, written = _named(file, "plan.json", "plan.to_json()")
     lines = [f"shapedp account --plan {name} --{what}" for what in (f"delta {delta!r}", f"epsilon {epsilon!r}")]
@@ -122,10 +120,8 @@ def _(subject: Fitted, *, file: str | None = None, certificate: str | None = Non
     """`certificate` is the name of the file that holds the model's."""
     found, mechanism = recomputed(subject.certificate)
     name, written = _named(certificate, "certificate.json", "model.privacy_.to_json()")
-    lines = [f"shapedp verify {name}"]
-    lines.append(
-        f"shapedp report {name}" if file is None else f"shapedp report {shlex.quote(file)} --certificate {name}"
-    )
+    shown = name if file is None else f"{shlex.quote(file)} --certificate {name}"
+    lines = [f"shapedp verify {name}", f"shapedp report {shown}"]
     return _page("a fitted model", subject.kind, found, mechanism, lines, written, audits, subject.sections())
 
 
@@ -158,9 +154,8 @@ def of_json(data: Mapping[str, Any], *, file: str | None = None, audits: Audits 
     >>> of_json(mechanism.certificate.to_json(), file="certificate.json").verdict
     'certified'
     """
-    if data.get("kind") == "certificate":
-        return of(Certificate.from_json(dict(data)), file=file, audits=audits, **options)
-    return of(mechanism_from_json(dict(data)), file=file, audits=audits, **options)
+    read = Certificate.from_json if data.get("kind") == "certificate" else mechanism_from_json
+    return of(read(dict(data)), file=file, audits=audits, **options)
 
 
 def recomputed(certificate: Certificate) -> tuple[Guarantee, Any]:
@@ -169,17 +164,11 @@ def recomputed(certificate: Certificate) -> tuple[Guarantee, Any]:
     Guarantee: raises ValueError where the stated bracket contradicts the computed one.
     """
     if certificate.subject is None:
-        loss = BareLoss(certificate.epsilon, min(certificate.bracket.upper, _BELOW_ONE))
+        loss = BareLoss(certificate.epsilon, min(certificate.bracket.upper, BELOW_1))
         return Guarantee(certificate, loss, recomputed=False), None
     again = replace(verify(certificate), secure=certificate.secure)
     mechanism = mechanism_from_json(dict(certificate.subject))
     return Guarantee(again, mechanism.loss, stated=certificate), mechanism
-
-
-def _mechanism(subject: Any, title: str, file: str | None, audits: Audits, work: Sequence[str]) -> Page:
-    name, written = _named(file, "mechanism.json", "mechanism.to_json()")
-    lines = [f"shapedp {one} {name}" for one in work] + [f"shapedp report {name}"]
-    return _page("a mechanism", title, Guarantee(subject.certificate, subject.loss), subject, lines, written, audits)
 
 
 def _page(
@@ -194,12 +183,10 @@ def _page(
 ) -> Page:
     made = found.certificate
     findings = Findings.read(audits, made)
-    error = None if extra else summary(mechanism)
-    cards = [*found.cards(), *([] if error is None else [error])]
+    cards = [*found.cards(), *([] if extra else summary(mechanism))]
     head = top(kind, title, words.promise(made, recomputed=found.recomputed), cards)
     shape = plan_sections(mechanism, made) if isinstance(mechanism, Plan) else noise_sections(mechanism)
-    audit = findings.section()
-    body = [found.promise(), *extra, found.bracket(), found.attacker(), *shape, *([] if audit is None else [audit])]
+    body = [found.promise(), *extra, found.bracket(), found.attacker(), *shape, *findings.sections()]
     body.append(recheck(lines, written, _about(made)))
     verdict = "violation" if findings.violation else made.verdict
     return Page(f"{title}, {words.claim(made.epsilon, made.delta)}", head, tuple(body), verdict)

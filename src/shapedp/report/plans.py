@@ -11,21 +11,15 @@ from shapedp.accounting import Plan, Step, compose
 from shapedp.accounting.compose import loss_from
 from shapedp.privacy import Certificate, Loss
 from shapedp.report.figures import counted, number, percent, whole
-from shapedp.report.markup import Child, Markup, el
+from shapedp.report.markup import Child, Markup, el, text
 from shapedp.report.noise import noise_sections
 from shapedp.report.page import charts, figure, section, table
 from shapedp.report.svg import Chart, linear
-from shapedp.report.texts import text
 from shapedp.report.words import subject_words
 
 _ROUGH = 0.02  # the relative gap of the parts; the whole is computed as finely as it is certified
 _MOMENTS = 7
 _LISTED = 200
-
-
-def sampling_words(rate: float) -> str:
-    """What a sampling rate does."""
-    return "everybody" if rate == 1 else f"each person with probability {percent(rate, 4)}"
 
 
 def plan_sections(plan: Plan, certificate: Certificate) -> list[Markup]:
@@ -36,38 +30,26 @@ def plan_sections(plan: Plan, certificate: Certificate) -> list[Markup]:
     headers = ("step", "what is run", "on", "runs", *costs)
     total = sum(step.count for step in plan.steps)
     left = f" The first {_LISTED} of {whole(len(plan.steps))} steps are listed." if len(plan.steps) > _LISTED else ""
-    described = text(
-        "plan",
-        runs=counted(total, "run"),
-        steps=counted(len(plan.steps), "step"),
-        delta=number(delta, 6),
-        left=left,
-    )
-    sampled = any(step.sampling_rate < 1 for step in plan.steps)
-    condition = el("p", text("sampling")) if sampled else None
-    found = [
-        section(
-            "plan",
-            "How the budget is made up",
-            el("p", described),
-            condition,
-            table("Steps of the plan", headers, rows, words=3),
-            charts(growth_figure(plan, certificate)) if total > 1 else None,
-        )
-    ]
-    kinds = {id(step.subject): step.subject for step in plan.steps}
-    return found + (noise_sections(next(iter(kinds.values()))) if len(kinds) == 1 else [])
+    runs, steps = counted(total, "run"), counted(len(plan.steps), "step")
+    described = el("p", text("plan", runs=runs, steps=steps, delta=number(delta, 6), left=left))
+    condition = el("p", text("sampling")) if any(step.sampling_rate < 1 for step in plan.steps) else None
+    listed = table("Steps of the plan", headers, rows, words=3)
+    growth = charts(growth_figure(plan, certificate)) if total > 1 else None
+    first, *others = plan.steps
+    noise = [] if any(step.subject is not first.subject for step in others) else noise_sections(first.subject)
+    return [section("plan", "How the budget is made up", described, condition, listed, growth), *noise]
 
 
 def _row(place: int, step: Step, delta: float) -> list[Child]:
     def bound(loss: Loss) -> str:
         return number(loss.epsilon(delta).upper, 4, "up")
 
+    rate = step.sampling_rate
     whole_step = compose([(step.loss, step.count)], accuracy=_ROUGH) if step.count > 1 else step.loss
     return [
         whole(place),
         subject_words(step.subject),
-        sampling_words(step.sampling_rate),
+        "everybody" if rate == 1 else f"each person with probability {percent(rate, 4)}",
         whole(step.count),
         bound(loss_from(step.subject)),
         bound(step.loss),

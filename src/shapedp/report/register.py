@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from shapedp.numerics.checks import entries
 from shapedp.papers.register import CLAIMS, Claim, Finding
 from shapedp.report.figures import counted, number
-from shapedp.report.markup import Child, Markup, el
+from shapedp.report.markup import Markup, el, text
 from shapedp.report.page import Page, badge, callout, charts, commands, facts, figure, more, section, table, top
 from shapedp.report.svg import Axis, Chart, logarithmic
-from shapedp.report.texts import text
 
-
-@dataclass(frozen=True)
-class _Shown:
-    """A claim with what was computed for this page, if it was."""
-
-    claim: Claim
-    finding: Finding | None
-
-    @property
-    def paper(self) -> str:
-        return self.claim.id.partition("/")[0]
+_Shown = tuple[Claim, Finding | None]  # with what was computed for this page, if it was
 
 
 def claims_page(claims: Iterable[Claim] | None = None, findings: Sequence[Finding] | None = None) -> Page:
@@ -56,15 +43,17 @@ def claims_page(claims: Iterable[Claim] | None = None, findings: Sequence[Findin
     if not all(isinstance(one, Finding) for one in findings or ()):
         raise TypeError("findings must be what checks of claims returned")
     if findings is None:
-        shown = [_Shown(claim, None) for claim in (CLAIMS.values() if claims is None else claims)]
+        shown: list[_Shown] = [(claim, None) for claim in (CLAIMS.values() if claims is None else claims)]
     else:
-        shown = [_Shown(finding.claim, finding) for finding in findings]
+        shown = [(finding.claim, finding) for finding in findings]
     if not shown:
         raise ValueError("there is no claim to show")
-    papers = list(dict.fromkeys(one.paper for one in shown))
-    shown.sort(key=lambda one: papers.index(one.paper))
-    verdicts = Counter(one.claim.standing for one in shown)
-    disagree = [one for one in shown if one.finding is not None and not one.finding.verified]
+    papers: dict[str, list[_Shown]] = {}
+    for claim, finding in shown:
+        papers.setdefault(claim.id.partition("/")[0], []).append((claim, finding))
+    shown = [one for paper in papers.values() for one in paper]
+    verdicts = Counter(claim.standing for claim, _ in shown)
+    disagree = [claim.id for claim, finding in shown if finding is not None and not finding.verified]
     state = text("register-kept" if findings is None else "register-computed")
     head = top(
         "the claims register",
@@ -73,26 +62,22 @@ def claims_page(claims: Iterable[Claim] | None = None, findings: Sequence[Findin
         [(verdict, str(number_), None) for verdict, number_ in verdicts.most_common()],
     )
     how = section("how", "How to read it", text("register-how"))
-    body = [how, _contents(papers, shown), *_slack(shown), *(_paper(paper, shown) for paper in papers), _recheck()]
-    if disagree:
-        names = ", ".join(one.claim.id for one in disagree)
-        body.insert(0, section("disagree", "The register disagrees", callout("bad", f"Computed otherwise: {names}.")))
-    verdict = "refuted" if disagree else None
-    return Page("Claims register", head, tuple(body), verdict)
-
-
-def _contents(papers: Sequence[str], shown: Sequence[_Shown]) -> Markup:
-    rows: list[list[Child]] = []
-    for one in shown:
-        link = el("a", one.claim.id, href=f"#{_anchor(one.claim.id)}")
-        rows.append([link, badge(one.claim.standing)])
+    rows = [(el("a", claim.id, href=f"#{_anchor(claim.id)}"), badge(claim.standing)) for claim, _ in shown]
     caption = f"{counted(len(shown), 'statement')} from {counted(len(papers), 'source')}"
-    return section("contents", "All statements", table(caption, ("statement", "verdict"), rows, words=2))
+    contents = section("contents", "All statements", table(caption, ("statement", "verdict"), rows, words=2))
+    lines = ["shapedp claims --verify", "shapedp report --claims --verify -o claims.html"]
+    recheck = section("recheck", "How to recheck", text("register-recheck", commands=commands(lines)))
+    articles = [_paper(name, those) for name, those in papers.items()]
+    body = [how, contents, *_slack([claim for claim, _ in shown]), *articles, recheck]
+    if disagree:
+        wrong = callout("bad", f"Computed otherwise: {', '.join(disagree)}.")
+        body.insert(0, section("disagree", "The register disagrees", wrong))
+    return Page("Claims register", head, tuple(body), "refuted" if disagree else None)
 
 
-def _slack(shown: Sequence[_Shown]) -> list[Markup]:
+def _slack(claims: Sequence[Claim]) -> list[Markup]:
     """Claimed over exact, where a statement compares them, smallest first."""
-    found = [(one.claim.slack, one.claim) for one in shown if one.claim.slack and one.claim.about == "privacy"]
+    found = [(claim.slack, claim) for claim in claims if claim.slack and claim.about == "privacy"]
     if not found:
         return []
     found.sort(key=lambda pair: pair[0])
@@ -114,21 +99,17 @@ def _slack(shown: Sequence[_Shown]) -> list[Markup]:
 
 def _paper(paper: str, shown: Sequence[_Shown]) -> Markup:
     title = paper.replace("-", " ")
-    return section(
-        f"source-{_anchor(paper)}",
-        title[:1].upper() + title[1:],
-        [_article(one) for one in shown if one.paper == paper],
+    return section(f"source-{_anchor(paper)}", title[:1].upper() + title[1:], [_article(*one) for one in shown])
+
+
+def _article(claim: Claim, finding: Finding | None) -> Markup:
+    values = claim.found if finding is None else finding.values
+    given = (f"{name.replace('_', ' ')} {number(float(value), 6)}" for name, value in claim.parameters.items())
+    pairs = facts(
+        ("Where", claim.source),
+        ("Parameters", ", ".join(given)) if claim.parameters else None,
+        None if claim.slack is None else ("Claimed over exact", number(claim.slack, 4)),
     )
-
-
-def _article(one: _Shown) -> Markup:
-    claim = one.claim
-    values = dict(claim.found if one.finding is None else one.finding.values)
-    pairs: list[tuple[str, Child]] = [("Where", claim.source)]
-    if claim.parameters:
-        pairs.append(("Parameters", _listed(claim.parameters)))
-    if claim.slack is not None:
-        pairs.append(("Claimed over exact", number(claim.slack, 4)))
     printed = {name: value for name, (value, _) in claim.printed.items()}
     rows = [
         [name.replace("_", " "), number(float(value), 6), number(float(printed[name]), 6) if name in printed else ""]
@@ -136,8 +117,8 @@ def _article(one: _Shown) -> Markup:
     ]
     numbers = table("Computed", ("quantity", "computed", "printed"), rows) if rows else None
     wrong = None
-    if one.finding is not None and not one.finding.verified:
-        wrong = callout("bad", "The register disagrees: " + "; ".join(one.finding.disagreements))
+    if finding is not None and not finding.verified:
+        wrong = callout("bad", "The register disagrees: " + "; ".join(finding.disagreements))
     return el(
         "article",
         el("h3", claim.id),
@@ -145,21 +126,12 @@ def _article(one: _Shown) -> Markup:
         el("p", claim.statement),
         el("p", el("strong", "Why: "), claim.witness),
         wrong,
-        facts(pairs),
+        pairs,
         more("Numbers", numbers) if numbers is not None else None,
         commands([claim.command]),
         id=_anchor(claim.id),
     )
 
 
-def _listed(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {number(float(value), 6)}" for name, value in values.items())
-
-
 def _anchor(name: str) -> str:
     return "claim-" + re.sub(r"[^a-zA-Z0-9]+", "-", name).strip("-")
-
-
-def _recheck() -> Markup:
-    lines = ["shapedp claims --verify", "shapedp report --claims --verify -o claims.html"]
-    return section("recheck", "How to recheck", text("register-recheck", commands=commands(lines)))

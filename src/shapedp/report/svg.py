@@ -49,11 +49,6 @@ def linear(label: str, low: float, high: float, *, show: Callable[[float], str] 
     return Axis(label, ticks[0], ticks[-1], ticks, show=show)
 
 
-def exact(label: str, low: float, high: float, ticks: Iterable[float], *, show: Callable[[float], str]) -> Axis:
-    """Ends and ticks as given."""
-    return Axis(label, low, high, tuple(ticks), show=show)
-
-
 def places(thing: str, n: int) -> Axis:
     """n things side by side, numbered from 1, about six of them labelled."""
     step = next(f * 10**p for p in range(19) for f in (1, 2, 5) if f * 10**p * 7 >= n)
@@ -180,13 +175,12 @@ class Chart:
 
 def swatch(kind: str, shape: str = "line") -> Markup:
     """A sample of a curve, dot or bar for a legend."""
-    if shape == "mark":
-        inner = el("circle", cx=9, cy=5, r=4, class_=f"mark {kind}")
-    elif shape == "bar":
-        inner = el("rect", x=2, y=0, width=14, height=10, class_=f"bar {kind}")
-    else:
-        inner = el("line", x1=0, x2=18, y1=5, y2=5, class_=f"line {kind}")
-    return el("svg", inner, viewBox="0 0 18 10", width="18", height="10", aria_hidden="true", class_="swatch")
+    shapes = {
+        "mark": el("circle", cx=9, cy=5, r=4, class_=f"mark {kind}"),
+        "bar": el("rect", x=2, y=0, width=14, height=10, class_=f"bar {kind}"),
+        "line": el("line", x1=0, x2=18, y1=5, y2=5, class_=f"line {kind}"),
+    }
+    return el("svg", shapes[shape], viewBox="0 0 18 10", width="18", height="10", aria_hidden="true", class_="swatch")
 
 
 def _tip(text: str | None) -> Markup | None:

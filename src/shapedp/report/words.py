@@ -10,12 +10,10 @@ from shapedp.accounting import BareLoss
 from shapedp.mechanisms import Mixing
 from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
 from shapedp.mechanisms.additive import Additive
-from shapedp.noise import Law
 from shapedp.numerics.arrays import Floats
 from shapedp.privacy import Bracket, Certificate, GaussianLoss
-from shapedp.report.figures import TIMES, counted, number, percent, whole
-from shapedp.report.markup import Markup, el, many
-from shapedp.report.texts import text
+from shapedp.report.figures import TIMES, counted, number, percent, span, whole
+from shapedp.report.markup import Markup, el, many, text
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
 
 
@@ -98,8 +96,8 @@ def _(sensitivity: L1) -> str:
 
 @set_words.register
 def _(sensitivity: Box) -> str:
-    low, high = _ends(sensitivity.profile)
-    return f"each coordinate by at most {high if low == high else f'a bound of its own, from {low} to {high}'}"
+    bounds = span(sensitivity.profile)
+    return f"each coordinate by at most {f'a bound of its own, from {bounds}' if ' to ' in bounds else bounds}"
 
 
 @set_words.register
@@ -113,18 +111,9 @@ def _(sensitivity: Slices) -> str:
     return _lengths(f"{slices} along mode {sensitivity.mode} of the tensor", sensitivity.radii)
 
 
-def _ends(bounds: Floats) -> tuple[str, str]:
-    return number(float(bounds.min())), number(float(bounds.max()))
-
-
 def _lengths(things: str, radii: Floats) -> str:
-    low, high = _ends(radii)
+    low, high = number(float(radii.min())), number(float(radii.max()))
     return f"each of {things} by a Euclidean length of its own, from {low} to {high}"
-
-
-def law_words(law: Law) -> str:
-    """The noise, in a phrase."""
-    return law.words(number)
 
 
 def subject_words(subject: Any) -> str:

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.documents import encode
-from shapedp.boundary.values import numeric, one_of, size, sizes
+from shapedp.boundary.values import sizes
 from shapedp.numerics.arrays import Floats, frozen
+from shapedp.numerics.checks import numeric, one_of, size
 from shapedp.sensitivity.rows import Rows, owner_mask
 
 Adjacency = Literal["add-remove", "replace", "zero-out"]

@@ -20,7 +20,14 @@ NO_TARGET: Any = object()
 
 
 class Table(Protocol):
-    """Records with a target, read in blocks."""
+    """Records with a target, read in blocks.
+
+    Examples
+    --------
+    >>> table: Table = InMemory(np.ones((3, 2)), np.zeros(3))
+    >>> sum(len(target) for _, target in table.blocks())
+    3
+    """
 
     @property
     def records(self) -> int | None:
@@ -40,7 +47,21 @@ class Table(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class InMemory:
-    """A dense array or CSR matrix, and a target with an entry per row."""
+    """A dense array or CSR matrix, and a target with an entry per row.
+
+    Parameters
+    ----------
+    x, y
+        The features, a row per record, and the target.
+    names
+        The names of the features, where they have any.
+
+    Examples
+    --------
+    >>> table = InMemory(np.ones((3, 2)), np.zeros(3))
+    >>> table.records, table.columns, [features.shape for features, _ in table.blocks()]
+    (3, 2, [(3, 2)])
+    """
 
     x: Any
     y: Floats

@@ -11,18 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from shapedp.boundary.columns import (
-    arrow,
-    arrow_cells,
-    arrow_floats,
-    arrow_numeric,
-    arrow_table,
-    is_frame,
-    of_package,
-    pandas_cells,
-    pandas_odd,
-    pandas_rows,
-)
+from shapedp.boundary import columns as read
 from shapedp.boundary.files import check_input
 from shapedp.numerics.gram import BLOCK, GROUP
 
@@ -66,13 +55,13 @@ def pandas_source(frame: Any) -> Source:
         features = frame[list(names)]
         for start in range(0, len(frame), CHUNK):
             piece = slice(start, start + CHUNK)
-            values = pandas_rows(features.iloc[piece])
+            values = read.pandas_rows(features.iloc[piece])
             columns: list[NDArray[Any]] = list(values.T)
             if label is not None:
-                columns.append(pandas_cells(frame[label].iloc[piece]).astype(object))
+                columns.append(read.pandas_cells(frame[label].iloc[piece]).astype(object))
             yield len(values), columns
 
-    return Source(tuple(frame.columns), parts, lambda names: pandas_odd(frame[list(names)]), lambda: len(frame))
+    return Source(tuple(frame.columns), parts, lambda names: read.pandas_odd(frame[list(names)]), lambda: len(frame))
 
 
 def _arrow(
@@ -83,13 +72,13 @@ def _arrow(
     def parts(names: tuple[str, ...], label: Any) -> Iterator[Part]:
         wanted = list(names) if label is None or label in names else [*names, label]
         for batch in _quiet(batches(wanted)):
-            columns = [arrow_floats(batch.column(name)) for name in names]
+            columns = [read.arrow_floats(batch.column(name)) for name in names]
             if label is not None:
-                columns.append(arrow_cells(batch.column(label)))
+                columns.append(read.arrow_cells(batch.column(label)))
             yield batch.num_rows, columns
 
     def not_numeric(names: tuple[str, ...]) -> dict[Any, str]:
-        return {name: str(kind) for name in names if not arrow_numeric(kind := schema.field(name).type)}
+        return {name: str(kind) for name in names if not read.arrow_numeric(kind := schema.field(name).type)}
 
     return Source(tuple(schema.names), parts, not_numeric, count, once)
 
@@ -102,13 +91,13 @@ def source_of(x: Any, *, header: bool = True) -> Source | None:
         source = _files([Path(one) for one in paths], header)
     elif not header:
         raise ValueError(_NO_HEADER)
-    elif is_frame(x):
+    elif read.is_frame(x):
         source = pandas_source(x)
-    elif of_package(x, "pyarrow") and hasattr(x, "scanner"):
+    elif read.of_package(x, "pyarrow") and hasattr(x, "scanner"):
         source = _dataset(x)
-    elif of_package(x, "pyarrow") and hasattr(x, "read_next_batch"):
+    elif read.of_package(x, "pyarrow") and hasattr(x, "read_next_batch"):
         source = _reader(x)
-    elif hasattr(x, "__arrow_c_stream__") and getattr(x, "ndim", len(getattr(x, "shape", (0,)))) == 2:
+    elif read.is_table(x):
         source = _in_memory(x)
     if source is not None and len(set(source.names)) < len(source.names):
         repeated = sorted({str(name) for name in source.names if source.names.count(name) > 1})
@@ -119,7 +108,7 @@ def source_of(x: Any, *, header: bool = True) -> Source | None:
 
 def _files(paths: list[Path], header: bool) -> Source:
     """Parquet, csv or feather files; a folder stands for the parquet files in it."""
-    library = arrow()
+    library = read.arrow()
     for path in paths:
         check_input(path, folder=True)
     kinds = {"parquet" if path.is_dir() else FORMATS.get(path.suffix.lower()) for path in paths}
@@ -133,20 +122,17 @@ def _files(paths: list[Path], header: bool) -> Source:
     if not header:
         raise ValueError(_NO_HEADER)
     names = [str(path) for path in paths]
-    return _dataset(
-        library.dataset.dataset(names if len(names) > 1 else names[0], format=kind), paged=kind == "parquet"
-    )
+    found = library.dataset.dataset(names if len(names) > 1 else names[0], format=kind)
+    return _dataset(found, paged=kind == "parquet")
 
 
 def _dataset(dataset: Any, *, paged: bool = False) -> Source:
     """A pyarrow dataset. `paged` reads parquet files page by page, so that no row group is held whole."""
-    from pyarrow import parquet
-
     _same_types(dataset)
 
     def pages(names: list[str]) -> Iterator[Any]:
         for path in dataset.files:
-            with parquet.ParquetFile(path, buffer_size=1 << 18, pre_buffer=False) as file:
+            with read.arrow().parquet.ParquetFile(path, buffer_size=1 << 18, pre_buffer=False) as file:
                 yield from file.iter_batches(batch_size=BATCH, columns=names)
 
     def batches(names: list[str]) -> Iterator[Any]:
@@ -158,21 +144,19 @@ def _dataset(dataset: Any, *, paged: bool = False) -> Source:
 
 def _reader(reader: Any) -> Source:
     """A record batch reader, which can be read only once."""
-    spent = [False]
+    left = [reader]
 
     def batches(names: list[str]) -> Iterator[Any]:
-        if spent[0]:
+        if not left:
             raise ValueError("this record batch reader has been read already: make a new one for another fit")
-        spent[0] = True
-        for batch in reader:
-            yield batch.select(names)
+        yield from (batch.select(names) for batch in left.pop())
 
     return _arrow(reader.schema, batches, None, once=True)
 
 
 def _in_memory(x: Any) -> Source:
     """A table in memory that exports an Arrow stream: of pyarrow, polars and others."""
-    table = arrow_table(x)
+    table = read.arrow_table(x)
 
     def batches(names: list[str]) -> Iterator[Any]:
         yield from table.select(names).to_batches(max_chunksize=BATCH)
@@ -185,7 +169,7 @@ def _same_types(dataset: Any) -> None:
 
     A cast to the type of the first file would fail on one cell, so files are compared by the types they declare.
     """
-    library = arrow()
+    library = read.arrow()
     for part in dataset.get_fragments():
         if getattr(getattr(part, "format", None), "default_extname", "parquet") in ("csv", "json"):
             raise ValueError("Arrow guesses the types of csv and json files from their cells: pass the path of a csv")
@@ -201,7 +185,7 @@ def _same_types(dataset: Any) -> None:
 
 def _widens(kind: Any) -> bool:
     """Whether float64 holds every value of an Arrow type."""
-    types = arrow().types
+    types = read.arrow().types
     small = types.is_integer(kind) and kind.bit_width <= 32
     return bool(small or types.is_null(kind) or types.is_float16(kind) or types.is_float32(kind))
 
@@ -211,7 +195,7 @@ def _quiet(batches: Iterator[Any]) -> Iterator[Any]:
     failed = False
     try:
         yield from batches
-    except arrow().ArrowInvalid:
+    except read.arrow().ArrowInvalid:
         failed = True
     if failed:  # raised here, so that it does not carry Arrow's own error along
         raise ValueError("the Arrow data cannot be read with the types they declare: write them again with right types")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shapedp.boundary.arrays import numbers
 from shapedp.boundary.cells import text_number
-from shapedp.boundary.columns import arrow_floats, arrow_numeric, refuse_columns
+from shapedp.boundary.columns import arrow, arrow_floats, arrow_numeric, refuse_columns
 from shapedp.boundary.files import atomic, check_input, csv_bytes, read_array
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import column_names, laid_out
@@ -43,17 +43,19 @@ def read_vector(path: Path, column: str | None = None, *, header: bool | None = 
     where the row is not one of numbers. No error repeats that row. The vector has a name only where one was declared:
     by `column`, or by a parquet file.
     """
-    kind = _existing(path)
+    kind = suffix(path)
+    check_input(path)
     if kind == ".npy":
         if column is not None:
             raise ValueError("--column does not apply to npy files")
         return Vector(read_array(path))
     if kind == ".csv":
         return _csv_vector(path, column, header)
-    names = _parquet().read_schema(path).names
+    names = arrow().parquet.read_schema(path).names
     name = names[_choose(path, names, column)]
-    values = _read_parquet(path, [name]).column(0)
-    return Vector(arrow_floats(values) if values.null_count or not _plain(values.type) else values.to_numpy(), name)
+    values, types = _read_parquet(path, [name]).column(0), arrow().types
+    plain = types.is_integer(values.type) or types.is_floating(values.type)  # numpy has the type
+    return Vector(values.to_numpy() if plain and not values.null_count else arrow_floats(values), name)
 
 
 def read_records(path: Path, columns: list[str] | None = None, *, header: bool = True) -> tuple[list[str], Floats]:
@@ -63,7 +65,8 @@ def read_records(path: Path, columns: list[str] | None = None, *, header: bool =
 
     Guarantee: the names are those of `columns`, of a parquet file, or numbers; no error repeats a cell.
     """
-    kind = _existing(path)
+    kind = suffix(path)
+    check_input(path)
     if kind == ".csv":
         return _csv_records(path, columns, header)
     if not header:
@@ -72,7 +75,7 @@ def read_records(path: Path, columns: list[str] | None = None, *, header: bool =
         array = read_array(path)
         if array.ndim != 2 or array.dtype.kind not in "iuf":
             raise ValueError(
-                f"{path}: records must be a 2-d array of real numbers, one row each, got shape {array.shape}"
+                f"{path}: records must be a 2-d array of real numbers, a row each, got shape {array.shape}"
             )
         names = [str(i) for i in range(array.shape[1])]
         rows = np.asarray(numbers(array), dtype=np.float64)
@@ -81,18 +84,12 @@ def read_records(path: Path, columns: list[str] | None = None, *, header: bool =
     return some.column_names, np.asarray(numbers(some))
 
 
-def _existing(path: Path) -> str:
-    kind = suffix(path)
-    check_input(path)
-    return kind
-
-
 def _read_parquet(path: Path, columns: list[str] | None) -> Any:
     """Columns of a parquet file, all where none are named, once they are known to be numbers, and not too many.
 
     A few bytes may stand for any number of equal cells: what the file announces is looked at before a cell is read.
     """
-    with _parquet().ParquetFile(path) as file:
+    with arrow().parquet.ParquetFile(path) as file:
         schema = file.schema_arrow
         wanted = _chosen(path, schema.names, columns)
         refuse_columns({schema.names[i]: str(schema.types[i]) for i in wanted if not arrow_numeric(schema.types[i])})
@@ -154,7 +151,7 @@ def write_vector(path: Path, vector: Vector) -> None:
 def write_columns(path: Path, columns: dict[str, Any], *, header: bool = True) -> None:
     """Write columns of equal length as csv (with a row of names if `header`) or parquet; as npy the column "value"."""
     kind = suffix(path)
-    parquet: Any = _parquet() if kind == ".parquet" else None
+    library: Any = arrow() if kind == ".parquet" else None
     with atomic(path) as stream:
         if kind == ".npy":
             np.save(stream, np.asarray(columns["value"]), allow_pickle=False)
@@ -162,21 +159,4 @@ def write_columns(path: Path, columns: dict[str, Any], *, header: bool = True) -
             cells = [map(float, one) if isinstance(one, np.ndarray) else one for one in columns.values()]
             stream.write(csv_bytes([*([list(columns)] if header else []), *zip(*cells, strict=True)]))
         else:
-            import pyarrow
-
-            parquet.write_table(pyarrow.table(columns), stream)
-
-
-def _plain(kind: Any) -> bool:
-    """Whether numpy has the Arrow type."""
-    import pyarrow
-
-    return bool(pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind))
-
-
-def _parquet() -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise ImportError("parquet files need pyarrow: pip install 'shapedp[learn]'") from None
-    return pyarrow.parquet
+            library.parquet.write_table(library.table(columns), stream)
