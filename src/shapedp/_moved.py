@@ -8,58 +8,10 @@ import warnings
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 
-MOVED = {
-    "shapedp.recipes.gaussian": "shapedp.papers.classics.recipes",
-    "shapedp.recipes.laplace": "shapedp.papers.classics.recipes",
-    "shapedp.recipes.multivariate_laplace": "shapedp.papers.classics.recipes",
-    "shapedp.recipes.geodp": "shapedp.papers.geodp.recipes",
-    "shapedp.recipes.inid": "shapedp.papers.inid_noise.recipes",
-    "shapedp.recipes.mixing": "shapedp.papers.gaussian_mixing.recipes",
-    "shapedp.recipes.sheffet": "shapedp.papers.gaussian_mixing.sheffet",
-    "shapedp.recipes.product_noise": "shapedp.papers.product_noise.recipes",
-    "shapedp.recipes.tensor": "shapedp.papers.tensor_noise.recipes",
-    "shapedp.recipes": "shapedp.papers.recipes",
-    "shapedp.claims.baselines": "shapedp.papers.classics.claims",
-    "shapedp.claims.composition": "shapedp.papers.classics.claims",
-    "shapedp.claims.erm": "shapedp.papers.product_noise.erm_claims",
-    "shapedp.claims.gaussian_mixing": "shapedp.papers.gaussian_mixing.claims",
-    "shapedp.claims.geodp": "shapedp.papers.geodp.claims",
-    "shapedp.claims.inid_figures": "shapedp.papers.inid_noise.claims",
-    "shapedp.claims.inid_learning": "shapedp.papers.inid_noise.learning_claims",
-    "shapedp.claims.inid_noise": "shapedp.papers.inid_noise.claims",
-    "shapedp.claims.product_noise": "shapedp.papers.product_noise.claims",
-    "shapedp.claims.tensor": "shapedp.papers.tensor_noise.claims",
-    "shapedp.claims": "shapedp.papers.register",
-    "shapedp.datasets": "shapedp.papers.datasets",
-    "shapedp.learn.solvers.linear.mixing_paper": "shapedp.papers.gaussian_mixing.solvers",
-    "shapedp.learn.solvers.linear.sheffet": "shapedp.papers.gaussian_mixing.solvers",
-    "shapedp.accounting.ledger": "shapedp.ledger",
-    "shapedp.mechanisms.families.base": "shapedp.noise.request",
-    "shapedp.mechanisms.families": "shapedp.noise",
-    "shapedp.noise.io": "shapedp.noise.base",
-    "shapedp.privacy.losses.pairing": "shapedp.privacy.losses.base",
-    "shapedp.privacy.losses.staircase": "shapedp.noise.staircase",
-    "shapedp.privacy.losses.tensor": "shapedp.noise.tensor_reach",
-    "shapedp.audit.same": "shapedp.audit.equality",
-    "shapedp.boundary.texts": "shapedp.tables.csvfiles",
-    "shapedp.learn.csvfiles": "shapedp.tables.csvfiles",
-    "shapedp.learn.linear": "shapedp.learn.regressors",
-    "shapedp.learn.logistic": "shapedp.learn.classifiers",
-    "shapedp.learn.penalized": "shapedp.learn.regressors",
-    "shapedp.learn.solvers.erm.estimator": "shapedp.learn.classifiers",
-    "shapedp.learn.solvers.erm.labels": "shapedp.learn.classifiers",
-    "shapedp.learn.solvers.erm.surrogate": "shapedp.learn.solvers.erm.mixing",
-    "shapedp.learn.streams": "shapedp.tables.blocks",
-    "shapedp.learn.svm": "shapedp.learn.classifiers",
-    "shapedp.learn.tables": "shapedp.tables.blocks",
-    "shapedp.scale": "shapedp.learn.partitions",
-    "shapedp.torch.hooks": "shapedp.torch.rules",
-    "shapedp.torch.pieces": "shapedp.torch.gradients",
-    "shapedp.torch.stack": "shapedp.noise.stack",
-    "shapedp.torch.sums": "shapedp.torch.gradients",
-}
+MOVED = dict(line.split() for line in Path(__file__).with_name("moved.txt").read_text().splitlines())
 
 
 def new_path(name: str) -> str | None:

@@ -230,7 +230,7 @@ def test_numbers_are_compared_over_nccl() -> None:
     """One process in a group of its own; a tensor on the CPU would be refused."""
     from torch import distributed as dist
 
-    from shapedp.torch.processes import Processes
+    from shapedp.torch.training import Processes
 
     store = dist.HashStore()
     dist.init_process_group("nccl", store=store, rank=0, world_size=1)

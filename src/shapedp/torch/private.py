@@ -23,12 +23,11 @@ from shapedp.torch.loader import PoissonBatches, PoissonLoader
 from shapedp.torch.noise import Noise, noise_from
 from shapedp.torch.plan import TrainingPlan, steps_of_epoch
 from shapedp.torch.probe import Probe
-from shapedp.torch.processes import Processes
 from shapedp.torch.recorder import Recorder
 from shapedp.torch.refusals import refusal
 from shapedp.torch.rules import ROUTES
 from shapedp.torch.secret import side_stream
-from shapedp.torch.training import Progress, Training
+from shapedp.torch.training import Processes, Progress, Training
 from shapedp.torch.validate import check_model, check_optimizer, checked_loader
 
 P = ParamSpec("P")
