@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from laws import Law
 from shapedp.accounting import compose
 
 SEED = 20261115
+LATER = 20_000  # from this case on epsilons beside atoms are asked for; the cases before keep their questions
 _SLOW = (radial, mixing)
 _ROUND = 1e-9  # an epsilon is moved by this much to the harmless side before it is held against a bound
 
@@ -161,6 +162,15 @@ def _epsilon(rng: Generator, whole: Composition) -> float:
     return float(min(max(mean + rng.uniform(-1, 25 if rng.random() < 0.3 else 6) * min(spread, unit), 0.0), 1e5))
 
 
+def _beside_an_atom(rng: Generator, whole: Composition, epsilon: float) -> float:
+    """A sum of the largest losses, some of them negative, up to a few roundings: nodes of a grid lie there."""
+    tops = [(law.top, n) for law, n in whole.parts if law.top_mass and 0 < law.top < math.inf]
+    if not tops:
+        return epsilon
+    value = abs(math.fsum(top * (2 * int(rng.integers(n // 2, n + 1)) - n) for top, n in tops))
+    return max(value + int(rng.integers(-4, 5)) * math.ulp(value), 0.0)
+
+
 def make(number: int, *, cheap: bool = False) -> Case:
     """The case of a number: always the same."""
     rng = np.random.default_rng([SEED, number, int(cheap)])
@@ -188,6 +198,13 @@ def make(number: int, *, cheap: bool = False) -> Case:
     case.accuracy = None if not cheap and rng.random() < 0.15 else float(np.round(10 ** rng.uniform(-2, -0.5), 3))
     case.accuracy = 0.3 if cheap else case.accuracy
     case.fresh = int(rng.random() < (0.1 if cheap else 1.0))
+    if number >= LATER:
+        case.questions = [
+            replace(one, epsilon=_beside_an_atom(rng, whole, one.epsilon))
+            if one.what == "delta" and rng.random() < 0.5
+            else one
+            for one in case.questions
+        ]
     return case
 
 
