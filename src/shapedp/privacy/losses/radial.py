@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,12 +13,11 @@ from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, positive, probability
 from shapedp.numerics.excess import ShiftExcess
 from shapedp.numerics.gammatail import deviance, log_peak, log_radii
-from shapedp.numerics.outward import ABOVE_8, BELOW_16, BELOW_8192
+from shapedp.numerics.outward import ABOVE_8, ABOVE_128, BELOW_16, BELOW_8192
 from shapedp.numerics.quadrature import legendre
 from shapedp.numerics.roots import increasing_root
 from shapedp.privacy.bracket import Bracket
-from shapedp.privacy.losses.adjusted import AdjustedLoss
-from shapedp.privacy.losses.base import EPSILON_LIMIT, Loss, Pieces, renyi_order
+from shapedp.privacy.losses.base import EPSILON_LIMIT, Loss, Pieces, renyi_order, with_sampler_error
 from shapedp.privacy.losses.gaussian import GaussianLoss
 
 GAP = 1e-7
@@ -272,20 +271,26 @@ class ReleasedRadialLoss(Loss):
     def __post_init__(self) -> None:
         self._inherit([self.base])
 
-    @cached_property
-    def _adjusted(self) -> AdjustedLoss:
-        return AdjustedLoss(self.base, slip=self.slip, total_variation=self.missed)
-
     @property
     def pure(self) -> float:  # type: ignore[override]
-        return self._adjusted.pure
+        return self.pieces().pure
 
     def pieces(self) -> Pieces:
-        return self._adjusted.pieces()
+        base = self.base.pieces()
+        return replace(
+            base,
+            total_variation=base.total_variation + self.missed,
+            slip=math.hypot(base.slip, self.slip) * ABOVE_128,
+        )
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         lower, _ = self.base.profile(epsilon)
-        return lower, np.maximum(self._adjusted.ends(epsilon)[1], lower)
+
+        def slipped(points: Floats) -> Floats:
+            return self.base.hockey_stick(points - 2 * self.slip)[1] * (math.exp(self.slip) * ABOVE_8)
+
+        upper = with_sampler_error(slipped, epsilon, self.missed) if self.missed else slipped(epsilon)
+        return lower, np.clip(upper, lower, 1.0)
 
     def renyi(self, alpha: float) -> Bracket:
         if self.slip or self.missed:
