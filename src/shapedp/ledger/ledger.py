@@ -86,6 +86,7 @@ class Ledger:
         without such events do not need. With `vouching` certificates that cannot be computed again are spent too,
         where `spend` names a person who answers for them.
         """
+        vouching = boolean("vouching", vouching)
         built = make_filter(epsilon=epsilon, delta=delta, rule=rule, orders=orders, failure_share=failure_share)
         row = _new_row(dataset, adjacency, built, vouching)
         ledger = cls(Store.at(where, timeout=timeout))
@@ -117,6 +118,7 @@ class Ledger:
         self, dataset: str, *, epsilon: float, delta: float, adjacency: str, vouching: bool = False, **options: Any
     ) -> None:
         """One more dataset in this database; options as for `create`."""
+        vouching = boolean("vouching", vouching)
         self._insert(_new_row(dataset, adjacency, make_filter(epsilon=epsilon, delta=delta, **options), vouching))
 
     def spend(
@@ -271,7 +273,7 @@ def _new_row(dataset: str, adjacency: str, built: Filter, vouching: bool) -> Row
         "created": now(),
         "adjacency": one_of("adjacency", adjacency, ADJACENCIES),
         "filter": schema.to_text(built.to_json()),
-        "vouching": int(boolean("vouching", vouching)),
+        "vouching": int(vouching),
         "totals": schema.to_text(_zero(built).to_json()),
         "entries": 0,
         "events": 0,

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shapedp.boundary.documents import decode, encode
+from shapedp.boundary.values import boolean
 from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.base import Claimed, Release, Rng
 from shapedp.mechanisms.calibrate import calibrate
@@ -117,10 +118,12 @@ class Polar(Claimed):
 
     def release(self, gradients: ArrayLike, *, rng: Rng = None, unsafe: bool = False) -> Direction:
         """The noisy mean of per-example gradients, one per row."""
+        unsafe = boolean("unsafe", unsafe)
         return self.release_query(self.query(gradients), rng=rng, unsafe=unsafe)
 
     def release_query(self, answer: ArrayLike, *, rng: Rng = None, unsafe: bool = False) -> Direction:
         """The same from (norm, angles) that `query` gave, or that sums kept elsewhere give."""
+        unsafe = boolean("unsafe", unsafe)
         noisy = self.additive.release(answer, rng=rng, unsafe=unsafe)
         return Direction.of(self.vector(np.asarray(noisy.value)), noisy)
 

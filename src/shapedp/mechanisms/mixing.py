@@ -81,6 +81,7 @@ class Sketching(Claimed):
 
     def release(self, x: Any, *, rng: Rng = None, unsafe: bool = False) -> Sketch:
         """The sketch of the rows of x, clipped to the row bound; `rng` replaces secure randomness in simulations."""
+        unsafe = boolean("unsafe", unsafe)
         table = x.tocsr() if hasattr(x, "tocsr") else numeric("x", x)
         if len(table.shape) != 2 or 0 in table.shape:
             raise ValueError(f"x must be a non-empty 2-d array, one row per record, got shape {table.shape}")

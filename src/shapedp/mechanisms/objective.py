@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from shapedp.boundary.values import boolean
 from shapedp.mechanisms.base import Claimed, Release, Rng
 from shapedp.noise import Gaussian, Law
 from shapedp.noise.radial import Radial
@@ -125,6 +126,7 @@ class ObjectivePerturbation(Claimed):
 
         `gradient` is J'(0), by which an audit sees what one record moves.
         """
+        unsafe = boolean("unsafe", unsafe)
         if solve is None:
             raise TypeError("solve must be given: a function from the random linear term to the weights")
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.boundary.documents import LacksFieldError, decode, described, encode
-from shapedp.boundary.values import booleans
+from shapedp.boundary.values import boolean, booleans
 from shapedp.noise.errors import Measure, measure_of
 from shapedp.noise.request import DoesNotApplyError, Request
 from shapedp.numerics.arrays import Floats
@@ -257,6 +257,7 @@ def registered(
     *, family: str | None = None, options: tuple[str, ...] = (), every_measure: bool = False
 ) -> Callable[[LawClass], LawClass]:
     """Enters a law: `law_from_json` then reads its kind and, under a family's name, `calibrate` fits it."""
+    every_measure = boolean("every_measure", every_measure)
 
     def enter(law: LawClass) -> LawClass:
         LAWS[law.kind] = law

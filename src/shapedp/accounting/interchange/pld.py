@@ -8,6 +8,7 @@ import numpy as np
 
 from shapedp.boundary.values import boolean
 from shapedp.numerics.checks import positive
+from shapedp.numerics.outward import ABOVE_8192
 from shapedp.privacy import Loss
 from shapedp.privacy.losses.discrete import DiscreteLoss, Masses
 
@@ -34,7 +35,7 @@ def to_dp_accounting(loss: Loss, *, step: float = 1e-4, tail: float = 1e-20, pes
     loss = loss.tabulated(_ACCURACY)
     sides = (False,) if loss.symmetric else (False, True)
     kept = max(float(loss.profile(np.array([_FAR]), reverse=side)[1][0]) for side in sides)
-    grid = DiscreteLoss.of(loss, step=positive("step", step), tail=max(positive("tail", tail), kept))
+    grid = DiscreteLoss.of(loss, step=positive("step", step), tail=max(positive("tail", tail), kept * ABOVE_8192))
 
     def convert(masses: Masses) -> Any:
         missing = 0.0 if pessimistic else max(0.0, 1 - float(masses.masses.sum()))

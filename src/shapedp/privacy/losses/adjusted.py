@@ -62,7 +62,7 @@ class AdjustedLoss(Loss):
     def symmetric(self) -> bool:  # type: ignore[override]
         return self.base.symmetric
 
-    def ends(self, epsilon: Floats, reverse: bool = False) -> tuple[Floats, Floats]:
+    def _ends(self, epsilon: Floats, reverse: bool = False) -> tuple[Floats, Floats]:
         """The lower end of `base`, moved, and the upper end with all that the adjustment may cost."""
         lower, known = self._moved(epsilon, reverse)
 
@@ -76,7 +76,7 @@ class AdjustedLoss(Loss):
         return lower, with_sampler_error(failed, epsilon, missed) if missed else failed(epsilon)
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
-        lower, upper = self.ends(epsilon, reverse)
+        lower, upper = self._ends(epsilon, reverse)
         if self.log_ratio:
             return np.zeros_like(lower), upper
         if self.slip:

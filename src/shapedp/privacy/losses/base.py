@@ -111,10 +111,11 @@ class Pieces:
 def _checked(profile: Callable[..., tuple[Floats, Floats]]) -> Callable[..., tuple[Floats, Floats]]:
     @functools.wraps(profile)
     def checked(self: Any, epsilon: Floats, *, reverse: Any = False) -> tuple[Floats, Floats]:
+        direction = reverse if type(reverse) is bool else boolean("reverse", reverse)
         at = np.asarray(epsilon, dtype=np.float64)
         if np.isnan(at).any():
             raise ValueError("epsilon must hold numbers: one of them is NaN")
-        return profile(self, at, reverse=reverse if type(reverse) is bool else boolean("reverse", reverse))
+        return profile(self, at, reverse=direction)
 
     return checked
 
