@@ -17,7 +17,7 @@ Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]
 class MissingDataError(FileNotFoundError):
     """A data file is not at hand; the message names the file, its official source and its licence.
 
-    >>> from shapedp.datasets import load_mnist
+    >>> from shapedp.papers.datasets import load_mnist
     >>> load_mnist("no-such-folder")
     Traceback (most recent call last):
     shapedp.papers.datasets.base.MissingDataError: MNIST: file mnist/train-images-idx3-ubyte.gz not found: ...
