@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 import shapedp
 from shapedp.accounting import BareLoss, Plan, Step
@@ -15,7 +16,7 @@ from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Logistic, Mixed, R
 from shapedp.papers.gaussian_mixing.recipes import ModifiedGaussMix
 from shapedp.papers.gaussian_mixing.sheffet import ThresholdMixing
 from shapedp.privacy import GaussianLoss
-from shapedp.sensitivity import L1, L2, Blocks, Box, Slices
+from shapedp.sensitivity import L1, L2, Blocks, Box, Hull, Slices
 
 Json = dict[str, Any]
 KINDS = (
@@ -33,6 +34,7 @@ KINDS = (
     "sketch",
     "repetition",
     "logistic",
+    "hull",
 )
 # a quick kind is met as often as its price allows: a round of cases holds each slow kind once
 ROUND = (
@@ -42,12 +44,14 @@ ROUND = (
 )
 LATER = 100_000  # from this case on rounds hold kinds that came later: the cases before keep theirs
 LATER_ROUND = (*ROUND, "logistic", "logistic")
+LATEST = 200_000  # and again
+LATEST_ROUND = (*LATER_ROUND, "hull", "hull")
 _SLOW = ("laplace", "logistic", "mixed", "plan", "sampled", "radial", "sketch", "mixing")  # epsilon takes seconds
 
 
 def kind_of(number: int) -> str:
     """The kind of a case."""
-    kinds = ROUND if number < LATER else LATER_ROUND
+    kinds = ROUND if number < LATER else LATER_ROUND if number < LATEST else LATEST_ROUND
     return kinds[number % len(kinds)]
 
 
@@ -118,6 +122,8 @@ def _subject(kind: str, rng: np.random.Generator, epsilon: float, delta: float) 
         rows, gamma = int(rng.choice([1, 10, 100, 1000])), float(1 + 10 ** rng.uniform(-1, 3))
         sizes = (None, None) if rng.random() < 0.5 else (int(rng.integers(10, 1000)), int(rng.integers(1, 20)))
         return Mixing(rows, 1.0, gamma, epsilon, delta, str(rng.choice(["zero-out", "replace"])), *sizes)
+    if kind == "hull":
+        return _hull(rng, relation, epsilon, delta)
     names: dict[str, tuple[str, ...]] = {"radial": ("l2",), "staircase": ("box",), "mixed": ("box",)}
     region = _set(rng, relation, names.get(kind, ("l1", "l2", "box", "blocks", "slices")))
     if kind == "discrete" and isinstance(region, L1 | Box) and rng.spawn(1)[0].random() < 0.4:
@@ -154,6 +160,28 @@ def _law(kind: str, rng: np.random.Generator, region: Any, epsilon: float) -> An
         grid = 2.0 ** np.floor(np.log2(scales) - rng.integers(1, 20))
         return DiscreteLaplace(np.maximum(np.rint(scales / grid), 1), grid, region.dim)
     raise ValueError(f"no {kind} noise")
+
+
+def _hull(rng: np.random.Generator, relation: Any, epsilon: float, delta: float) -> Any:
+    """Vertices, differences or sums of them, dense or sparse, with the best noise or another."""
+    dim, rows = int(rng.integers(1, 9)), int(rng.integers(2, 12))
+    vertices = rng.normal(size=(rows, dim)) * 10 ** rng.uniform(-1.5, 1.5, dim)
+    if rng.random() < 0.5:
+        vertices = np.rint(vertices) + np.eye(rows, dim)
+    written = sparse.csr_array(vertices) if rng.random() < 0.3 else vertices
+    if relation is not None and rng.random() < 0.5:
+        whole = (vertices == np.rint(vertices)).all()
+        rows_each = int(rng.integers(1, 4))
+        region = Hull.of_people(written, adjacency=relation, max_rows=rows_each, distinct=bool(whole))
+    else:
+        region = Hull(written, differences=bool(rng.random() < 0.3), adjacency=relation)
+    which = int(rng.integers(4))
+    if which == 0:
+        return Additive(Gaussian(_scaled(rng, region, epsilon)), region, epsilon, delta)
+    if which == 1:
+        return Additive(TensorGaussian([rng.normal(size=(dim, dim))], scale=10 / epsilon), region, epsilon, delta)
+    error = "max" if rng.random() < 0.3 else "squared"
+    return shapedp.calibrate("gaussian", region, epsilon=epsilon, delta=delta, error=error, exact_zeros=True)
 
 
 def _sketch(rng: np.random.Generator, epsilon: float, delta: float) -> Any:

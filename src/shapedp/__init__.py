@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         RefutedError,
         UndecidedError,
     )
-    from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
+    from shapedp.sensitivity import L1, L2, Blocks, Box, Hull, Sensitivity, Slices
 
 __all__ = [
     "L1",
@@ -49,6 +49,7 @@ __all__ = [
     "DoesNotApplyError",
     "Gaussian",
     "GaussianLoss",
+    "Hull",
     "Laplace",
     "LaplaceLoss",
     "Law",

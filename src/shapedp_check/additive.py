@@ -158,7 +158,9 @@ def _masked(scales: Scales, keep: list[bool]) -> Scales:
 
 
 def _even(region: Set) -> Widths:
-    """A difference inside the set with equal entries per part: radius/sqrt(size), a little less, exactly."""
+    """A difference inside the set: equal entries per part, radius/sqrt(size), a little less, exactly; or a vertex."""
+    if region.vertices:
+        return [abs(exact(one)) for one in next(region.listed())]
     if region.parts[0].where is None:
         radius, axes = exact(region.parts[0].radius) * _root_below(region.dim), region.parts[0].axes
         return [radius] if axes is None else [radius * exact(axis) for axis in axes]
@@ -225,6 +227,9 @@ def _tensor(law: Any, region: Set) -> Bounds:
         slack = ball(len(scales)) / (1 << 50)  # the products of the scales are rounded
         reach = region.l2_reach(flat) * ball(2) ** -power
         return Bounds.tight((Gaussian(reach * (1 + slack.union(-slack))), 1))
+    if len(modes) == 1 and (region.vertices or region.l1 is not None):
+        reach = turned_reach(scales[0], _rotation(modes[0]["rotation"], len(scales[0])), region)
+        return Bounds(((Gaussian(reach), 1),), (((Gaussian(reach), 1),),), (note,))
     norms = ball(1)
     for mode, one in zip(modes, scales, strict=True):
         norms *= _spectral(one, mode.get("rotation"))
@@ -261,12 +266,9 @@ def _spectral(scales: Scales, rotation: Any) -> Ball:
         return ball(1) / 0
     if rotation is None:
         return ball(1) / ball(min(scales))
-    values, n = numbers(rotation, "rotation"), len(scales)
-    if len(values) != n * n or any(value != int(value) for value in values):
-        raise NotDescribed("a rotation must be a square matrix of integers")
-    _orthogonal([[int(value) for value in values[i * n : (i + 1) * n]] for i in range(n)])
-    rows = [[ball(int(values[i * n + j])) / _TURN / ball(scales[i]) for j in range(n)] for i in range(n)]
-    matrix = arb_mat(rows)
+    n = len(scales)
+    rows = _rotation(rotation, n)
+    matrix = arb_mat([[ball(rows[i][j]) / _TURN / ball(scales[i]) for j in range(n)] for i in range(n)])
     gram = matrix.transpose() * matrix
     vector = [ball(1)] * n
     for _ in range(200):
@@ -281,6 +283,36 @@ def _spectral(scales: Scales, rotation: Any) -> Ball:
         if _positive(gram, high, n):
             return low.union(high).sqrt()
     raise NotDescribed("no bound on the norm of a rotation was found")
+
+
+def _rotation(rotation: Any, n: int) -> list[list[int]]:
+    """The rows of a rotation, integers over 2^24."""
+    values = numbers(rotation, "rotation")
+    if len(values) != n * n or any(value != int(value) for value in values):
+        raise NotDescribed("a rotation must be a square matrix of integers")
+    rows = [[int(value) for value in values[i * n : (i + 1) * n]] for i in range(n)]
+    _orthogonal(rows)
+    return rows
+
+
+def turned_reach(scales: Scales, rows: list[list[int]], region: Set) -> Ball:
+    """max |diag(1/s) R v| over the vertices of a hull or an L1 ball; a row without noise must not move at all."""
+    n = len(scales)
+    if region.l1 is not None:
+        columns: list[Any] = [[exact(region.l1) if i == k else 0 for i in range(n)] for k in range(n)]
+    else:
+        columns = list(region.vertices)
+    image = arb_mat(rows) * arb_mat([[ball(column[i]) for column in columns] for i in range(n)])
+    pairs = [(j, k) for k in range(len(columns)) for j in range(k)] if region.differences else []
+    longest = ball(0)
+    for j, k in pairs or [(-1, k) for k in range(len(columns))]:
+        tick()
+        moved = [image[i, k] - image[i, j] if j >= 0 else image[i, k] for i in range(n)]
+        if any(scale == 0 and not one.is_zero() for scale, one in zip(scales, moved, strict=True)):
+            return ball(1) / 0
+        terms = [(one / _TURN / ball(s)) ** 2 for one, s in zip(moved, scales, strict=True) if s]
+        longest = longest.max(sum(terms, ball(0)))
+    return longest.sqrt()
 
 
 def _orthogonal(rows: list[list[int]]) -> None:

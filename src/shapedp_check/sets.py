@@ -2,22 +2,23 @@
 
 A set answers three questions about scales s, one per coordinate, and derives each answer from its own fields:
 the largest |v/s|_2, the largest |v/s|_1, and the largest |v_i| of each coordinate. A box is the product of intervals,
-blocks and slices are products of L2 balls, so that their worst differences are taken part by part.
+blocks and slices are products of L2 balls, so that their worst differences are taken part by part. A hull is listed:
+norms are convex, so the worst difference is a vertex.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, combinations, pairwise
 from typing import Any
 
 from flint import arb
 
-from shapedp_check.balls import Ball, ball, exact, total
+from shapedp_check.balls import Ball, ball, exact, tick, total
 from shapedp_check.files import NotDescribed, adjacency, entry, few, known, number, numbers, only, whole, wholes
 
 Scales = list[float]  # one entry for all coordinates, or one per coordinate
@@ -35,7 +36,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Set:
-    """A product of L2 balls (`parts`), a box (`profile`), or an L1 ball (`l1`, a radius)."""
+    """A product of L2 balls (`parts`), a box (`profile`), an L1 ball (`l1`, a radius) or a hull (`vertices`).
+
+    The hull is that of the vertices and their negatives, or (`differences`) of the differences of any two vertices.
+    """
 
     dim: int
     adjacency: str | None
@@ -43,6 +47,8 @@ class Set:
     profile: Scales | None = None
     l1: float | None = None
     whole: bool = False  # answers are whole numbers, so only integer differences occur
+    vertices: tuple[tuple[float, ...], ...] = ()
+    differences: bool = False
 
     def l2_reach(self, scales: Scales) -> Ball:
         """max |v/s|_2: corner of the box, best vertex of the L1 ball, best axis of every ball."""
@@ -50,6 +56,8 @@ class Set:
             return total(zip(self.profile, _spread(scales, self.dim), strict=True), 2).sqrt()
         if self.l1 is not None:
             return total([(self.l1, min(scales))], 1)
+        if self.vertices:
+            return self._longest(scales, 2).sqrt()
         squares = [_axis(part, scales, self.dim) ** 2 for part in self.parts]
         return sum(squares, ball(0)).sqrt()
 
@@ -59,10 +67,34 @@ class Set:
             return total(zip(self.profile, _spread(scales, self.dim), strict=True), 1)
         if self.l1 is not None:
             return total([(self.l1, min(scales))], 1)
+        if self.vertices:
+            return self._longest(scales, 1)
         return sum((_length(part, scales, self.dim) for part in self.parts), ball(0))
+
+    def listed(self) -> Iterator[Sequence[float | Fraction]]:
+        """The vertices of a hull, exactly; of a vertex and its negative one."""
+        if not self.differences:
+            yield from self.vertices
+        for one, other in combinations(self.vertices, 2) if self.differences else ():
+            tick()
+            yield [exact(a) - exact(b) for a, b in zip(one, other, strict=True)]
+
+    def _longest(self, scales: Scales, power: int) -> Ball:
+        """max sum |v_i/s_i|^power over the vertices."""
+        spread, longest = _spread(scales, self.dim), ball(0)
+        for vertex in self.listed():
+            tick()
+            terms: list[tuple[Any, float]] = [(abs(v), s) for v, s in zip(vertex, spread, strict=True)]
+            longest = longest.max(total(terms, power))
+        return longest
 
     def widths(self) -> Widths:
         """max |v_i|, exactly: one for all coordinates, or one per coordinate."""
+        if self.vertices:
+            columns = list(zip(*self.vertices, strict=True))
+            if self.differences:
+                return [exact(max(column)) - exact(min(column)) for column in columns]
+            return [max(map(abs, column)) for column in columns]
         if self.profile is not None:
             return self.profile
         if self.l1 is not None:
@@ -86,8 +118,8 @@ class Set:
         """The half-widths, where the set is a product of intervals: also balls of one coordinate each."""
         if self.profile is not None:
             return self.profile
-        if self.dim == 1 and self.l1 is not None:
-            return [self.l1]
+        if self.dim == 1 and (self.l1 is not None or self.vertices):
+            return self.widths()
         if self.parts and (self.dim == 1 or all(len(part.where or "  ") == 1 for part in self.parts)):
             return self.widths()
         return None
@@ -137,6 +169,7 @@ _FIELDS = {
     "l2": ("radius", "dim", "shape", "scales", "whole"),
     "blocks": ("radii", "sizes", "whole"),
     "slices": ("radii", "shape", "mode", "whole"),
+    "hull": ("vertices", "count", "dim", "shape", "differences", "whole"),
 }
 
 
@@ -158,6 +191,8 @@ def _read_set(data: Any) -> Set:
     if kind == "box":
         profile = numbers(entry(data, "profile"), "profile", least=0.0)
         return Set(_dim(data, len(profile)), relation, profile=profile)
+    if kind == "hull":
+        return _hull(data, relation)
     if kind in ("l1", "l2"):
         radius, dim = number(entry(data, "radius"), "radius", above=0.0), _dim(data, None)
         if kind == "l1":
@@ -170,6 +205,40 @@ def _read_set(data: Any) -> Set:
     places = _slices(data, len(radii)) if kind == "slices" else _blocks(data, len(radii))
     parts = tuple(Part(radius, where) for radius, where in zip(radii, places, strict=True))
     return Set(sum(map(len, places)), relation, parts=parts)
+
+
+def _hull(data: Any, relation: str | None) -> Set:
+    dim, count, written = _dim(data, None), whole(entry(data, "count"), "count"), entry(data, "vertices")
+    few(dim * count)
+    if isinstance(written, dict) and "indptr" in written:
+        rows = _by_rows(written, count, dim)
+    else:
+        values = numbers(written, "vertices")
+        if len(values) != dim * count:
+            raise NotDescribed(f"{count} vertices of {dim} entries, and {len(values)} numbers")
+        rows = [tuple(values[k * dim : (k + 1) * dim]) for k in range(count)]
+    differences = data.get("differences", False)
+    if not isinstance(differences, bool):
+        raise NotDescribed("differences must be true or false")
+    return Set(dim, relation, vertices=tuple(rows), differences=differences)
+
+
+def _by_rows(written: Any, count: int, dim: int) -> list[tuple[float, ...]]:
+    """Rows of a sparse matrix: the entries of row k are those from indptr[k] to indptr[k + 1]."""
+    only(written, ("data", "indices", "indptr"), "vertices")
+    values, ends = numbers(written["data"], "data"), wholes(entry(written, "indptr"), "indptr", least=0)
+    columns = wholes(entry(written, "indices"), "indices", least=0)
+    if len(ends) != count + 1 or [ends[0], ends[-1]] != [0, len(values)] or len(columns) != len(values):
+        raise NotDescribed("the parts of the sparse vertices do not fit")
+    rows = []
+    for begin, end in pairwise(ends):
+        row = [0.0] * dim
+        if begin > end or len(set(columns[begin:end])) != end - begin or max(columns[begin:end], default=0) >= dim:
+            raise NotDescribed("the parts of the sparse vertices do not fit")
+        for column, value in zip(columns[begin:end], values[begin:end], strict=True):
+            row[column] = value
+        rows.append(tuple(row))
+    return rows
 
 
 def _dim(data: Any, found: int | None) -> int:

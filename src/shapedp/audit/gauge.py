@@ -7,12 +7,14 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
+from scipy import optimize
 
 from shapedp.mechanisms.mixing import Sketching
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import ROUNDINGS_2048
-from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
+from shapedp.sensitivity import L1, L2, Blocks, Box, Hull, Sensitivity, Slices
 
+_SOLVED = 1 - 1e-7  # what a linear programme is solved to
 _ROUNDING = ROUNDINGS_2048  # of a trace: sums of products, as `numerics.gram` makes them
 
 
@@ -72,6 +74,21 @@ def _(sensitivity: Blocks, difference: Floats) -> float:
 def _(sensitivity: Slices, difference: Floats) -> float:
     norms = np.sqrt(np.square(difference).reshape(sensitivity.panels).sum(axis=(0, 2)))
     return float(_over(norms, sensitivity.radii).max())
+
+
+@gauge.register
+def _(sensitivity: Hull, difference: Floats) -> float:
+    """The least sum |c_k| with sum c_k v_k = difference; of differences half of it, with sum c_k = 0. To about 1e-7."""
+    rows, target = sensitivity.dense(), np.ravel(difference)
+    if not target.any():
+        return 0.0
+    top = np.abs(rows).max()
+    columns, wanted = rows.T / top, target / top
+    if sensitivity.differences:
+        columns, wanted = np.vstack([columns, np.ones(len(rows))]), np.append(wanted, 0.0)
+    costs = np.full(2 * len(rows), 0.5 if sensitivity.differences else 1.0)
+    found: Any = optimize.linprog(costs, A_eq=np.hstack([columns, -columns]), b_eq=wanted)
+    return float(found.fun) * _SOLVED if found.success else math.inf
 
 
 @singledispatch

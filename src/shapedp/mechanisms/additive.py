@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.values import boolean
 from shapedp.mechanisms.base import Claimed, Release, Rng
-from shapedp.noise import Law, law_from_json
+from shapedp.noise import Law, Request, law_from_json, optimality
 from shapedp.numerics.checks import count, finite, numeric, positive, probability
-from shapedp.privacy import Loss
+from shapedp.privacy import Bracket, Loss
 from shapedp.privacy.assumptions import known
 from shapedp.sensitivity import Sensitivity, sensitivity_from_json
 
@@ -75,6 +75,14 @@ class Additive(Claimed):
     def expected_error(self, measure: Any = "squared", weights: NDArray[np.float64] | None = None) -> float:
         """The expected error under a measure; see `Law.expected_error`."""
         return self.law.expected_error(measure, weights)
+
+    @cached_property
+    def optimality(self) -> Bracket | None:
+        """A proved bracket of the error over the least of any Gaussian noise that meets the claim, for a `Hull`.
+
+        The error is the one that `calibrate` was asked for; of a mechanism made otherwise it is the squared one.
+        """
+        return optimality(self.law, Request(self.sensitivity, self.epsilon, self.delta))
 
     def release(
         self, x: ArrayLike, *, rng: Rng = None, unsafe: bool = False, batch: int | None = None

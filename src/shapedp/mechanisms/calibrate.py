@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shapedp.boundary.values import boolean
 from shapedp.mechanisms.additive import Additive
-from shapedp.noise import FAMILIES, DoesNotApplyError, Family, Request
+from shapedp.noise import FAMILIES, DoesNotApplyError, Family, Request, optimality
 from shapedp.noise.errors import measure_of
 from shapedp.numerics.checks import numeric, one_of, positive, probability, vector
 from shapedp.privacy import NotCertifiedError
@@ -67,7 +67,7 @@ def _request(
     sensitivity: Sensitivity, epsilon: float, delta: float, weights: Any, error: Any, exact_zeros: bool, options: Any
 ) -> Request:
     if not isinstance(sensitivity, Sensitivity):
-        raise TypeError(f"sensitivity must be L2, L1, Box, Blocks or Slices, got {type(sensitivity).__name__}")
+        raise TypeError(f"sensitivity must be L2, L1, Box, Blocks, Slices or Hull, got {type(sensitivity).__name__}")
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     measure = measure_of(error)
     if not exact_zeros and sensitivity.has_fixed:
@@ -105,6 +105,8 @@ def _calibrated(family: Family, request: Request) -> Additive:
         if mechanism.certificate.verdict != "undecided":
             break
     mechanism.certificate.require()
+    if family.name == "gaussian":
+        vars(mechanism)["optimality"] = optimality(law, request)
     return mechanism
 
 

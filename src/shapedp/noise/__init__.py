@@ -3,6 +3,7 @@
 from shapedp.noise.base import FAMILIES, LAWS, Family, Law, law_from_json, registered
 from shapedp.noise.discrete_laplace import DiscreteLaplace
 from shapedp.noise.gaussian import Gaussian
+from shapedp.noise.hull import optimality
 from shapedp.noise.laplace import Laplace
 from shapedp.noise.logistic import Logistic
 from shapedp.noise.mixed import Mixed
@@ -31,5 +32,6 @@ __all__ = [
     "Staircase",
     "TensorGaussian",
     "law_from_json",
+    "optimality",
     "registered",
 ]

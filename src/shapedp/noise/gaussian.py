@@ -37,7 +37,7 @@ def largest_mu(request: Request) -> float:
     return GaussianLoss.calibrate(request.epsilon, request.delta).mu
 
 
-@registered(family="gaussian", every_measure=True)
+@registered(family="gaussian", options=("gap",), every_measure=True)
 @dataclass(frozen=True, eq=False, init=False)
 class Gaussian(SpreadLaw):
     """N(0, diag(scale^2)): `Gaussian(s, dim=M)`, `Gaussian(vector)` or `Gaussian(vector, sizes=blocks)`.
@@ -79,12 +79,14 @@ class Gaussian(SpreadLaw):
         return GaussianLoss(mu, least)
 
     @classmethod
-    def fitted(cls, request: Request) -> Gaussian:
-        return _shape(request.sensitivity, largest_mu(request), request)
+    def fitted(cls, request: Request) -> Law:
+        return shape_of(request.sensitivity, largest_mu(request), request)
 
     @classmethod
     def why(cls, request: Request, law: Law) -> str:
         sensitivity = request.sensitivity
+        if not isinstance(law, Gaussian):
+            return f"its covariance follows the hull of what one person can change of the {sensitivity.dim} answers"
         alike = cls(sensitivity.l2_reach(np.ones(1))[1] / sensitivity.l2_reach(law.scales)[1], sensitivity.dim)
         gain = alike.expected_error(request.error, request.weights) / law.expected_error(request.error, request.weights)
         reason = f"its privacy loss adds up in squares over the {sensitivity.dim} coordinates"
@@ -94,11 +96,12 @@ class Gaussian(SpreadLaw):
 
 
 @singledispatch
-def _shape(sensitivity: Sensitivity, mu: float, request: Request) -> Gaussian:
+def shape_of(sensitivity: Sensitivity, mu: float, request: Request) -> Law:
+    """The noise of least error with this mu. A new set registers its own shape."""
     raise DoesNotApplyError(f"no Gaussian shape is known for the set {sensitivity.kind!r}")
 
 
-@_shape.register(L2)
+@shape_of.register(L2)
 def _ball(sensitivity: L2, mu: float, request: Request) -> Gaussian:
     """The smallest semi-axis of the noise decides: isotropic (in the ellipsoid's axes) for every weighting."""
     sigma = sensitivity.radius / mu * ABOVE_512
@@ -107,13 +110,13 @@ def _ball(sensitivity: L2, mu: float, request: Request) -> Gaussian:
     return Gaussian(sensitivity.scales * sigma)
 
 
-@_shape.register(L1)
+@shape_of.register(L1)
 def _cross(sensitivity: L1, mu: float, request: Request) -> Gaussian:
     """The vertices radius e_i decide, each on its own: isotropic."""
     return Gaussian(sensitivity.radius / mu * ABOVE_512, sensitivity.dim)
 
 
-@_shape.register(Box)
+@shape_of.register(Box)
 def _box(sensitivity: Box, mu: float, request: Request) -> Gaussian:
     """s_i^2 = (l_i/sqrt(w_i)) sum_j l_j sqrt(w_j)/mu^2; s_i^(p+2) ~ l_i^2/w_i for sum w_i E |n_i|^p.
 
@@ -122,7 +125,7 @@ def _box(sensitivity: Box, mu: float, request: Request) -> Gaussian:
     return Gaussian(request.optimal_scales(sensitivity.profile, mu, order=2))
 
 
-@_shape.register(Blocks)
+@shape_of.register(Blocks)
 def _blocks(sensitivity: Blocks, mu: float, request: Request) -> Gaussian:
     """s_m^2 = (C_m/sqrt(W_m)) sum_j C_j sqrt(W_j)/mu^2, W_m the sum of the weights in block m.
 
@@ -137,7 +140,7 @@ def _blocks(sensitivity: Blocks, mu: float, request: Request) -> Gaussian:
     return Gaussian(scales, sizes=sensitivity.sizes)
 
 
-@_shape.register(Slices)
+@shape_of.register(Slices)
 def _slices(sensitivity: Slices, mu: float, request: Request) -> Gaussian:
     """Slices are blocks in another order."""
     return Gaussian(sensitivity.in_place(_blocks(sensitivity.blocks, mu, by_slice(sensitivity, request)).scales))

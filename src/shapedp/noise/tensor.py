@@ -248,12 +248,12 @@ class TensorGaussian(Law):
     def fitted(cls, request: Request) -> TensorGaussian:
         sensitivity, mu = request.sensitivity, largest_mu(request)
         if request.options.get("factors") is not None:
-            return cls(request.options["factors"])._within(sensitivity, mu)
+            return cls(request.options["factors"]).within(sensitivity, mu)
         if len(sensitivity.shape) == 1:
             raise DoesNotApplyError("the query is a vector: gaussian noise is the same, without modes")
-        return cls(_shape(sensitivity, request))._within(sensitivity, mu)
+        return cls(_shape(sensitivity, request)).within(sensitivity, mu)
 
-    def _within(self, sensitivity: Sensitivity, mu: float) -> TensorGaussian:
+    def within(self, sensitivity: Sensitivity, mu: float) -> TensorGaussian:
         """The least multiple that stays within mu; mu scales as 1/multiple, the slack of rotations does not."""
         if self.shape != sensitivity.shape:
             raise DoesNotApplyError(f"factors give the shape {self.shape}, the query has {sensitivity.shape}")

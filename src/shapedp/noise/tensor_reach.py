@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,9 @@ import numpy as np
 
 from shapedp.noise.rotation import Mode
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.outward import ROUNDINGS_128
+from shapedp.numerics.outward import ROUNDINGS_2, ROUNDINGS_128
 from shapedp.privacy.losses import GaussianLoss
-from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
+from shapedp.sensitivity import L1, L2, Blocks, Box, Hull, Sensitivity, Slices
 
 if TYPE_CHECKING:
     from shapedp.noise.tensor import TensorGaussian
@@ -33,8 +34,13 @@ def tensor_loss(law: TensorGaussian, sensitivity: Sensitivity) -> GaussianLoss:
 
 
 def _spared(law: TensorGaussian, sensitivity: Sensitivity) -> bool:
-    """Whether the directions without noise are coordinates that no person can change."""
-    return not law.turned and not (sensitivity.fixed() < (law.scales == 0)).any()
+    """Whether the directions without noise are coordinates that no person can change, or mix only such."""
+    if not law.turned:
+        return not (sensitivity.fixed() < (law.scales == 0)).any()
+    mode = law.modes[0]
+    if len(law.modes) > 1 or mode.rotation is None or not isinstance(sensitivity, Hull):
+        return False
+    return not mode.rotation.whole[mode.scales == 0][:, ~sensitivity.fixed()].any()
 
 
 @singledispatch
@@ -105,6 +111,34 @@ def _slices(sensitivity: Slices, law: TensorGaussian) -> tuple[float, float]:
     least = float(np.linalg.norm(mode.whitener @ (radii * signs)))
     most = min(float(np.linalg.norm(np.abs(mode.whitener) @ radii)), _norm(mode) * float(np.linalg.norm(radii)))
     return others * least, others * max(most, least)
+
+
+@_reach.register(Hull)
+def _hull(sensitivity: Hull, law: TensorGaussian) -> tuple[float, float]:
+    """The longest |W v|_2 of a vertex, exactly: rounding is at most (sum n_k + 4) UNIT |W||v| in every entry."""
+    if not law.turned:
+        return sensitivity.l2_reach(law.scales)
+    matrices = [_noisy(mode) for mode in law.modes] if len(law.modes) == 1 else [m.whitener for m in law.modes]
+    unit = (sum(law.shape) + 4) * ROUNDINGS_2
+
+    def images() -> Iterator[tuple[Floats, Floats]]:
+        for rows in sensitivity.blocks():
+            if len(matrices) == 1:
+                image, room = rows @ matrices[0].T, np.abs(rows) @ np.abs(matrices[0]).T
+            else:
+                image = law.transformed(rows, matrices)
+                room = law.transformed(np.abs(rows), [np.abs(one) for one in matrices])
+            yield image, np.sqrt(np.square(room).sum(axis=1)) * unit
+
+    return sensitivity.reach(images())
+
+
+def _noisy(mode: Mode) -> Floats:
+    """W_k without the rows that carry no noise."""
+    if not mode.singular or mode.rotation is None:
+        return mode.whitener
+    noisy = mode.scales > 0
+    return np.asarray(mode.rotation.matrix[noisy] / mode.scales[noisy, None])
 
 
 def _norm(mode: Mode) -> float:

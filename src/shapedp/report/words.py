@@ -14,7 +14,7 @@ from shapedp.numerics.arrays import Floats
 from shapedp.privacy import Bracket, Certificate, GaussianLoss
 from shapedp.report.figures import TIMES, counted, number, percent, span, whole
 from shapedp.report.markup import Markup, el, many, text
-from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
+from shapedp.sensitivity import L1, L2, Blocks, Box, Hull, Sensitivity, Slices
 
 
 def neighbours(adjacency: str | None) -> Markup:
@@ -109,6 +109,13 @@ def _(sensitivity: Blocks) -> str:
 def _(sensitivity: Slices) -> str:
     slices = counted(sensitivity.radii.size, "slice")
     return _lengths(f"{slices} along mode {sensitivity.mode} of the tensor", sensitivity.radii)
+
+
+@set_words.register
+def _(sensitivity: Hull) -> str:
+    rows = counted(sensitivity.count, "listed vector")
+    what = f"a mixture of the differences of two of {rows}" if sensitivity.differences else f"a mixture of {rows}"
+    return f"{what}, or of their negatives, in {counted(sensitivity.dim, 'coordinate')}"
 
 
 def _lengths(things: str, radii: Floats) -> str:

@@ -10,6 +10,7 @@ from shapedp.boundary.values import boolean
 from shapedp.sensitivity.balls import L1, L2
 from shapedp.sensitivity.base import Sensitivity
 from shapedp.sensitivity.boxes import Blocks, Box
+from shapedp.sensitivity.hull import hull_from_json
 from shapedp.sensitivity.slices import Slices
 
 
@@ -29,6 +30,7 @@ _READERS: dict[str, Callable[[dict[str, Any], Any], Sensitivity]] = {
     "box": lambda d, a: Box(_array(d, "profile").reshape(d.get("shape") or -1), adjacency=a),
     "blocks": lambda d, a: Blocks(_array(d, "radii"), d["sizes"], adjacency=a),
     "slices": lambda d, a: Slices(_array(d, "radii"), d["shape"], d["mode"], adjacency=a),
+    "hull": hull_from_json,
 }
 
 
