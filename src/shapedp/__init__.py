@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         UndecidedError,
     )
     from shapedp.sensitivity import L1, L2, Blocks, Box, Hull, Sensitivity, Slices
+    from shapedp.workloads import Workload
 
 __all__ = [
     "L1",
@@ -65,6 +66,7 @@ __all__ = [
     "Slices",
     "TensorGaussian",
     "UndecidedError",
+    "Workload",
     "__version__",
     "advise",
     "audit",
@@ -78,7 +80,14 @@ __all__ = [
 ]
 
 # Nothing is loaded before it is used: `shapedp --help` waits neither for numpy nor for scipy.
-_CORE = ("accounting", "mechanisms", "noise", "privacy", "sensitivity")  # where the names of `__all__` are defined
+_CORE = (
+    "accounting",
+    "mechanisms",
+    "noise",
+    "privacy",
+    "sensitivity",
+    "workloads",
+)  # where the names of `__all__` are defined
 _PACKAGES = {
     name: f"shapedp.{name}"
     for name in (

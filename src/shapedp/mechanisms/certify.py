@@ -26,8 +26,9 @@ def class_of(kind: object) -> Any:
         return None
     if kind in PROVIDED["mechanism"]:
         return published("mechanism", kind)
-    if kind not in KINDS:
-        import_module("shapedp.accounting")
+    for package in ("shapedp.accounting", "shapedp.workloads"):
+        if kind not in KINDS:
+            import_module(package)
     return KINDS.get(kind)
 
 

@@ -84,17 +84,17 @@ def optimality(law: Law, request: Request) -> Bracket | None:
     hull = request.sensitivity
     if not isinstance(hull, Hull):
         return None
-    top = _beyond(request)
+    top = beyond(request)
     least = ellipsoid_of(hull, request).least / (top * top)
     error = law.expected_error(request.error, request.weights)
     return Bracket(1.0, max(error / least * ABOVE_WIDE, 1.0))
 
 
-def _beyond(request: Request) -> float:
+def beyond(request: Request) -> float:
     """A mu for which no Gaussian noise meets the claim."""
     mu = largest_mu(request)
     for bits in range(40, 0, -4):
-        beyond = mu * (1 + 2.0**-bits)
-        if GaussianLoss(beyond).delta(request.epsilon).lower > request.delta:
-            return beyond
+        far = mu * (1 + 2.0**-bits)
+        if GaussianLoss(far).delta(request.epsilon).lower > request.delta:
+            return far
     raise ArithmeticError("no mu beyond the claim was found")

@@ -17,7 +17,7 @@ from shapedp.boundary.values import sizes
 from shapedp.noise.base import Law, of_order, registered
 from shapedp.noise.gaussian import Gaussian, largest_mu, normal_half_width, normal_moment
 from shapedp.noise.request import DoesNotApplyError, Request
-from shapedp.noise.rotation import Mode
+from shapedp.noise.rotation import Mode, Rotation
 from shapedp.noise.tensor_reach import tensor_loss
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import finite, nonnegative, numeric
@@ -32,6 +32,19 @@ _UP = 1 + 2.0**-34  # beyond what the loss allows for rounding
 _ALIKE = ROUNDINGS_8192
 _SLAB = 1 << 20  # entries whose scales are laid out at a time
 _SPAN = 400  # scales lie between 2^-400 and 2^400: squares neither overflow nor vanish
+
+
+def steps_to_mu(rotations: Sequence[Rotation], dim: int, least: float) -> float:
+    """A bound on sqrt(sum_i (e_i/s_i)^2) where e is the difference of two rounding errors, in steps, s_i >= least.
+
+    Each rounding moves each entry by at most half a step per product it adds up: two inputs differ by twice
+    that, in L2 by sqrt(dim) times it, amplified by the norms of the rotations still to come.
+    """
+    total, amplified = 0.0, 1.0
+    for rotation in reversed(rotations):
+        total += rotation.pieces * amplified
+        amplified *= rotation.norm
+    return (total + amplified) * math.sqrt(dim) / least * ABOVE_WIDE
 
 
 @registered(family="tensor", options=("factors",))
@@ -160,18 +173,8 @@ class TensorGaussian(Law):
 
     @cached_property
     def _steps_to_mu(self) -> float:
-        """A bound on sqrt(sum_i (e_i/s_i)^2) where e is the difference of two rounding errors, in steps.
-
-        Each rounding moves each entry by at most half a step per product it adds up: two inputs differ by twice
-        that, in L2 by sqrt(dim) times it, amplified by the norms of the rotations still to come.
-        """
         least = math.prod(float(mode.scales[mode.scales > 0].min()) for mode in self.modes)
-        rotations = [mode.rotation for mode in self.modes if mode.rotation is not None]
-        total, amplified = 0.0, 1.0
-        for rotation in reversed(rotations):
-            total += rotation.pieces * amplified
-            amplified *= rotation.norm
-        return (total + amplified) * math.sqrt(self.dim) / least * ABOVE_WIDE
+        return steps_to_mu([mode.rotation for mode in self.modes if mode.rotation is not None], self.dim, least)
 
     def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
         x = numeric("x", x)

@@ -16,7 +16,7 @@ from shapedp.boundary.columns import objects
 from shapedp.boundary.files import check_input
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import column_names
-from shapedp.tables.sources import Part, Source
+from shapedp.tables.sources import Part, Source, labelled
 
 BLOCK = 1 << 20  # bytes read at a time; more where a row is longer
 LONGEST = (1 << 31) - 1
@@ -43,10 +43,9 @@ def csv_source(paths: list[Path], header: bool = True) -> Source:
             yield from _batches(path, names, header, wanted)
 
     def parts(features: tuple[str, ...], label: Any) -> Iterator[Part]:
-        for batch in batches(list(dict.fromkeys(features if label is None else (*features, label)))):
+        for batch in batches(list(dict.fromkeys((*features, *labelled(label))))):
             columns: list[NDArray[Any]] = [_arrow_numbers(batch.column(name)) for name in features]
-            if label is not None:
-                columns.append(_arrow_labels(batch.column(label)))
+            columns += [_arrow_labels(batch.column(name)) for name in labelled(label)]
             yield batch.num_rows, columns
 
     def count() -> int:

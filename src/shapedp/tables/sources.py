@@ -27,11 +27,11 @@ class Source:
     """Named columns that are read in batches.
 
     `parts(names, label)` gives batches: the number of rows, then the columns of these names as float64 and, if `label`
-    is not None, the column of that name as objects. `not_numeric(names)` gives those of the columns whose type holds
-    no numbers, with their types. `count()` is the number of records; None where only reading them tells. `once`: the
-    columns can be read only once. `declared`: names and types are declared; those of a csv file are not, and its
-    first row may be a record, so errors do not list it. `label(given)` is a class in the form in which labels are
-    read.
+    is not None, the column of that name (of a list: each of its columns) as objects. `not_numeric(names)` gives those
+    of the columns whose type holds no numbers, with their types. `count()` is the number of records; None where only
+    reading them tells. `once`: the columns can be read only once. `declared`: names and types are declared; those of a
+    csv file are not, and its first row may be a record, so errors do not list it. `label(given)` is a class in the form
+    in which labels are read.
     """
 
     names: tuple[Any, ...]
@@ -48,6 +48,11 @@ class Source:
         return None if self.count is None else self.count()
 
 
+def labelled(label: Any) -> list[Any]:
+    """The columns that are read as objects."""
+    return label if isinstance(label, list) else [] if label is None else [label]
+
+
 def pandas_source(frame: Any) -> Source:
     """The columns of a pandas frame."""
 
@@ -57,9 +62,8 @@ def pandas_source(frame: Any) -> Source:
             piece = slice(start, start + CHUNK)
             values = read.pandas_rows(features.iloc[piece])
             columns: list[NDArray[Any]] = list(values.T)
-            if label is not None:
-                columns.append(read.pandas_cells(frame[label].iloc[piece]).astype(object))
-            yield len(values), columns
+            columns += [read.pandas_cells(frame[one].iloc[piece]).astype(object) for one in labelled(label)]
+            yield len(frame.iloc[piece]), columns
 
     return Source(tuple(frame.columns), parts, lambda names: read.pandas_odd(frame[list(names)]), lambda: len(frame))
 
@@ -70,11 +74,10 @@ def _arrow(
     """The columns of an Arrow schema, from record batches of those asked for."""
 
     def parts(names: tuple[str, ...], label: Any) -> Iterator[Part]:
-        wanted = list(names) if label is None or label in names else [*names, label]
+        wanted = list(dict.fromkeys((*names, *labelled(label))))
         for batch in _quiet(batches(wanted)):
             columns = [read.arrow_floats(batch.column(name)) for name in names]
-            if label is not None:
-                columns.append(read.arrow_cells(batch.column(label)))
+            columns += [read.arrow_cells(batch.column(name)) for name in labelled(label)]
             yield batch.num_rows, columns
 
     def not_numeric(names: tuple[str, ...]) -> dict[Any, str]:

@@ -1,0 +1,109 @@
+"""Exact tables of counts, from frames and files: only those that a workload needs, batch by batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapedp.tables.sources import Source, pandas_source, source_of
+from shapedp.workloads.schema import Attribute, Schema
+
+if TYPE_CHECKING:
+    from shapedp.workloads.mechanism import WorkloadMechanism
+
+_MOST = 1 << 27  # cells of one table
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Tables by the places of their attributes; the last axis holds the count and the sums, in whole steps."""
+
+    tables: dict[tuple[int, ...], NDArray[np.int64]]
+
+
+def counted(mechanism: WorkloadMechanism, x: Any) -> Counted:
+    """The tables that a mechanism needs, from x: a frame, Arrow data, a path, or a Dask data frame.
+
+    Errors name columns and types, never a cell. A record with a value outside a domain (without an "other" cell), or
+    with a measure that is no number, is counted nowhere.
+    """
+    schema, needed = mechanism.workload.schema, mechanism.needed()
+    for axes in needed:
+        cells = math.prod(schema.sizes[k] for k in axes)
+        if cells * (1 + len(schema.measures)) > _MOST:
+            raise ValueError(f"a table of {cells} cells is too large to count: ask for fewer attributes together")
+    if hasattr(x, "to_delayed") and hasattr(x, "npartitions"):
+        return _distributed(schema, needed, x)
+    source = source_of(x)
+    if source is None:
+        raise TypeError(f"x must be a frame, Arrow data, a path or a Dask data frame, got {type(x).__name__}")
+    return Counted(_count(schema, needed, source))
+
+
+def _distributed(schema: Schema, needed: list[tuple[int, ...]], x: Any) -> Counted:
+    from dask.base import compute
+    from dask.delayed import delayed
+
+    work = delayed(lambda piece: _count(schema, needed, pandas_source(piece)), pure=False)
+    _columns(schema, needed, pandas_source(x._meta))
+    pieces = compute(*[work(piece) for piece in x.to_delayed()])  # type: ignore[no-untyped-call]
+    return Counted({axes: sum(piece[axes] for piece in pieces) for axes in needed})
+
+
+def _columns(schema: Schema, needed: list[tuple[int, ...]], source: Source) -> list[Attribute]:
+    """The attributes that are read; refuses a source that lacks one, or a measure."""
+    used = sorted({k for axes in needed for k in axes})
+    chosen = [schema.attributes[k] for k in used]
+    asked = [one.name for one in chosen] + [one.name for one in schema.measures]
+    missing = [name for name in asked if name not in source.names]
+    if missing:
+        raise ValueError(f"the table has no column {', '.join(map(repr, missing))}")
+    if odd := source.not_numeric(tuple(one.name for one in schema.measures)):
+        raise ValueError(f"measures must be columns of numbers, not {', '.join(map(str, odd))}")
+    return chosen
+
+
+def _count(schema: Schema, needed: list[tuple[int, ...]], source: Source) -> dict[tuple[int, ...], NDArray[np.int64]]:
+    chosen = _columns(schema, needed, source)
+    place = {schema.index(one.name): k for k, one in enumerate(chosen)}
+    wide = 1 + len(schema.measures)
+    tables = {axes: np.zeros((math.prod(schema.sizes[k] for k in axes), wide), dtype=np.int64) for axes in needed}
+    for codes, values in _batches(schema, chosen, source):
+        for axes, table in tables.items():
+            flat = np.zeros(len(values), dtype=np.int64)
+            for k in axes:
+                flat = flat * schema.sizes[k] + codes[place[k]]
+            for column in range(wide):
+                added = np.bincount(flat, weights=values[:, column].astype(np.float64), minlength=len(table))
+                table[:, column] += np.rint(added).astype(np.int64)
+    return {axes: table.reshape([*(schema.sizes[k] for k in axes), wide]) for axes, table in tables.items()}
+
+
+def _batches(
+    schema: Schema, chosen: list[Attribute], source: Source
+) -> Iterator[tuple[list[NDArray[np.int64]], NDArray[np.int64]]]:
+    """Cells of every attribute, and (1, measures in steps), of the records that are counted."""
+    named = [one for one in chosen if one.labels is not None]
+    numeric = [one for one in chosen if one.labels is None]
+    floats = tuple([one.name for one in numeric] + [one.name for one in schema.measures])
+    books = {
+        one.name: Attribute(one.name, tuple(map(source.label, one.labels or ())), other=one.other) for one in named
+    }
+    for size, columns in source.parts(floats, [one.name for one in named]):
+        found = {one.name: one.codes(column) for one, column in zip(numeric, columns, strict=False)}
+        found |= {
+            one.name: books[one.name].codes(column) for one, column in zip(named, columns[len(floats) :], strict=True)
+        }
+        kept, rows = np.ones(size, dtype=np.bool_), [np.ones(size, dtype=np.int64)]
+        for measure, column in zip(schema.measures, columns[len(numeric) : len(floats)], strict=True):
+            steps, known = measure.steps(np.asarray(column, dtype=np.float64))
+            rows.append(steps)
+            kept &= known
+        for codes in found.values():
+            kept &= codes >= 0
+        yield [found[one.name][kept] for one in chosen], np.stack(rows, axis=1)[kept]

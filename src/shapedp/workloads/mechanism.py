@@ -1,0 +1,349 @@
+"""Noise for a workload: turned tables with Gaussian noise, from which every answer is rebuilt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapedp.boundary.documents import decode, described, encode
+from shapedp.mechanisms.base import SCHEMA, Claimed, Rng
+from shapedp.noise.gaussian import largest_mu
+from shapedp.noise.request import Request
+from shapedp.noise.rotation import Mode
+from shapedp.numerics.arrays import Floats, frozen
+from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability, vector
+from shapedp.numerics.modes import replace_mode
+from shapedp.numerics.outward import ABOVE_WIDE
+from shapedp.privacy import Bracket, GaussianLoss
+from shapedp.sampling import Source, rounded_sum
+from shapedp.sensitivity import ADJACENCIES, Adjacency, Box
+from shapedp.workloads.blocks import Block, Family, Part, Strategy, contrasts
+from shapedp.workloads.release import WorkloadRelease
+from shapedp.workloads.spent import ROUNDING, block_reach, mu_bounds, steps
+from shapedp.workloads.strategy import strategy
+from shapedp.workloads.variances import cell_variances, total_variance
+from shapedp.workloads.workload import Workload, workload_from_json
+
+GAP = 1e-4
+Tables = Mapping[tuple[int, ...], NDArray[np.int64]]
+
+
+@dataclass(frozen=True, eq=False)
+class WorkloadMechanism(Claimed):
+    """The answers of a workload with Gaussian noise, for the claim (epsilon, delta).
+
+    Guarantee: `loss` is computed from the families of blocks alone. What leaves is a function of R x + s z, where x
+    are exact tables of counts, R the matrices kept here and s z independent Gaussian noise, drawn and rounded
+    exactly; R x is computed in fixed point, and what its rounding adds to mu is counted.
+
+    Parameters
+    ----------
+    workload: the queries.
+    families: the noise; see `workloads.strategy`.
+    epsilon, delta, adjacency: the claim.
+    least: a lower bound on the weighted squared error of any Gaussian noise with mu = 1; 0 where none is known.
+
+    Examples
+    --------
+    >>> m = Workload({"age": 3, "sex": ["F", "M"]}).marginals(0, 1).calibrate(epsilon=1.0, delta=1e-6)
+    >>> m.certificate.verdict, m.optimality.upper < 1.0001
+    ('certified', True)
+    """
+
+    kind: ClassVar[str] = "workload"
+    workload: Workload
+    families: tuple[Family, ...]
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    least: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._plain(positive, "epsilon")
+        self._plain(probability, "delta")
+        self._plain(nonnegative, "least")
+        one_of("adjacency", self.adjacency, ADJACENCIES)
+
+    @property
+    def exchange(self) -> bool:
+        """Whether a neighbour replaces a record."""
+        return self.adjacency == "replace"
+
+    @cached_property
+    def _unrounded(self) -> tuple[float, float]:
+        return mu_bounds(self.families, self.workload.schema, self.exchange)
+
+    @cached_property
+    def steps(self) -> list[Floats]:
+        """The grid of the turned tables, by family and block."""
+        return steps(self.families, self.workload.schema, self._unrounded[0])
+
+    @cached_property
+    def loss(self) -> GaussianLoss:
+        """mu = the longest difference of neighbours, and what rounding of the turned tables adds."""
+        low, high = self._unrounded
+        squares = 0.0
+        for family, grid in zip(self.families, self.steps, strict=True):
+            reach = [block_reach(family, k, self.workload.schema) for k in range(len(family.blocks))]
+            squares += float(np.square(grid * np.array(reach)).sum())
+        slack = math.sqrt(squares) * ABOVE_WIDE
+        return GaussianLoss(high + slack, max(low - slack, 0.0)).under(self.adjacency)
+
+    @cached_property
+    def _plan(self) -> Strategy:
+        return Strategy(self.families, self.least)
+
+    @cached_property
+    def expected_squared_error(self) -> float:
+        """E |noise|^2 over all answers."""
+        return sum(total_variance(self._plan, term, self.workload) for term in self.workload.terms)
+
+    @cached_property
+    def weighted_error(self) -> float:
+        """The same with the weights of the queries."""
+        return sum(t.weight * total_variance(self._plan, t, self.workload) for t in self.workload.terms)
+
+    @cached_property
+    def optimality(self) -> Bracket | None:
+        """A proved bracket of the weighted error over the least of any Gaussian noise that meets the claim."""
+        if not self.least:
+            return None
+        beyond = _beyond(self.epsilon, self.delta)
+        return Bracket(1.0, max(self.weighted_error * beyond**2 / self.least * ABOVE_WIDE, 1.0))
+
+    def standard_error(self, name: str) -> Floats:
+        """The standard error of every answer of a group, in its shape; known before any record is read."""
+        term = self.term(name)
+        special = [axis for family in self.families for axis in family.axes]
+        shape = [factor.count if place in special else 1 for place, factor in term.factors]
+        variances = cell_variances(self._plan, term, self.workload).reshape(shape)
+        return np.sqrt(np.broadcast_to(variances, term.shape))
+
+    def term(self, name: str) -> Any:
+        """A group of queries by name."""
+        for term in self.workload.terms:
+            if term.name == name:
+                return term
+        raise ValueError(f"the workload has no group {name!r}")
+
+    def needed(self) -> list[tuple[int, ...]]:
+        """The attributes of the tables that must be counted: none lies within another."""
+        wanted = {tuple(sorted((*block, *family.axes))) for family in self.families for block in family.blocks}
+        kept: dict[tuple[int, ...], None] = {}
+        covered: set[tuple[int, ...]] = set()
+        for axes in sorted(wanted, key=lambda one: (-len(one), one)):
+            if axes not in covered:
+                kept[axes] = None
+                covered.update(_below(axes) if len(axes) <= 8 else ())
+        return list(kept)
+
+    def release(self, x: Any, *, rng: Rng = None, unsafe: bool = False) -> WorkloadRelease:
+        """The answers with noise. x is a table: a frame, Arrow data, the path of a file, or tables counted before."""
+        from shapedp.workloads.counting import Counted, counted
+
+        self.certificate if unsafe else self.certificate.require()
+        tables = x if isinstance(x, Counted) else counted(self, x)
+        exact = [self._table(tables.tables, family, block) for family in self.families for block in family.blocks]
+        flat = np.concatenate([one.reshape(-1) for one in exact])
+        drawn = self._drawn(flat, lambda source: self._noisy(exact, source), rng, unsafe)
+        return WorkloadRelease(self, self._cut(drawn.value), drawn.certificate, drawn.unsafe)
+
+    def _table(self, tables: Tables, family: Family, block: Block) -> Floats:
+        """The counts by the attributes of a block: (n_1, ..., n_k, coordinates of part 1, ...)."""
+        sizes, units = self.workload.schema.sizes, self.workload.schema.units()
+        wanted = (*block, *family.axes)
+        values = any(part.values for part in family.parts)
+        for axes, table in tables.items():
+            if set(wanted) <= set(axes):
+                summed = table.sum(axis=tuple(k for k, axis in enumerate(axes) if axis not in wanted))
+                left = [axis for axis in axes if axis in wanted]
+                order = [*(left.index(axis) for axis in wanted), len(left)]
+                cells = summed.transpose(order)
+                exact = cells * units if values else cells[..., 0].astype(np.float64)
+                return np.ascontiguousarray(
+                    exact.reshape([sizes[k] for k in block] + [part.size for part in family.parts])
+                )
+        raise ValueError("the tables do not hold what the workload needs")
+
+    def _noisy(self, exact: Sequence[Floats], source: Source) -> NDArray[Any]:
+        """Every block turned, and noise added."""
+        found, place = [], 0
+        for family, grid in zip(self.families, self.steps, strict=True):
+            for k, block in enumerate(family.blocks):
+                found.append(self._block(exact[place], family, k, block, float(grid[k]), source).reshape(-1))
+                place += 1
+        return np.concatenate(found)
+
+    def _block(self, x: Floats, family: Family, place: int, block: Block, step: float, source: Source) -> Floats:
+        work = np.rint(x / step)
+        for axis, attribute in enumerate(block):
+            rotation = contrasts(self.workload.schema.sizes[attribute])
+            replace_mode(work, work.shape, axis, rotation.turn)
+            work = np.ascontiguousarray(np.delete(work, 0, axis=axis))
+        modes, scale = family.modes_of(place), np.full((1,) * len(block), float(family.sigma[place]))
+        for axis, mode in enumerate(modes, start=len(block)):
+            if mode.rotation is not None:
+                replace_mode(work, work.shape, axis, mode.rotation.turn)
+            scale = np.multiply.outer(scale, mode.scales)
+        spread = np.ascontiguousarray(np.broadcast_to(scale.reshape(scale.shape[len(block) :]), work.shape))
+        flat = rounded_sum((work * step).reshape(-1), "gaussian", spread.reshape(-1), None, source)
+        return np.asarray(flat).reshape(work.shape)
+
+    def _cut(self, flat: NDArray[Any]) -> list[list[Floats]]:
+        """The released coefficients, by family and block."""
+        sizes, found, start = self.workload.schema.sizes, [], 0
+        for family in self.families:
+            rows = []
+            for block in family.blocks:
+                shape = [sizes[k] - 1 for k in block] + [part.size for part in family.parts]
+                rows.append(flat[start : start + math.prod(shape)].reshape(shape))
+                start += math.prod(shape)
+            found.append(rows)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "kind": self.kind,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "adjacency": self.adjacency,
+            "least": self.least,
+            "workload": self.workload.to_json(),
+            "families": [_written(family) for family in self.families],
+        }
+
+    @classmethod
+    @described
+    def from_json(cls, data: Any) -> Self:
+        if not isinstance(data, dict) or data.get("kind") != cls.kind or data.get("schema") != SCHEMA:
+            raise ValueError(f"not a mechanism of kind {cls.kind!r} and schema {SCHEMA}")
+        workload = workload_from_json(data["workload"])
+        families = tuple(_read(one, workload) for one in data["families"])
+        _fits(families, workload)
+        return cls(workload, families, data["epsilon"], data["delta"], data["adjacency"], data["least"])
+
+
+def _below(axes: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """All subsets."""
+    found: list[tuple[int, ...]] = [()]
+    for axis in axes:
+        found += [(*one, axis) for one in found]
+    return found
+
+
+def _written(family: Family) -> dict[str, Any]:
+    lengths = np.array([len(block) for block in family.blocks], dtype=np.float64)
+    flat = np.array([k for block in family.blocks for k in block], dtype=np.float64)
+    return {
+        "parts": [
+            {"axes": list(part.axes), "values": part.values, "modes": [mode.to_json() for mode in part.modes]}
+            for part in family.parts
+        ],
+        "lengths": encode(lengths),
+        "attributes": encode(flat),
+        "sigma": encode(family.sigma),
+        "mode": encode(family.mode.astype(np.float64)),
+    }
+
+
+def _read(data: Any, workload: Workload) -> Family:
+    """A family from a description, everything checked."""
+    parts = []
+    for one in data["parts"]:
+        if not isinstance(one["values"], bool):
+            raise TypeError("values must be true or false")
+        axes = tuple(count("an axis", axis, least=0) for axis in one["axes"])
+        parts.append(Part(axes, one["values"], tuple(Mode.from_json(mode) for mode in one["modes"])))
+    lengths, flat = (
+        _whole(name, decode(name, data[name]) if data[name] else np.empty(0)) for name in ("lengths", "attributes")
+    )
+    sigma = vector("sigma", decode("sigma", data["sigma"]), least=0.0, strict=True)
+    mode = _whole("mode", decode("mode", data["mode"]))
+    if not lengths.size == sigma.size == mode.size or int(lengths.sum()) != flat.size:
+        raise ValueError("the blocks of a family do not fit together")
+    ends = np.cumsum(lengths)
+    blocks = tuple(tuple(flat[end - size : end].tolist()) for end, size in zip(ends, lengths, strict=True))
+    return Family(tuple(parts), blocks, frozen(sigma), mode)
+
+
+def _whole(name: str, values: Floats) -> NDArray[np.int64]:
+    if values.size and not ((values >= 0) & (values % 1 == 0) & (values < 2**31)).all():
+        raise ValueError(f"{name} must hold whole numbers")
+    return values.astype(np.int64)
+
+
+def _fits(families: tuple[Family, ...], workload: Workload) -> None:
+    """Refuses families whose axes and sizes are not those of the schema."""
+    sizes, wide = workload.schema.sizes, 1 + len(workload.schema.measures)
+    for family in families:
+        special = family.axes
+        for part in family.parts:
+            if any(axis >= len(sizes) for axis in part.axes) or not part.modes:
+                raise ValueError("a part names an attribute that does not exist")
+            size = math.prod(sizes[axis] for axis in part.axes) * (wide if part.values else 1)
+            if any(mode.size != size or mode.singular for mode in part.modes):
+                raise ValueError("a mode has another size than its part, or no noise")
+        many = max(len(part.modes) for part in family.parts)
+        for block, mode in zip(family.blocks, family.mode, strict=True):
+            plain = [k for k in block if k < len(sizes) and k not in special and sizes[k] > 1]
+            if tuple(sorted(set(plain))) != block or mode >= many:
+                raise ValueError("a block names an attribute that does not exist, or twice")
+        if len(set(special)) < len(special) or len(family.index) < len(family.blocks):
+            raise ValueError("a family names an attribute or a block twice")
+        if len(family.parts) > 1 and (many > 1 or any(part.values for part in family.parts)):
+            raise ValueError("parts beside others have one mode each, and no values")
+    if not families or len({tuple(sorted(family.axes)) for family in families}) < len(families):
+        raise ValueError("families must differ in their special attributes")
+
+
+def _beyond(epsilon: float, delta: float) -> float:
+    """A mu for which no Gaussian noise meets the claim."""
+    from shapedp.noise.hull import beyond
+
+    return beyond(Request(Box([1.0]), epsilon, delta))
+
+
+def calibrate(
+    workload: Workload,
+    *,
+    epsilon: float,
+    delta: float,
+    adjacency: Adjacency = "add-remove",
+    error: str = "squared",
+    gap: float = GAP,
+) -> WorkloadMechanism:
+    """The least-error mechanism for a workload that meets (epsilon, delta).
+
+    Parameters
+    ----------
+    workload: the queries.
+    epsilon, delta: the claim; delta > 0.
+    adjacency: "add-remove" or "zero-out" (a record comes or goes), or "replace".
+    error: "squared", the weighted sum of variances, or "max" (marginals only), the largest weighted variance.
+    gap: how far from the best Gaussian noise the search may stop, relatively.
+
+    Guarantee: the mechanism returned is certified.
+    """
+    one_of("adjacency", adjacency, ADJACENCIES)
+    one_of("error", error, ("squared", "max"))
+    request = Request(Box([1.0]), positive("epsilon", epsilon), probability("delta", delta))
+    target = largest_mu(request)
+    found = strategy(workload, gap=positive("gap", gap) / 2, exchange=adjacency == "replace", worst=error == "max")
+    top = mu_bounds(found.families, workload.schema, adjacency == "replace")[1]
+    for aim in (1 - 2.0**-34, 1 - 2.0**-28, 1 - 2.0**-20):
+        times = top * (1 + ROUNDING) / (target * aim)
+        families = tuple(replace(family, sigma=frozen(family.sigma * times)) for family in found.families)
+        made = WorkloadMechanism(
+            workload, families, epsilon, delta, adjacency, found.least if error == "squared" else 0.0
+        )
+        if made.certificate.verdict == "certified":
+            break
+    made.certificate.require()
+    return made

@@ -1,0 +1,231 @@
+"""What a workload's mechanism releases: answers, their errors, and anything linear in them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shapedp.noise.gaussian import normal_half_width
+from shapedp.numerics.arrays import Floats
+from shapedp.numerics.checks import finite
+from shapedp.privacy import Certificate
+from shapedp.workloads.blocks import Family, contrasts
+from shapedp.workloads.variances import family_of, special_rows
+from shapedp.workloads.workload import Term
+
+if TYPE_CHECKING:
+    from shapedp.workloads.mechanism import WorkloadMechanism
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A released number and its standard error."""
+
+    value: float
+    standard_error: float
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Ends that hold the truth with this probability."""
+        half = normal_half_width(confidence) * self.standard_error
+        return self.value - half, self.value + half
+
+
+@lru_cache(maxsize=256)
+def _back(size: int) -> Floats:
+    """From contrasts to cells: the inverse on tables that add up to 0."""
+    return np.asarray(np.linalg.pinv(contrasts(size).matrix[1:]))
+
+
+def _along(table: Floats, matrix: Floats, axis: int) -> Floats:
+    """A matrix times one axis."""
+    return np.moveaxis(np.tensordot(matrix, table, axes=(1, axis)), 0, axis)
+
+
+@dataclass(frozen=True, eq=False)
+class WorkloadRelease:
+    """The answers of a workload with noise, with the certificate they were released under.
+
+    `release["age x sex"]` is a table of answers, `standard_error` its errors, `interval` its intervals, `of` anything
+    linear in the answers. All are computed from the same noisy numbers: nothing more is spent.
+    """
+
+    mechanism: WorkloadMechanism
+    coefficients: list[list[Floats]]
+    certificate: Certificate
+    unsafe: bool = False
+
+    def __getitem__(self, name: str) -> Floats:
+        """The answers of a group of queries, in its shape."""
+        return self._answers(self.mechanism.term(name))
+
+    def __iter__(self) -> Any:
+        return (term.name for term in self.mechanism.workload.terms)
+
+    def standard_error(self, name: str) -> Floats:
+        """The standard error of every answer of a group."""
+        return self.mechanism.standard_error(name)
+
+    def interval(self, name: str, confidence: float, *, joint: bool = False) -> tuple[Floats, Floats]:
+        """Lower and upper ends; with `joint` all answers of the group lie inside together with that probability.
+
+        Guarantee: Gaussian noise of any covariance is within all of k symmetric intervals with at least the product
+        of their probabilities (Sidak 1967), so joint intervals have the level confidence^(1/k) each.
+        """
+        answers = self[name]
+        level = confidence ** (1 / answers.size) if joint else confidence
+        half = normal_half_width(level) * self.standard_error(name)
+        return answers - half, answers + half
+
+    def of(self, query: Mapping[str, Any]) -> Estimate:
+        """A linear function of the answers: weights by group, each in the shape of the group's answers.
+
+        The error is exact: answers that share noise are counted together.
+        """
+        if not query:
+            raise ValueError("name the groups of queries and the weights of their answers")
+        value = 0.0
+        pulled: dict[tuple[int, int], Any] = {}
+        for name, given in query.items():
+            term = self.mechanism.term(name)
+            weights = finite(f"the weights of {name!r}", given)
+            if weights.shape != term.shape:
+                raise ValueError(f"the weights of {name!r} must have shape {term.shape}, got {weights.shape}")
+            value += float((weights * self._answers(term)).sum())
+            for place, part in self._pulled(term, weights).items():
+                pulled[place] = pulled.get(place, 0.0) + part
+        return Estimate(value, math.sqrt(sum(self._variance(*place, part) for place, part in pulled.items())))
+
+    def means(self, measure: str, *by: str, confidence: float | None = None) -> tuple[Floats, ...]:
+        """The mean of a measure by these attributes; with `confidence` also lower and upper ends.
+
+        Guarantee: the ends are Fieller's: m is inside where |sum - m count| is within the noise of sum - m count, so
+        the truth is inside with exactly that probability. Where the noisy count is near zero no bounded interval has
+        it; the ends are then those of the measure, which are never exceeded.
+        """
+        schema = self.mechanism.workload.schema
+        asked = [self._named(k, by) for k in (0, 1 + schema.measure(measure))]
+        bounds = schema.measures[schema.measure(measure)]
+        counts, sums = (self._answers(term) for term in asked)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = np.clip(np.where(counts > 0, sums / counts, (bounds.low + bounds.high) / 2), bounds.low, bounds.high)
+        if confidence is None:
+            return (mean,)
+        half = normal_half_width(confidence)
+        a, b, c = self._covariances(asked[0], asked[1])
+        lower, upper = _fieller(counts, sums, half**2 * a, half**2 * b, half**2 * c)
+        return mean, np.clip(lower, bounds.low, bounds.high), np.clip(upper, bounds.low, bounds.high)
+
+    def _named(self, measure: int, by: tuple[str, ...]) -> Term:
+        schema = self.mechanism.workload.schema
+        places = tuple(sorted(schema.index(name) for name in by))
+        for term in self.mechanism.workload.terms:
+            plain = all(factor.shape == "cells" for _, factor in term.factors)
+            if plain and term.attributes == places and term.measure == measure:
+                return term
+        raise ValueError(
+            "the workload does not ask counts and sums of that measure by these attributes: use means(...)"
+        )
+
+    def _covariances(self, counts: Term, sums: Term) -> tuple[float, float, float]:
+        """Variance of a count, covariance, variance of a sum: alike in every cell."""
+        pulled = []
+        for term in (counts, sums):
+            one = np.zeros(term.shape)
+            one[(0,) * one.ndim] = 1.0
+            pulled.append(self._pulled(term, one))
+        both = [sum(self._variance(*place, part) for place, part in one.items()) for one in pulled]
+        together = {place: pulled[0].get(place, 0.0) + pulled[1].get(place, 0.0) for place in pulled[0] | pulled[1]}
+        mixed = sum(self._variance(*place, part) for place, part in together.items())
+        return both[0], (mixed - both[0] - both[1]) / 2, both[1]
+
+    def _place(self, term: Term) -> tuple[int, Family]:
+        family = family_of(self.mechanism._plan, term)
+        return self.mechanism.families.index(family), family
+
+    def _answers(self, term: Term) -> Floats:
+        """Rebuilt from the blocks below the term: contrasts turned back, sums spread evenly."""
+        number, family = self._place(term)
+        sizes = self.mechanism.workload.schema.sizes
+        plain = [k for k in term.attributes if k not in family.axes]
+        total: Any = 0.0
+        for block in _blocks_below(plain, family):
+            place = family.index[block]
+            table = self.coefficients[number][place]
+            for axis, k in enumerate(block):
+                table = _along(table, _back(sizes[k]), axis)
+            for axis, (part, mode) in enumerate(
+                zip(family.parts, family.modes_of(place), strict=True), start=len(block)
+            ):
+                rows = special_rows(term, part, self.mechanism.workload)
+                inverse = rows if mode.rotation is None else rows @ mode.rotation.inverse
+                table = _along(table, inverse, axis)
+            rest = math.prod(sizes[k] for k in plain if k not in block)
+            shape = [sizes[k] if k in block else 1 for k in plain] + list(table.shape[len(block) :])
+            total = total + table.reshape(shape) / rest
+        shape = [sizes[k] for k in plain] + list(np.shape(total)[len(plain) :])
+        return self._ordered(np.broadcast_to(total, shape), term, family, plain)
+
+    def _ordered(self, table: Floats, term: Term, family: Family, plain: list[int]) -> Floats:
+        """From (plain attributes, rows of the parts) to the order of the term."""
+        asked = dict(term.factors)
+        special = [k for part in family.parts for k in part.axes if k in asked]
+        cells = table.reshape([*(table.shape[: len(plain)]), *(asked[k].count for k in special)])
+        order = [*plain, *special]
+        return np.ascontiguousarray(cells.transpose([order.index(k) for k in term.attributes]))
+
+    def _pulled(self, term: Term, weights: Floats) -> dict[tuple[int, int], Any]:
+        """The weights of each released coefficient in a sum of answers."""
+        number, family = self._place(term)
+        sizes, asked = self.mechanism.workload.schema.sizes, dict(term.factors)
+        plain = [k for k in term.attributes if k not in family.axes]
+        special = [k for part in family.parts for k in part.axes if k in asked]
+        found: dict[tuple[int, int], Any] = {}
+        sorted_ = weights.transpose([term.attributes.index(k) for k in (*plain, *special)])
+        for block in _blocks_below(plain, family):
+            place = family.index[block]
+            table = sorted_.sum(axis=tuple(axis for axis, k in enumerate(plain) if k not in block))
+            table = table / math.prod(sizes[k] for k in plain if k not in block)
+            table = table.reshape([sizes[k] for k in block] + self._counts(term, family))
+            for axis, k in enumerate(block):
+                table = _along(table, _back(sizes[k]).T, axis)
+            for axis, (part, mode) in enumerate(
+                zip(family.parts, family.modes_of(place), strict=True), start=len(block)
+            ):
+                rows = special_rows(term, part, self.mechanism.workload)
+                inverse = rows if mode.rotation is None else rows @ mode.rotation.inverse
+                table = _along(table, inverse.T, axis)
+            found[number, place] = table
+        return found
+
+    def _counts(self, term: Term, family: Family) -> list[int]:
+        asked = dict(term.factors)
+        return [math.prod(asked[k].count for k in part.axes if k in asked) for part in family.parts]
+
+    def _variance(self, number: int, place: int, weights: Any) -> float:
+        family = self.mechanism.families[number]
+        for axis, mode in enumerate(family.modes_of(place), start=len(family.blocks[place])):
+            shape = [1] * weights.ndim
+            shape[axis] = -1
+            weights = weights * mode.scales.reshape(shape)
+        return float(np.square(weights).sum()) * float(family.sigma[place]) ** 2
+
+
+def _blocks_below(plain: list[int], family: Family) -> list[tuple[int, ...]]:
+    chosen = (block for order in range(len(plain) + 1) for block in itertools.combinations(plain, order))
+    return [block for block in chosen if block in family.index]
+
+
+def _fieller(counts: Floats, sums: Floats, a: float, b: float, c: float) -> tuple[Floats, Floats]:
+    """The m with (sum - m count)^2 <= c - 2 m b + m^2 a; everything where that set is not an interval."""
+    lead, middle, last = np.square(counts) - a, sums * counts - b, np.square(sums) - c
+    root = np.sqrt(np.maximum(np.square(middle) - lead * last, 0.0))
+    bounded = (lead > 0) & (counts > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low, high = (middle - root) / lead, (middle + root) / lead
+    return np.where(bounded, low, -math.inf), np.where(bounded, high, math.inf)

@@ -1,0 +1,222 @@
+"""What a strategy costs in privacy: bounds on mu, rounding included, from its own numbers alone."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from shapedp.noise.rotation import Mode, Rotation
+from shapedp.noise.tensor import steps_to_mu
+from shapedp.numerics.arrays import Floats
+from shapedp.numerics.outward import ABOVE_512, BELOW_512, UNIT
+from shapedp.numerics.sums import sum_bounds
+from shapedp.workloads.blocks import Block, Family, Part, contrasts
+from shapedp.workloads.schema import Schema
+
+ROUNDING = 2.0**-16  # what rounding of turned tables may add to mu, relatively
+_PATTERNS = 1 << 26  # patterns times pairs that are looked at one by one
+_CELLS = 512  # cells times vertices, of which all pairs are
+_TURNED = 2.0**-20  # far above what 24 bits leave of n contrasts: a column's norm, an inner product
+
+Ends = tuple[float, float]
+
+
+@lru_cache(maxsize=256)
+def column_norms(size: int) -> Ends:
+    """Bounds on the squared norm of what a record moves in the contrasts of an attribute."""
+    norms = np.square(contrasts(size).matrix[1:]).sum(axis=0)
+    return float(norms.min()) * (1 - size * 2 * UNIT), float(norms.max()) * (1 + size * 2 * UNIT)
+
+
+def norms_of(blocks: Sequence[Block], sizes: Sequence[int]) -> tuple[Floats, Floats]:
+    """Bounds on p_B of every block."""
+    ends = {k: column_norms(sizes[k]) for block in blocks for k in block}
+    low = [math.prod(ends[k][0] for k in block) for block in blocks]
+    return np.array(low) * BELOW_512, np.array([math.prod(ends[k][1] for k in block) for block in blocks]) * ABOVE_512
+
+
+def whitened(mode: Mode, vertices: Floats, wide: int) -> tuple[Floats, Floats]:
+    """W s for every vertex s, one per column, and a bound on the length of each error.
+
+    Vertices are e_k x u: `vertices` holds the u, one per row, of `wide` entries.
+    """
+    matrix = mode.whitener.reshape(mode.size, -1, wide)
+    image = np.einsum("rkv,cv->rkc", matrix, vertices).reshape(mode.size, -1)
+    room = np.einsum("rkv,cv->rkc", np.abs(matrix), np.abs(vertices)).reshape(mode.size, -1)
+    return image, np.sqrt(np.square(room).sum(axis=0)) * ((wide + 6) * 2 * UNIT)
+
+
+def part_vertices(part: Part, schema: Schema) -> Floats:
+    """What a record adds along the values of a part."""
+    return schema.corners() * schema.units() if part.values else np.ones((1, 1))
+
+
+def _squares(part: Part, schema: Schema) -> list[tuple[Floats, Floats]]:
+    """Bounds on |W s|^2 of every vertex, by mode."""
+    vertices, found = part_vertices(part, schema), []
+    for mode in part.modes:
+        image, error = whitened(mode, vertices, vertices.shape[1])
+        norm, slack = np.sqrt(np.square(image).sum(axis=0)), (mode.size + 8) * UNIT
+        found.append((np.square(np.maximum(norm * (1 - slack) - error, 0.0)), np.square(norm * (1 + slack) + error)))
+    return found
+
+
+def _weights(family: Family, terms: Floats, modes: int) -> list[Ends]:
+    """Bounds on sum terms_B/sigma_B^2 over the blocks of each mode."""
+    return [sum_bounds((terms / np.square(family.sigma))[family.mode == k], 16 * UNIT) for k in range(modes)]
+
+
+def single(family: Family, schema: Schema) -> Ends:
+    """Bounds on the largest squared length that one record has in the blocks of a family."""
+    low, high = norms_of(family.blocks, schema.sizes)
+    if len(family.parts) > 1:
+        ends = [[float(end.max()) for end in _squares(part, schema)[0]] for part in family.parts]
+        least, most = _weights(family, low, 1)[0][0], _weights(family, high, 1)[0][1]
+        return least * math.prod(e[0] for e in ends) * BELOW_512, most * math.prod(e[1] for e in ends) * ABOVE_512
+    squares = _squares(family.parts[0], schema)
+    lows, highs = (_weights(family, one, len(squares)) for one in (low, high))
+    least = np.sum([w[0] * s[0] for w, s in zip(lows, squares, strict=True)], axis=0)
+    most = np.sum([w[1] * s[1] for w, s in zip(highs, squares, strict=True)], axis=0)
+    slack = (len(squares) + 8) * 2 * UNIT
+    return float(np.max(least)) * (1 - slack), float(np.max(most)) * (1 + slack)
+
+
+def exchanged(family: Family, schema: Schema) -> Ends:
+    """Bounds on the largest squared length of the difference of two records."""
+    one = single(family, schema)
+    used = sorted({k for block in family.blocks for k in block})
+    part = family.parts[0]
+    vertices = part.size * len(part_vertices(part, schema)) // (1 + len(schema.measures) * part.values)
+    if len(family.parts) > 1 or 2 ** len(used) * len(part.modes) * vertices**2 > _PATTERNS:
+        if len(family.parts) == 1 and part.size == 1:
+            return one[0], _apart(family, schema)
+        return one[0], 4 * one[1]
+    if math.prod(schema.sizes[k] for k in used) * vertices <= _CELLS:
+        return _by_cell(family, schema, used)
+    return _by_pattern(family, schema, used)
+
+
+def _by_cell(family: Family, schema: Schema, used: list[int]) -> Ends:
+    """Every pair of cells, one by one: |x|^2 + |y|^2 - 2 xy, the products of blocks known entry by entry."""
+    part, sizes = family.parts[0], schema.sizes
+    vertices = part_vertices(part, schema)
+    products = [_inners(*whitened(mode, vertices, vertices.shape[1])) for mode in part.modes]
+    grams = {k: contrasts(sizes[k]).matrix[1:].T @ contrasts(sizes[k]).matrix[1:] for k in used}
+    total: Floats = np.zeros((1, 1))
+    room: Floats = np.zeros((1, 1))
+    for block, sigma, mode in zip(family.blocks, family.sigma, family.mode, strict=True):
+        plain: Any = np.ones((1, 1))
+        doubt: Any = np.ones((1, 1))
+        for k in used:
+            one = grams[k] if k in block else np.ones((sizes[k], sizes[k]))
+            plain, doubt = (
+                np.kron(plain, one),
+                np.kron(doubt, np.abs(one) + (4 * sizes[k] * UNIT if k in block else 0.0)),
+            )
+        product, error = products[mode]
+        total = total + np.kron(plain, product) / sigma**2
+        wide = np.kron(doubt - np.abs(plain), np.abs(product)) + np.kron(doubt, error)
+        room = room + (wide + 32 * UNIT * np.kron(doubt, np.abs(product))) / sigma**2
+    norms, doubts = total.diagonal(), room.diagonal()
+    squares = norms[:, None] + norms - 2 * total
+    wide = doubts[:, None] + doubts + 2 * room + 8 * len(family.blocks) * UNIT * (norms[:, None] + norms)
+    return max(float((squares - wide).max()), 0.0) * BELOW_512, float((squares + wide).max()) * ABOVE_512
+
+
+def _apart(family: Family, schema: Schema) -> float:
+    """2 p_B (1 + 1/(n - 1)) in every block, n its smallest attribute: no two records differ by more."""
+    high = norms_of(family.blocks, schema.sizes)[1]
+    least = [min((schema.sizes[k] for k in block), default=0) for block in family.blocks]
+    squares = np.array([float(one[1].max()) for one in _squares(family.parts[0], schema)])[family.mode]
+    terms = [2 * p * (1 + 1 / (n - 1) + _TURNED) if n else 0.0 for p, n in zip(high, least, strict=True)]
+    return sum_bounds(np.array(terms) * squares / np.square(family.sigma), 32 * UNIT)[1]
+
+
+def _by_pattern(family: Family, schema: Schema, used: list[int]) -> Ends:
+    """All patterns of agreement, and all pairs of vertices: p (|s|^2 + |s'|^2) - 2 c (s, s') in every block."""
+    part, sizes = family.parts[0], schema.sizes
+    ends = {k: _inner(sizes[k]) for k in used}
+    images = [whitened(mode, part_vertices(part, schema), part_vertices(part, schema).shape[1]) for mode in part.modes]
+    products = [_inners(*one) for one in images]
+    squares = _squares(part, schema)
+    low, high = norms_of(family.blocks, sizes)
+    lows, highs = (_weights(family, one, len(squares)) for one in (low, high))
+    best = [0.0, 0.0]
+    for agree in itertools.product((True, False), repeat=len(used)):
+        same = dict(zip(used, agree, strict=True))
+        crosses = [_times([ends[k][0 if same[k] else 1] for k in block]) for block in family.blocks]
+        middle = np.array([one[0] for one in crosses])
+        doubt = np.array([one[1] for one in crosses])
+        least: Any = 0.0
+        most: Any = 0.0
+        for k, (product, error) in enumerate(products):
+            chosen = (family.mode == k) / np.square(family.sigma)
+            centre, room = float(middle @ chosen), float(doubt @ chosen) + 64 * UNIT * float(np.abs(middle) @ chosen)
+            wide = 2 * (room * np.abs(product) + (abs(centre) + room) * error)
+            least = least + lows[k][0] * (squares[k][0][:, None] + squares[k][0]) - 2 * centre * product - wide
+            most = most + highs[k][1] * (squares[k][1][:, None] + squares[k][1]) - 2 * centre * product + wide
+        best = [max(best[0], float(np.max(least))), max(best[1], float(np.max(most)))]
+    return best[0] * BELOW_512, best[1] * ABOVE_512
+
+
+def _inners(image: Floats, error: Floats) -> tuple[Floats, Floats]:
+    """(W s)'(W s') for all pairs, and a bound on the error of each."""
+    lengths = np.sqrt(np.square(image).sum(axis=0)) * ABOVE_512
+    room = (len(image) + 8) * UNIT * np.multiply.outer(lengths, lengths)
+    return image.T @ image, room + np.add.outer(error, error) * (lengths.max() + error.max())
+
+
+@lru_cache(maxsize=256)
+def _inner(size: int) -> tuple[Ends, Ends]:
+    """Middle and half-width of the inner products of what two records move: in one cell, and in two different ones."""
+    matrix = contrasts(size).matrix[1:]
+    gram = matrix.T @ matrix
+    same, other = gram.diagonal(), gram[~np.eye(size, dtype=np.bool_)]
+    found = []
+    for part in (same, other):
+        middle, half = (float(part.max()) + float(part.min())) / 2, (float(part.max()) - float(part.min())) / 2
+        found.append((middle, half + 4 * size * UNIT))
+    return found[0], found[1]
+
+
+def _times(ends: list[Ends]) -> Ends:
+    """The product of intervals, as a middle and a half-width."""
+    middle = math.prod(one[0] for one in ends)
+    return middle, math.prod(abs(one[0]) + one[1] for one in ends) * ABOVE_512 - abs(middle)
+
+
+def steps(families: Sequence[Family], schema: Schema, mu: float) -> list[Floats]:
+    """The grid of the turned tables of each block: the largest power of two for which rounding stays small."""
+    blocks = sum(len(family.blocks) for family in families)
+    room, found = ROUNDING * mu / math.sqrt(blocks), []
+    for family in families:
+        reach = np.array([block_reach(family, k, schema) for k in range(len(family.blocks))])
+        found.append(2.0 ** np.floor(np.log2(room / reach)))
+    return found
+
+
+def block_reach(family: Family, place: int, schema: Schema) -> float:
+    """What one step of rounding can add to mu in a block."""
+    rotations: list[Rotation] = [contrasts(schema.sizes[k]) for k in family.blocks[place]]
+    modes = family.modes_of(place)
+    rotations += [mode.rotation for mode in modes if mode.rotation is not None]
+    dim = math.prod(len(one.whole) for one in rotations)
+    least = float(family.sigma[place]) * math.prod(float(mode.scales.min()) for mode in modes)
+    return steps_to_mu(rotations, dim, least)
+
+
+def mu_bounds(families: Sequence[Family], schema: Schema, exchange: bool) -> Ends:
+    """Bounds on mu without rounding of the turned tables. A record outside the domains adds nothing at all."""
+    ends = [single(family, schema) for family in families]
+    low, high = max(one[0] for one in ends), sum(one[1] for one in ends)
+    if len(families) == 1:
+        low = ends[0][0]
+    if exchange:
+        pairs = [exchanged(family, schema) for family in families]
+        low, high = max(low, *(one[0] for one in pairs)), max(high, sum(one[1] for one in pairs))
+    return math.sqrt(low) * BELOW_512, math.sqrt(high) * ABOVE_512

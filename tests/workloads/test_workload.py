@@ -1,0 +1,357 @@
+"""Workloads: golden values, certificates by brute force, answers and their errors, never worse than one by one."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import shapedp as sdp
+from shapedp.workloads import workload_from_json
+from shapedp.workloads.blocks import contrasts
+from shapedp.workloads.counting import Counted, counted
+from shapedp.workloads.mechanism import WorkloadMechanism
+from shapedp.workloads.spent import mu_bounds
+from shapedp.workloads.strategy import strategy
+from shapedp.workloads.variances import weighted_error
+
+CLAIM = {"epsilon": 1.0, "delta": 1e-6}
+MU = sdp.GaussianLoss.calibrate(1.0, 1e-6).mu
+SIZES = dict(zip("abcde", (100, 50, 7, 4, 2), strict=True))
+
+
+def best(workload, gap=1e-7):
+    """The error at mu = 1, and the proved lower bound."""
+    found = strategy(workload, gap=gap, exchange=False)
+    top = mu_bounds(found.families, workload.schema, False)[1]
+    return weighted_error(found, workload) * top**2, found.least
+
+
+@pytest.mark.parametrize(
+    ("orders", "rms"), [((1,), 1.743945), ((2,), 2.034586), ((3,), 2.047661), ((0, 1, 2, 3), 2.275873)]
+)
+def test_golden_marginals(orders, rms):
+    asked = sdp.Workload(SIZES).marginals(*orders)
+    error, least = best(asked)
+    assert math.sqrt(least / len(asked)) == pytest.approx(rms, rel=1e-6)
+    assert error == pytest.approx(least, rel=1e-5), "contrasts are kept to 24 bits"
+
+
+@pytest.mark.parametrize(
+    ("asked", "total"),
+    [
+        (sdp.Workload({"a": 3, "b": 4, "c": 2}).marginals(0, 1, 2), 92.648445),
+        (sdp.Workload({"t": 8}).prefixes("t"), 17.866177),
+        (sdp.Workload({"t": 64}).prefixes("t"), 282.20142),
+        (sdp.Workload({"t": 64}).ranges("t"), 11024.3815),
+        (sdp.Workload({"g": 4}, measures={"v": (0, 1)}).means("v", "g"), 2 * (3 + 5**0.5)),
+        (sdp.Workload({"g": 4}, measures={"v": (-1, 1)}).means("v", "g"), 16.0),
+    ],
+    ids=["marginals", "prefixes-8", "prefixes-64", "ranges-64", "measure-0-1", "measure-1-1"],
+)
+def test_golden_totals(asked, total):
+    error, least = best(asked)
+    assert least == pytest.approx(total, rel=1e-6)
+    assert error == pytest.approx(total, rel=4e-6)
+
+
+def test_marginals_as_a_hull_cost_the_same():
+    """The same queries as rows over all cells: the engine knows nothing of residuals."""
+    asked = sdp.Workload({"a": 3, "b": 4, "c": 2}).marginals(0, 1, 2)
+    cells = list(itertools.product(range(3), range(4), range(2)))
+    columns = [np.concatenate([_one_hot(cell, term, (3, 4, 2)).reshape(-1) for term in asked.terms]) for cell in cells]
+    hull = sdp.calibrate("gaussian", sdp.Hull(np.array(columns)), **CLAIM)
+    ours = asked.calibrate(**CLAIM)
+    assert ours.expected_squared_error == pytest.approx(hull.expected_squared_error, rel=2e-4)
+    assert ours.optimality.upper < 1.0001
+
+
+def _one_hot(cell, term, sizes):
+    table = np.zeros([sizes[k] for k in term.attributes])
+    table[tuple(cell[k] for k in term.attributes)] = 1.0
+    return table
+
+
+def random_workload(rng) -> sdp.Workload:
+    sizes = {name: int(rng.integers(1, 4)) for name in "abc"[: int(rng.integers(1, 4))]}
+    bounds = {"v": (float(rng.uniform(-2, 0)), float(rng.uniform(0.1, 3)))} if rng.random() < 0.3 else None
+    made = sdp.Workload(sizes, measures=bounds)
+    made = made.marginals(*sorted({int(k) for k in rng.integers(0, len(sizes) + 1, size=2)}))
+    if rng.random() < 0.4:
+        along = str(rng.choice(list(sizes)))
+        shape = str(rng.choice(["ranges", "prefixes", "hierarchy"]))
+        made = getattr(made, shape)(along, weight=float(rng.uniform(0.2, 5)))
+    if bounds:
+        made = made.sums("v", *list(sizes)[: int(rng.integers(0, 3))])
+    return made
+
+
+def images(made: WorkloadMechanism) -> np.ndarray:
+    """What a record adds to all coefficients over their scales, for every cell and corner, in extended precision."""
+    schema, found = made.workload.schema, []
+    for cell in itertools.product(*(range(size) for size in schema.sizes)):
+        for corner in schema.corners() * schema.units():
+            parts = []
+            for family in made.families:
+                for place, block in enumerate(family.blocks):
+                    one = np.ones(1, dtype=np.longdouble)
+                    for k in block:
+                        one = np.kron(one, contrasts(schema.sizes[k]).whole[1:, cell[k]].astype(np.longdouble) / 2**24)
+                    for part, mode in zip(family.parts, family.modes_of(place), strict=True):
+                        hot = np.ones(1)
+                        for k in part.axes:
+                            hot = np.kron(hot, np.eye(schema.sizes[k])[cell[k]])
+                        hot = np.kron(hot, corner) if part.values else hot
+                        turn = np.eye(mode.size) if mode.rotation is None else mode.rotation.whole / 2**24
+                        one = np.kron(one, turn.astype(np.longdouble) @ hot / mode.scales)
+                    parts.append(one / family.sigma[place])
+            found.append(np.concatenate(parts))
+    return np.array(found)
+
+
+def test_every_certificate_by_brute_force():
+    """500 random small workloads: mu is never below that of any two neighbours, and above by rounding alone."""
+    rng = np.random.default_rng(0)
+    for case in range(500):
+        asked, relation = random_workload(rng), ("add-remove", "replace", "zero-out")[case % 3]
+        made = asked.calibrate(**CLAIM, adjacency=relation, gap=1e-2)
+        rows = images(made)
+        truth = np.square(rows).sum(axis=1).max()
+        if relation == "replace":
+            grams = rows @ rows.T
+            norms = grams.diagonal()
+            truth = max(truth, (norms[:, None] + norms - 2 * grams).max())
+        low, high = made._unrounded
+        assert low <= math.sqrt(truth) <= high, case
+        assert high <= math.sqrt(truth) * (1 + 1e-9), case
+        assert high <= made.loss.mu <= high * (1 + 2.0**-15), case
+        assert made.loss.mu <= MU
+        assert made.certificate.verdict == "certified"
+
+
+def test_never_worse_than_one_by_one():
+    """Every group answered by itself with Gaussian noise, the budget split best between the groups."""
+    rng = np.random.default_rng(1)
+    for case in range(100):
+        asked = random_workload(rng)
+        made = asked.calibrate(**CLAIM)
+        alone = 0.0
+        for term in asked.terms:
+            widest = math.prod(float(factor.gram.diagonal().max()) for _, factor in term.factors)
+            bound = asked.schema.measures[term.measure - 1].bound if term.measure else 1.0
+            alone += math.sqrt(term.weight * math.prod(term.shape) * widest) * bound
+        assert made.weighted_error <= alone**2 / MU**2 * (1 + 1e-4), case
+        assert made.optimality.upper < 1 + 2e-4, case
+
+
+def people(count: int, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(0, 6, count),
+            "sex": rng.choice(["F", "M"], count),
+            "region": rng.integers(0, 3, count),
+            "hours": rng.uniform(-3, 14, count),
+        }
+    )
+
+
+def everything() -> sdp.Workload:
+    schema = {"age": 6, "sex": ["F", "M"], "region": 3}
+    made = sdp.Workload(schema, measures={"hours": (0, 10)}).marginals(0, 1, 2).ranges("age", by=["sex"])
+    return made.prefixes("age").hierarchy("age").rows([[1, 1, 1, 0, 0, 0]], "age", name="young").means("hours", "sex")
+
+
+def truths(asked: sdp.Workload, frame: pd.DataFrame) -> dict[str, np.ndarray]:
+    """Every answer from the frame itself, record by record."""
+    found = {}
+    for term in asked.terms:
+        total = np.zeros(term.shape)
+        for row in frame.itertuples():
+            one = np.ones(1)
+            for k, factor in term.factors:
+                name = asked.schema.attributes[k].name
+                code = {"F": 0, "M": 1}.get(getattr(row, name), getattr(row, name))
+                one = np.multiply.outer(one, factor.matrix[:, code])
+            total += one.reshape(term.shape) * (np.clip(row.hours, 0, 10) if term.measure else 1.0)
+        found[term.name] = total
+    return found
+
+
+def test_answers_are_right_and_errors_exact():
+    """400 releases of everything: unbiased, and with the variance that is stated; false alarms below 1e-6."""
+    asked, frame = everything(), people(300)
+    made, truth = asked.calibrate(**CLAIM), truths(everything(), people(300))
+    tables, count = counted(made, frame), 400
+    rng = np.random.default_rng(2)
+    squares = dict.fromkeys(truth, 0.0)
+    sums = dict.fromkeys(truth, 0.0)
+    for _ in range(count):
+        release = made.release(tables, rng=rng)
+        for name, exact in truth.items():
+            error = (release[name] - exact) / release.standard_error(name)
+            sums[name], squares[name] = sums[name] + error, squares[name] + np.square(error)
+    cells = sum(np.size(one) for one in sums.values())
+    limit = stats.norm.isf(5e-7 / cells)
+    low, high = (stats.chi2(count).ppf(q) for q in (5e-7 / cells, 1 - 5e-7 / cells))
+    for name in truth:
+        assert np.abs(sums[name]).max() / math.sqrt(count) < limit, name
+        assert low < np.min(squares[name]), name
+        assert np.max(squares[name]) < high, name
+    assert not high > 1.5 * count, "a variance 50% off would be seen"
+
+
+def test_anything_linear_with_its_exact_error():
+    asked, frame = everything(), people(200)
+    made = asked.calibrate(**CLAIM)
+    release = made.release(frame, rng=np.random.default_rng(0))
+    first = np.zeros((6, 2))
+    first[0, 0] = 1.0
+    one = release.of({"age x sex": first})
+    assert one.value == pytest.approx(release["age x sex"][0, 0])
+    assert one.standard_error == pytest.approx(release.standard_error("age x sex")[0, 0], rel=1e-6)
+    apart = release.of({"age": np.eye(6)[0], "age x sex": -np.eye(6)[0][:, None] * np.ones((6, 2))})
+    assert apart.value == pytest.approx(0.0, abs=1e-6)
+    assert apart.standard_error < 1e-6, "tables agree where they overlap"
+    young = release.of({"prefixes age": np.eye(6)[2], "young": [-1.0]})
+    assert young.standard_error < 1e-6
+    covariance = _covariance(made, "age x sex", first, "sex", np.array([1.0, 0.0]))
+    both = release.of({"age x sex": first, "sex": [1.0, 0.0]})
+    parts = [release.standard_error("age x sex")[0, 0] ** 2, release.standard_error("sex")[0] ** 2]
+    assert both.standard_error**2 == pytest.approx(sum(parts) + 2 * covariance, rel=1e-6)
+    low, high = one.interval(0.95)
+    assert high - low == pytest.approx(2 * 1.959964 * one.standard_error)
+
+
+def _covariance(made, name, weights, other, others):
+    """From the maps of single coefficients, each set to one in turn."""
+    release = made.release(people(5), rng=np.random.default_rng(0))
+    total = 0.0
+    for number, family in enumerate(made.families):
+        for place in range(len(family.blocks)):
+            scales = np.full((1,) * len(family.blocks[place]), family.sigma[place])
+            for mode in family.modes_of(place):
+                scales = np.multiply.outer(scales, mode.scales)
+            table = release.coefficients[number][place]
+            for spot in np.ndindex(table.shape):
+                probe = [[np.zeros_like(one) for one in rows] for rows in release.coefficients]
+                probe[number][place][spot] = np.broadcast_to(scales, table.shape)[spot]
+                unit = type(release)(made, probe, release.certificate)
+                total += float((unit[name] * weights).sum() * (unit[other] * others).sum())
+    return total
+
+
+def test_joint_intervals_are_wider_and_hold():
+    made, frame = sdp.Workload({"age": 6}).marginal("age").calibrate(**CLAIM), people(100)
+    truth = np.bincount(frame.age, minlength=6)
+    tables, rng, held, count = counted(made, frame), np.random.default_rng(0), 0, 2000
+    for _ in range(count):
+        low, high = made.release(tables, rng=rng).interval("age", 0.9, joint=True)
+        held += ((low <= truth) & (truth <= high)).all()
+    assert stats.binom(count, 0.9).ppf(1e-6) <= held
+    assert held <= stats.binom(count, 0.93).ppf(1 - 1e-6), "independent here, so the level is met"
+
+
+def test_files_verify():
+    made = everything().calibrate(**CLAIM, adjacency="replace")
+    data = json.loads(json.dumps(made.certificate.to_json()))
+    assert sdp.verify(sdp.Certificate.from_json(data)).verdict == "certified"
+    again = sdp.mechanisms.mechanism_from_json(json.loads(json.dumps(made.to_json())))
+    assert again.to_json() == made.to_json()
+    assert again.optimality.upper == made.optimality.upper
+    assert workload_from_json(json.loads(json.dumps(everything().to_json()))).to_json() == everything().to_json()
+    for change in (("sigma", 0.9), ("lengths", 2.0), ("mode", 3.0)):
+        broken = json.loads(json.dumps(data))
+        family = broken["subject"]["families"][0]
+        family[change[0]] = [change[1] * one for one in family[change[0]]]
+        with pytest.raises(ValueError):
+            sdp.verify(sdp.Certificate.from_json(broken))
+
+
+def test_union():
+    one, other = sdp.Workload({"a": 3, "b": 2}).marginals(1), sdp.Workload({"a": 3, "b": 2}).marginals(0, 1)
+    both = one + other
+    assert len(both) == 6
+    assert {term.weight for term in both.terms} == {1.0, 2.0}
+    with pytest.raises(ValueError, match="schemas"):
+        one + sdp.Workload({"a": 3}).marginals(1)
+    with pytest.raises(ValueError, match="once"):
+        one.marginal("a")
+
+
+def test_the_largest_variance():
+    asked = sdp.Workload({"a": 5, "b": 4, "c": 2}).marginals(1, 2)
+    even, worst = asked.calibrate(**CLAIM), asked.calibrate(**CLAIM, error="max")
+
+    def largest(made):
+        return max(float(made.standard_error(term.name).max()) for term in asked.terms) ** 2
+
+    assert largest(worst) < largest(even)
+    assert largest(worst) * len(asked) >= even.expected_squared_error * (1 - 1e-4), "no mean is above the largest"
+
+
+@pytest.mark.parametrize("shapes", [("ranges", "ranges"), ("prefixes", "hierarchy")])
+def test_products_beyond_one_engine(shapes, monkeypatch):
+    """Two ordered attributes: the product of their strategies is the best there is, as one engine finds, too."""
+    asked = sdp.Workload({"s": 6, "t": 5, "g": 2})
+    ((first, second), by) = shapes, ["g"]
+    whole = getattr(asked, first)("s", by=by).rows(getattr(asked, second)("t").terms[0].factors[0][1].matrix, "t")
+    joint = whole.calibrate(**CLAIM)
+    monkeypatch.setattr("shapedp.workloads.strategy.JOINT", 8)
+    split = whole.calibrate(**CLAIM)
+    assert len(split.families) == 2
+    assert joint.weighted_error <= split.weighted_error * (1 + 1e-4)
+    rng, frame = np.random.default_rng(0), pd.DataFrame({"s": [0, 5, 2], "t": [1, 1, 4], "g": [0, 1, 1]})
+    answers = split.release(frame, rng=rng)
+    assert answers["rows t"].shape == split.standard_error("rows t").shape
+
+
+def test_product_part_of_two_ordered_attributes(monkeypatch):
+    monkeypatch.setattr("shapedp.workloads.strategy.JOINT", 8)
+    asked = sdp.Workload({"s": 6, "t": 5})
+    both = sdp.Workload(asked.schema, terms=[_both(asked)])
+    made = both.calibrate(**CLAIM)
+    assert len(made.families[0].parts) == 2
+    assert made.optimality.upper < 1.0003, "a product of best strategies is best for a product of queries"
+    frame = pd.DataFrame({"s": [0, 5, 2, 2], "t": [1, 1, 4, 0]})
+    huge = both.calibrate(epsilon=1e6, delta=1e-6).release(frame, rng=np.random.default_rng(0))
+    exact = np.zeros(both.terms[0].shape)
+    for s, t in frame.itertuples(index=False):
+        exact += np.multiply.outer(both.terms[0].factors[0][1].matrix[:, s], both.terms[0].factors[1][1].matrix[:, t])
+    assert np.abs(huge[both.terms[0].name] - exact).max() < 0.1
+
+
+def _both(asked):
+    one, other = (asked.ranges(name).terms[0].factors[0] for name in ("s", "t"))
+    term = asked.ranges("s").terms[0]
+    return type(term)("ranges s x t", (one, other))
+
+
+def test_counted_tables_are_those_of_the_frame():
+    made, frame = sdp.Workload({"age": 6, "region": 3}).marginals(1, 2).calibrate(**CLAIM), people(500)
+    found = counted(made, frame)
+    assert isinstance(found, Counted)
+    assert list(found.tables) == [(0, 1)]
+    assert (found.tables[0, 1][..., 0] == pd.crosstab(frame.age, frame.region).to_numpy()).all()
+
+
+def test_patterns_and_bounds_are_never_below_all_pairs(monkeypatch):
+    """The same certificates by pattern of agreement, and by the bound for many attributes."""
+    rng = np.random.default_rng(3)
+    for _ in range(100):
+        asked = random_workload(rng)
+        families = asked.calibrate(**CLAIM, adjacency="replace", gap=1e-2).families
+        exact = mu_bounds(families, asked.schema, True)
+        with monkeypatch.context() as patch:
+            patch.setattr("shapedp.workloads.spent._CELLS", 0)
+            pattern = mu_bounds(families, asked.schema, True)
+            patch.setattr("shapedp.workloads.spent._PATTERNS", 0)
+            bound = mu_bounds(families, asked.schema, True)
+        assert exact[0] * (1 - 1e-12) <= pattern[1] <= exact[1] * (1 + 5e-7)
+        assert pattern[0] <= exact[1]
+        assert exact[0] * (1 - 1e-12) <= bound[1] <= 2.0001 * exact[1]
