@@ -35,6 +35,7 @@ KINDS = (
     "repetition",
     "logistic",
     "hull",
+    "workload",
 )
 # a quick kind is met as often as its price allows: a round of cases holds each slow kind once
 ROUND = (
@@ -45,7 +46,7 @@ ROUND = (
 LATER = 100_000  # from this case on rounds hold kinds that came later: the cases before keep theirs
 LATER_ROUND = (*ROUND, "logistic", "logistic")
 LATEST = 200_000  # and again
-LATEST_ROUND = (*LATER_ROUND, "hull", "hull")
+LATEST_ROUND = (*LATER_ROUND, "hull", "workload")
 _SLOW = ("laplace", "logistic", "mixed", "plan", "sampled", "radial", "sketch", "mixing")  # epsilon takes seconds
 
 
@@ -124,6 +125,8 @@ def _subject(kind: str, rng: np.random.Generator, epsilon: float, delta: float) 
         return Mixing(rows, 1.0, gamma, epsilon, delta, str(rng.choice(["zero-out", "replace"])), *sizes)
     if kind == "hull":
         return _hull(rng, relation, epsilon, delta)
+    if kind == "workload":
+        return _workload(rng, epsilon, delta)
     names: dict[str, tuple[str, ...]] = {"radial": ("l2",), "staircase": ("box",), "mixed": ("box",)}
     region = _set(rng, relation, names.get(kind, ("l1", "l2", "box", "blocks", "slices")))
     if kind == "discrete" and isinstance(region, L1 | Box) and rng.spawn(1)[0].random() < 0.4:
@@ -182,6 +185,19 @@ def _hull(rng: np.random.Generator, relation: Any, epsilon: float, delta: float)
         return Additive(TensorGaussian([rng.normal(size=(dim, dim))], scale=10 / epsilon), region, epsilon, delta)
     error = "max" if rng.random() < 0.3 else "squared"
     return shapedp.calibrate("gaussian", region, epsilon=epsilon, delta=delta, error=error, exact_zeros=True)
+
+
+def _workload(rng: np.random.Generator, epsilon: float, delta: float) -> Any:
+    """Marginals, ranges and measures of small tables."""
+    sizes = {name: int(rng.integers(1, 5)) for name in "abc"[: int(rng.integers(1, 4))]}
+    measures = {"v": (float(rng.uniform(-2, 0)), float(rng.uniform(0.1, 30)))} if rng.random() < 0.3 else None
+    asked = shapedp.Workload(sizes, measures=measures).marginals(*{int(k) for k in rng.integers(0, len(sizes) + 1, 2)})
+    if rng.random() < 0.4:
+        asked = getattr(asked, str(rng.choice(["ranges", "prefixes", "hierarchy"])))(str(rng.choice(list(sizes))))
+    if measures:
+        asked = asked.sums("v", *list(sizes)[: int(rng.integers(0, 3))])
+    relation = str(rng.choice(["add-remove", "replace", "zero-out"]))
+    return asked.calibrate(epsilon=epsilon, delta=delta, adjacency=relation, gap=1e-2)
 
 
 def _sketch(rng: np.random.Generator, epsilon: float, delta: float) -> Any:

@@ -228,7 +228,7 @@ def _tensor(law: Any, region: Set) -> Bounds:
         reach = region.l2_reach(flat) * ball(2) ** -power
         return Bounds.tight((Gaussian(reach * (1 + slack.union(-slack))), 1))
     if len(modes) == 1 and (region.vertices or region.l1 is not None):
-        reach = turned_reach(scales[0], _rotation(modes[0]["rotation"], len(scales[0])), region)
+        reach = turned_reach(scales[0], rotation_rows(modes[0]["rotation"], len(scales[0])), region)
         return Bounds(((Gaussian(reach), 1),), (((Gaussian(reach), 1),),), (note,))
     norms = ball(1)
     for mode, one in zip(modes, scales, strict=True):
@@ -267,7 +267,7 @@ def _spectral(scales: Scales, rotation: Any) -> Ball:
     if rotation is None:
         return ball(1) / ball(min(scales))
     n = len(scales)
-    rows = _rotation(rotation, n)
+    rows = rotation_rows(rotation, n)
     matrix = arb_mat([[ball(rows[i][j]) / _TURN / ball(scales[i]) for j in range(n)] for i in range(n)])
     gram = matrix.transpose() * matrix
     vector = [ball(1)] * n
@@ -285,7 +285,7 @@ def _spectral(scales: Scales, rotation: Any) -> Ball:
     raise NotDescribed("no bound on the norm of a rotation was found")
 
 
-def _rotation(rotation: Any, n: int) -> list[list[int]]:
+def rotation_rows(rotation: Any, n: int) -> list[list[int]]:
     """The rows of a rotation, integers over 2^24."""
     values = numbers(rotation, "rotation")
     if len(values) != n * n or any(value != int(value) for value in values):

@@ -18,6 +18,7 @@ from shapedp_check.files import NotDescribed, adjacency, entry, known, number, o
 from shapedp_check.pairs import Clipped, Gaussian, Hopeless, Laplace, Mixing, Pair, Response, Sampled, Share
 from shapedp_check.repeated import Repeated
 from shapedp_check.sets import read_set
+from shapedp_check.workload import workload
 
 ANY = "any"  # a bare guarantee holds under the relation that it was proved for, which the file does not name
 _MOST_WAYS = 16
@@ -56,6 +57,10 @@ def _additive(data: Any) -> Case:
     if assumed:
         bounds = replace(bounds, notes=(*bounds.notes, f"assumed of the query, not checked: {', '.join(assumed)}"))
     return Case(region.adjacency, bounds)
+
+
+def _workload(data: Any) -> Case:
+    return Case(*workload(data))
 
 
 def _relation(data: Any) -> str:
@@ -308,6 +313,7 @@ READERS: dict[str, tuple[Callable[[Any], Case], tuple[str, ...]]] = {
     "adaptive-mixing": (_adaptive_mixing, ("gamma", "eta", "tau", *_SKETCH)),
     "threshold-mixing": (_threshold_mixing, ("threshold", "slack", "scale", "variance", *_SKETCH)),
     "modified-gauss-mix": (_modified_gauss_mix, ("gamma", "eta", "tau", *_SKETCH)),
+    "workload": (_workload, ("workload", "families", "adjacency", "least", *_STATED)),
     "repetition": (_repetition, ("run", "gamma", "adjacency")),
     "plan": (_plan, ("steps",)),
 }

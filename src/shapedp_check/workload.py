@@ -1,0 +1,239 @@
+"""Noise for a workload: tables turned into contrasts, block by block.
+
+Along an attribute of n cells the contrasts are rows a_k (1, ..., 1, -k, 0, ...)/2^24, k = 1 ... n - 1, where a_k is
+2^24/sqrt(k (k + 1)) rounded to an integer. A record in cell j moves the vector of their j-th entries. In the block of
+some attributes it moves the product of such vectors, times, along the special attributes and the measures, W s with
+W = diag(1/scales) R and s = e_cell x (1, values), all over the block's sigma. All blocks together are one Gaussian
+release: mu^2 is the largest sum of squares. Every factor is largest on its own, so the largest product is the product.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from flint import arb_mat
+
+from shapedp_check.additive import Bounds, rotation_rows
+from shapedp_check.balls import Ball, ball, exact, tick
+from shapedp_check.files import NotDescribed, adjacency, entry, few, number, numbers, only, whole
+from shapedp_check.pairs import Gaussian
+
+_TURN = 1 << 24
+_STEPS = 30  # bits of a measure's grid below its bound
+_PAIRS = 1 << 16  # patterns times pairs of vertices that are looked at
+_NOTE = "turned tables: their rounding to the grid of the release is not part of the file"
+
+
+def _integers(n: int) -> list[int]:
+    """a_k for k = 1 ... n - 1: 2^24/sqrt(k (k + 1)) to the nearest integer."""
+    found = []
+    for k in range(1, n):
+        square = Fraction(_TURN**2, k * (k + 1))
+        down = math.isqrt(square.numerator // square.denominator)
+        found.append(down + (Fraction(2 * down + 1, 2) ** 2 < square))
+    return found
+
+
+def inner_products(n: int) -> tuple[list[Fraction], list[Fraction]]:
+    """The squared norms of what records in each cell move, and the inner products of any two cells."""
+    a = _integers(few(n))
+    tails = [0] * (n + 1)  # sum of a_k^2 over k > j
+    for k in range(n - 1, 0, -1):
+        tails[k - 1] = tails[k] + a[k - 1] ** 2
+    norms = [Fraction(tails[j] + ((j * a[j - 1]) ** 2 if j else 0), _TURN**2) for j in range(n)]
+    return norms, [Fraction(tails[j] - j * a[j - 1] ** 2, _TURN**2) for j in range(1, n)]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The sizes of the attributes, and the extremes of what a record adds to the count and the measures."""
+
+    sizes: list[int]
+    corners: list[list[Fraction]]
+
+
+def _table(data: Any) -> Table:
+    only(data, ("attributes", "measures", "terms"), "a workload")
+    attributes, measures = entry(data, "attributes"), entry(data, "measures")
+    if not isinstance(attributes, dict) or not attributes or not isinstance(measures, dict):
+        raise NotDescribed("attributes and measures must be objects")
+    sizes = [_size(domain) for domain in attributes.values()]
+    corners = [[Fraction(1)]]
+    for bounds in measures.values():
+        low, high = numbers(bounds, "the bounds of a measure")
+        step = Fraction(2) ** (math.frexp(max(abs(low), abs(high)))[1] - _STEPS)
+        ends = [step * (exact(low) // step), -step * (-exact(high) // step)]
+        corners = [[*row, end] for row in corners for end in ends]
+    return Table(sizes, corners)
+
+
+def _size(domain: Any) -> int:
+    only(domain, ("size", "labels", "edges", "other"), "a domain")
+    other = domain.get("other", False)
+    kinds = [name for name in ("size", "labels", "edges") if name in domain]
+    if len(kinds) != 1 or not isinstance(other, bool):
+        raise NotDescribed("a domain has a size, labels or edges, and may have an other cell")
+    if kinds == ["size"]:
+        return whole(domain["size"], "size") + other
+    listed = domain[kinds[0]]
+    if not isinstance(listed, list) or len(listed) <= (kinds == ["edges"]):
+        raise NotDescribed("labels and edges must be lists")
+    return len(listed) - (kinds == ["edges"]) + other
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """A family: the plain attributes of each block, 1/sigma^2, the number of its mode, and (W s) for every mode."""
+
+    attributes: list[tuple[int, ...]]
+    precision: list[Ball]
+    mode: list[int]
+    images: list[list[list[Ball]]]  # mode, vertex, coordinate
+    axes: tuple[int, ...]
+
+
+def _family(data: Any, table: Table) -> Blocks:
+    only(data, ("parts", "lengths", "attributes", "sigma", "mode"), "a family")
+    parts = entry(data, "parts")
+    if not isinstance(parts, list) or len(parts) != 1:
+        raise NotDescribed("families with several parts are not covered by this checker")
+    only(parts[0], ("axes", "values", "modes"), "a part")
+    axes = tuple(whole(axis, "an axis", least=0) for axis in entry(parts[0], "axes"))
+    lengths = [int(one) for one in _whole(entry(data, "lengths"))]
+    flat = _whole(data["attributes"]) if entry(data, "attributes") else []
+    sigma = numbers(entry(data, "sigma"), "sigma", least=0.0)
+    mode, modes = _whole(entry(data, "mode")), entry(parts[0], "modes")
+    if not len(lengths) == len(sigma) == len(mode) or sum(lengths) != len(flat) or not isinstance(modes, list):
+        raise NotDescribed("the blocks of a family do not fit together")
+    blocks, start = [], 0
+    for length in lengths:
+        blocks.append(tuple(flat[start : start + length]))
+        start += length
+    plain = [k for block in blocks for k in block]
+    wrong = any(k >= len(table.sizes) for k in (*plain, *axes)) or set(plain) & set(axes)
+    if wrong or any(len(set(one)) < len(one) for one in (axes, *blocks)) or max(mode) >= len(modes) or min(sigma) == 0:
+        raise NotDescribed("a family names an attribute or a mode that does not exist, or twice")
+    if len(set(blocks)) < len(blocks):
+        raise NotDescribed("a family names a block twice")
+    values = entry(parts[0], "values")
+    if not isinstance(values, bool):
+        raise NotDescribed("values must be true or false")
+    cells = math.prod(table.sizes[k] for k in axes)
+    corners = table.corners if values else [[Fraction(1)]]
+    images = [_images(one, cells, corners) for one in modes]
+    return Blocks(blocks, [1 / ball(one) ** 2 for one in sigma], mode, images, axes)
+
+
+def _whole(value: Any) -> list[int]:
+    return [whole(one, "a place", least=0) for one in numbers(value, "places", least=0.0)]
+
+
+def _images(mode: Any, cells: int, corners: list[list[Fraction]]) -> list[list[Ball]]:
+    """diag(1/s) R (e_cell x corner) for every cell and corner."""
+    only(mode, ("scales", "rotation"), "a mode")
+    scales, wide = numbers(entry(mode, "scales"), "scales", least=0.0), len(corners[0])
+    n = len(scales)
+    if n != cells * wide or min(scales) == 0:
+        raise NotDescribed("a mode has another size than its part, or no noise")
+    if mode.get("rotation") is None:
+        rows = [[_TURN if i == j else 0 for j in range(n)] for i in range(n)]
+    else:
+        rows = rotation_rows(mode["rotation"], n)
+    few(n * cells * len(corners))
+    columns = [
+        [corner[i % wide] if i // wide == cell else Fraction(0) for i in range(n)]
+        for cell in range(cells)
+        for corner in corners
+    ]
+    turned = arb_mat(rows) * arb_mat([[ball(column[i]) for column in columns] for i in range(n)])
+    return [[turned[i, k] / _TURN / ball(scales[i]) for i in range(n)] for k in range(len(columns))]
+
+
+def _dot(one: Sequence[Ball], other: Sequence[Ball]) -> Ball:
+    return sum((a * b for a, b in zip(one, other, strict=True)), ball(0))
+
+
+def _sums(blocks: Blocks, parts: list[Ball]) -> list[Ball]:
+    """sum part_B/sigma_B^2 over the blocks of each mode."""
+    sums = [ball(0)] * len(blocks.images)
+    for place, (mode, precision) in enumerate(zip(blocks.mode, blocks.precision, strict=True)):
+        sums[mode] = sums[mode] + parts[place] * precision
+    return sums
+
+
+def _largest(values: list[Ball]) -> Ball:
+    found = ball(0)
+    for value in values:
+        tick()
+        found = found.max(value)
+    return found
+
+
+def _single(blocks: Blocks, table: Table) -> Ball:
+    """The largest squared length of one record."""
+    tops = {k: ball(max(inner_products(table.sizes[k])[0])) for block in blocks.attributes for k in block}
+    sums = _sums(blocks, [math.prod((tops[k] for k in block), start=ball(1)) for block in blocks.attributes])
+    vertices = range(len(blocks.images[0]))
+    squares = [sum((s * _dot(i[v], i[v]) for s, i in zip(sums, blocks.images, strict=True)), ball(0)) for v in vertices]
+    return _largest(squares)
+
+
+def _exchanged(blocks: Blocks, table: Table) -> Ball | None:
+    """A ball around the largest squared length of the difference of two records; None where there are too many.
+
+    In each block |a|^2 |Ws|^2 + |b|^2 |Wt|^2 - 2 (a, b) (Ws, Wt); (a, b) is a product over the attributes, in which
+    two records agree or differ.
+    """
+    used = sorted({k for block in blocks.attributes for k in block})
+    vertices = len(blocks.images[0])
+    if 2 ** len(used) * vertices**2 > _PAIRS:
+        return None
+    ends = {}
+    for k in used:
+        norms, others = inner_products(table.sizes[k])
+        ends[k] = [ball(min(one)).union(ball(max(one))) for one in (norms, others)]
+    norms = _sums(blocks, [math.prod((ends[k][0] for k in block), start=ball(1)) for block in blocks.attributes])
+    found = []
+    for pattern in product((0, 1), repeat=len(used)):
+        differs = dict(zip(used, pattern, strict=True))
+        parts = [math.prod((ends[k][differs[k]] for k in block), start=ball(1)) for block in blocks.attributes]
+        crosses = _sums(blocks, parts)
+        for one in range(vertices):
+            for other in range(one + 1):
+                tick()
+                if one == other and not any(pattern):
+                    continue  # the same cell: nothing moves
+                found.append(_pair(blocks, norms, crosses, one, other))
+    return _largest(found)
+
+
+def _pair(blocks: Blocks, norms: list[Ball], crosses: list[Ball], one: int, other: int) -> Ball:
+    square = ball(0)
+    for norm, cross, image in zip(norms, crosses, blocks.images, strict=True):
+        square += norm * (_dot(image[one], image[one]) + _dot(image[other], image[other]))
+        square -= 2 * cross * _dot(image[one], image[other])
+    return square
+
+
+def workload(data: Any) -> tuple[str | None, Bounds]:
+    """The neighbour relation and the worst pair of a workload's mechanism."""
+    table, families = _table(entry(data, "workload")), entry(data, "families")
+    relation = adjacency(data)
+    number(entry(data, "least"), "least", least=0.0)
+    if not isinstance(families, list) or not families or relation is None:
+        raise NotDescribed("a workload has families of blocks, and a neighbour relation")
+    read = [_family(one, table) for one in families]
+    singles = [_single(one, table) for one in read]
+    above, below = sum(singles, ball(0)), _largest(singles)
+    if relation == "replace":  # also one record for none: a value outside the domain is counted nowhere
+        pairs = [_exchanged(one, table) for one in read]
+        both = [4 * alone if pair is None else pair for pair, alone in zip(pairs, singles, strict=True)]
+        above = above.max(sum(both, ball(0)))
+        below = _largest([below, *(pair for pair in pairs if pair is not None)])
+    worst, reached = Gaussian(above.sqrt()), Gaussian(below.lower().sqrt())
+    return relation, Bounds(((worst, 1),), (((reached, 1),),), (_NOTE,))
