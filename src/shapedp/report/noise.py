@@ -21,6 +21,7 @@ from shapedp.report.markup import Child, Markup, el, text
 from shapedp.report.page import charts, facts, figure, more, section, table
 from shapedp.report.svg import Chart, linear, places, suited
 from shapedp.sensitivity import Box, Sensitivity
+from shapedp.workloads import WorkloadMechanism
 
 _BARS = 80  # coordinates drawn one by one; more are drawn in groups
 _LISTED = 500  # coordinates listed in a table
@@ -65,6 +66,28 @@ def _(mechanism: AdaptiveMixing) -> list[Markup]:
     )
     drawn = charts(_adaptive_figure(mechanism))
     return [section("noise", "The shape of the noise", el("p", text("adaptive-mixing")), pairs, drawn)]
+
+
+@noise_sections.register
+def _(mechanism: WorkloadMechanism) -> list[Markup]:
+    asked, best = mechanism.workload, mechanism.optimality
+    people = ", ".join(f"{one.name} ({whole(one.size)})" for one in asked.schema.attributes[:20])
+    pairs = facts(
+        ("Answers", f"{whole(len(asked))} in {counted(len(asked.terms), 'group')}"),
+        ("Attributes", people + (" and more" if len(asked.schema.attributes) > 20 else "")),
+        ("One record adds", "one to a cell of every table, and its clipped measures to the sums of that cell"),
+        ("Noise", "Gaussian, shaped to all queries together; answers agree where they overlap"),
+        None
+        if best is None
+        else ("Error", f"at most {number(best.upper, 6, 'up')} times the least of any Gaussian noise"),
+    )
+    rows = []
+    for term in asked.terms[:_LISTED]:
+        errors = mechanism.standard_error(term.name)
+        rms = math.sqrt(float(np.square(errors).mean()))
+        rows.append((term.name, whole(errors.size), number(rms), number(float(errors.max()))))
+    listed = table("Standard errors, known before any record is read", ("queries", "answers", "rms", "largest"), rows)
+    return [section("noise", "The shape of the noise", pairs), section("errors", "Error of every query", listed)]
 
 
 def _sketch_facts(mechanism: Any) -> list[tuple[str, Child]]:

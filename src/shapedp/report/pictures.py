@@ -26,6 +26,21 @@ def picture(path: Path, size: tuple[float, float], panels: int = 1) -> Iterator[
         figure.savefig(stream, dpi=130, format=path.suffix[1:] or "png")
 
 
+def draw_errors(groups: Sequence[tuple[str, float, float]], path: Path) -> None:
+    """The predicted standard error of each group of queries: root mean square, and the largest."""
+    names = [name for name, _, _ in groups]
+    shown = len(names) <= 40
+    with picture(path, (7, max(3.0, 0.25 * len(names)) if shown else 4)) as axes:
+        places = np.arange(len(names))
+        for k, (label, mark) in enumerate((("root mean square", "o"), ("largest", "|"))):
+            axes.plot([group[1 + k] for group in groups], places, mark, label=label)
+        axes.set(xlabel="standard error", xlim=(0, None))
+        axes.invert_yaxis()
+        if shown:
+            axes.set_yticks(places, names)
+        axes.legend()
+
+
 def draw_scales(ranked: Sequence[Advice], path: Path) -> None:
     """The noise of each coordinate, one line per family."""
     with picture(path, (7, 4)) as axes:

@@ -71,8 +71,18 @@ class Factor:
             return np.asarray(n - np.maximum.outer(cells, cells) + 0.0)
         return np.asarray(self.matrix.T @ self.matrix)
 
+    def cell_names(self, cells: Sequence[Any]) -> list[str]:
+        """A name for every row."""
+        named = [str(cell) for cell in cells]
+        if self.shape == "cells":
+            return named
+        if self.shape == "rows":
+            return [f"row {k}" for k in range(self.count)]
+        places = [np.flatnonzero(row) for row in self.matrix]
+        return [f"{named[found[0]]} to {named[found[-1]]}" for found in places]
+
     def to_json(self) -> dict[str, Any]:
-        """For `factor_from_json`."""
+        """For `workload_from_json`."""
         written: dict[str, Any] = {"shape": self.shape}
         if self.shape == "hierarchy":
             written["branch"] = self.branch
@@ -115,7 +125,7 @@ class Term:
         return tuple(factor.count for _, factor in self.factors)
 
     def to_json(self) -> dict[str, Any]:
-        """For `term_from_json`."""
+        """For `workload_from_json`."""
         factors = [[place, factor.to_json()] for place, factor in self.factors]
         return {"name": self.name, "factors": factors, "measure": self.measure, "weight": self.weight}
 
