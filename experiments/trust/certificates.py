@@ -47,7 +47,17 @@ LATER = 100_000  # from this case on rounds hold kinds that came later: the case
 LATER_ROUND = (*ROUND, "logistic", "logistic")
 LATEST = 200_000  # and again
 LATEST_ROUND = (*LATER_ROUND, "hull", "workload")
-_SLOW = ("laplace", "logistic", "mixed", "plan", "sampled", "radial", "sketch", "mixing")  # epsilon takes seconds
+_SLOW = (
+    "laplace",
+    "logistic",
+    "mixed",
+    "plan",
+    "sampled",
+    "radial",
+    "sketch",
+    "mixing",
+    "hull",
+)  # epsilon takes seconds
 
 
 def kind_of(number: int) -> str:
@@ -178,7 +188,12 @@ def _hull(rng: np.random.Generator, relation: Any, epsilon: float, delta: float)
         region = Hull.of_people(written, adjacency=relation, max_rows=rows_each, distinct=bool(whole))
     else:
         region = Hull(written, differences=bool(rng.random() < 0.3), adjacency=relation)
-    which = int(rng.integers(4))
+    which = int(rng.integers(6))
+    if which > 3:
+        whole = bool((region.dense() % 1 == 0).all())
+        chosen = region.of_integers() if whole and rng.random() < 0.5 else region
+        pure = 0.0 if which == 4 else delta
+        return shapedp.calibrate("laplace", chosen, epsilon=epsilon, delta=pure, exact_zeros=True)
     if which == 0:
         return Additive(Gaussian(_scaled(rng, region, epsilon)), region, epsilon, delta)
     if which == 1:

@@ -178,9 +178,11 @@ def read_set(data: Any) -> Set:
     found, stated = _read_set(data), data.get("whole", False)
     if not isinstance(stated, bool):
         raise NotDescribed("whole must be true or false")
-    bounds = [found.l1] if found.profile is None else found.profile
+    bounds: Any = [found.l1] if found.profile is None else found.profile
+    if found.vertices:
+        bounds = [entry for vertex in found.vertices for entry in vertex]
     if stated and any(bound is None or bound != int(bound) for bound in bounds):
-        raise NotDescribed("a set of whole numbers must be a box or an L1 ball with whole bounds")
+        raise NotDescribed("a set of whole numbers must be a box, an L1 ball or a hull with whole bounds")
     return replace(found, whole=stated)
 
 

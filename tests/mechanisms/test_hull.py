@@ -182,7 +182,9 @@ def test_words_and_refusals():
         with pytest.raises(ValueError, match="gap"):
             sdp.calibrate("gaussian", hull, **CLAIM, gap=gap)
     assert sdp.calibrate("gaussian", sdp.L2(1.0, dim=2), **CLAIM).optimality is None
-    assert sdp.advise(hull, **CLAIM)[0].family == "gaussian"
+    ranked = sdp.advise(sdp.Hull(np.tril(np.ones((16, 16))).T), **CLAIM)
+    assert ranked[0].family == "gaussian"
+    assert "follows the hull" in ranked[0].why
 
 
 def test_a_direction_without_noise_must_not_move():

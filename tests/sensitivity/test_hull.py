@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import optimize, sparse
 
 import shapedp as sdp
 from shapedp.sensitivity import Hull, sensitivity_from_json
@@ -129,3 +129,38 @@ def test_gauge():
     assert sdp.audit.gauge(hull, np.array([1.0, 0.5])) <= 1
     assert sdp.audit.gauge(Hull(np.eye(2), differences=True), np.array([1.0, -1.0])) == pytest.approx(1.0, rel=1e-6)
     assert sdp.audit.gauge(Hull(np.eye(2), differences=True), np.array([1.0, 0.0])) == np.inf
+
+
+def test_a_number_that_all_rows_share_is_not_a_difference():
+    """Differences of rows that agree in a coordinate: it is fixed, and its scale may be 0."""
+    hull, scales = Hull([[5.0, 1.0], [5.0, 3.0]], differences=True), np.array([0.0, 2.0])
+    assert hull.fixed().tolist() == [True, False]
+    assert hull.l2_reach(scales)[1] == pytest.approx(1.0)
+    assert hull.l1_reach(scales)[1] == pytest.approx(1.0)
+    assert hull.l2_reach(np.array([2.0, 0.0]))[1] == np.inf
+    claim = {"epsilon": 1.0, "exact_zeros": True}
+    for family, delta in (("gaussian", 1e-6), ("laplace", 1e-6), ("laplace", 0.0)):
+        made = sdp.calibrate(family, hull, delta=delta, **claim)
+        assert made.law.variances()[0] == 0
+        assert made.certificate.verdict == "certified"
+
+
+@pytest.mark.parametrize("error", ["squared", "absolute", "max"])
+def test_pure_noise(error):
+    """Laplace scales against a numerical minimiser; for cells of a histogram those of the L1 ball."""
+    rng = np.random.default_rng(1)
+    rows, weights = rng.normal(size=(5, 3)), np.array([1.0, 2.0, 0.5])
+    made = sdp.calibrate("laplace", Hull(rows), epsilon=1.0, delta=1e-300, error=error, weights=weights)
+
+    def cost(logs):
+        scales = np.exp(logs) * (np.abs(rows) / np.exp(logs)).sum(axis=1).max()
+        return sdp.Laplace(scales).expected_error(error, weights)
+
+    best = min(optimize.minimize(cost, rng.normal(size=3), method="Nelder-Mead", tol=1e-12).fun for _ in range(5))
+    assert made.expected_error(error, weights) == pytest.approx(best, rel=1e-4)
+    cells = sdp.calibrate("laplace", Hull(np.eye(4)).of_integers(), epsilon=0.5, delta=0.0)
+    ball = sdp.calibrate("laplace", sdp.L1(1.0, dim=4).of_integers(), epsilon=0.5, delta=0.0)
+    assert cells.expected_squared_error == pytest.approx(ball.expected_squared_error, rel=1e-3)
+    assert cells.certificate.verdict == "certified"
+    with pytest.raises(TypeError, match="integers"):
+        cells.release([0.5, 1.0, 2.0, 3.0])

@@ -258,7 +258,7 @@ def test_joint_intervals_are_wider_and_hold():
 
 
 def test_files_verify():
-    made = everything().calibrate(**CLAIM, adjacency="replace")
+    made = everything().calibrate(**CLAIM)
     data = json.loads(json.dumps(made.certificate.to_json()))
     assert sdp.verify(sdp.Certificate.from_json(data)).verdict == "certified"
     again = sdp.mechanisms.mechanism_from_json(json.loads(json.dumps(made.to_json())))
@@ -355,3 +355,37 @@ def test_patterns_and_bounds_are_never_below_all_pairs(monkeypatch):
         assert exact[0] * (1 - 1e-12) <= pattern[1] <= exact[1] * (1 + 5e-7)
         assert pattern[0] <= exact[1]
         assert exact[0] * (1 - 1e-12) <= bound[1] <= 2.0001 * exact[1]
+
+
+def test_advice_ranks_every_family_and_never_boxes_a_histogram():
+    """A histogram: the noise of the L1 ball, not that of a box; a workload: what its own plan costs, up to the gap."""
+    cells = sdp.Workload({"age": 8}).marginal("age")
+    best = cells.advise(**CLAIM)[0]
+    ball = sdp.advise(sdp.L1(1.0, dim=8), **CLAIM)[0]
+    assert best.expected_error == pytest.approx(ball.expected_error, rel=1e-3)
+    assert best.expected_error < sdp.advise(sdp.Box(np.ones(8)), **CLAIM)[0].expected_error / 3
+    pure = cells.advise(epsilon=1.0, delta=0.0)[0]
+    assert pure.family == "laplace"
+    assert pure.mechanism.certificate.verdict == "certified"
+    asked = sdp.Workload({"a": 3, "b": 2}, measures={"v": (0, 2)}).marginals(0, 1, 2).ranges("a").sums("v", "b")
+    for relation in ("add-remove", "replace"):
+        ranked = asked.advise(**CLAIM, adjacency=relation)
+        planned = asked.calibrate(**CLAIM, adjacency=relation)
+        assert ranked[0].family == "gaussian"
+        assert "hull" in ranked[0].why
+        ratio = planned.weighted_error / ranked[0].expected_error
+        assert 1 - 2e-4 < ratio < (1 + 2e-4 if relation == "add-remove" else 1.001)
+
+
+def test_adjusted_answers_say_their_error():
+    asked, frame = sdp.Workload({"age": 6, "region": 3}).marginals(2), people(20)
+    release = asked.calibrate(**CLAIM).release(frame, rng=np.random.default_rng(0))
+    made = release.adjusted("age x region", nonnegative=True, whole=True, rng=np.random.default_rng(1))
+    assert (made.value >= 0).all()
+    assert (made.value % 1 == 0).all()
+    assert made.label == "adjusted: nonnegative, whole numbers"
+    assert np.square(made.error).mean() < np.square(made.before).mean(), "few people: bounding helps"
+    rounded = release.adjusted("age x region", whole=True, draws=2000, rng=np.random.default_rng(1))
+    assert rounded.error == pytest.approx(np.sqrt(np.square(rounded.before) + 1 / 12), rel=0.1)
+    with pytest.raises(ValueError, match="what to adjust"):
+        release.adjusted("age x region")

@@ -119,7 +119,7 @@ class DiscreteLaplace(GridLaw):
         with np.errstate(divide="ignore"):
             extra = float((1 / self.steps[moving]).sum()) * copies * ABOVE_8192
             finer = float((0.25 / self.steps[moving] ** 2).sum()) * copies
-        whole = np.floor(sensitivity.extreme() / self.grid) * self.grid
+        whole = np.floor(np.abs(sensitivity.extreme()) / self.grid) * self.grid
         reach = sensitivity.l1_reach(self.scales)[1]
         shown = ratios_of(whole, self.scales) * BELOW_8
         pure = (reach + (0.0 if sensitivity.unrounded(self.grid) else extra)) * ABOVE_8

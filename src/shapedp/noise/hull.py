@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from shapedp.noise.base import Law
 from shapedp.noise.gaussian import Gaussian, largest_mu, shape_of
+from shapedp.noise.laplace import pure_scales
 from shapedp.noise.request import DoesNotApplyError, Request
 from shapedp.noise.rotation import Mode, Rotation
 from shapedp.noise.tensor import TensorGaussian
@@ -23,6 +24,8 @@ from shapedp.sensitivity import Hull
 
 GAP = 1e-4
 _ROUNDS = 20_000
+_PURE_ROUNDS = 500
+_MOST_PURE = 1 << 24
 _STRAIGHT = 1e-9  # correlations below it are left out
 _FLAT = 1e-12  # variances below this share of the largest belong to directions that nobody moves
 _TURN = 2.0**-25  # what an entry of a rotation is rounded by
@@ -74,6 +77,29 @@ def _mode(hull: Hull, inverse: Floats, moving: NDArray[np.bool_]) -> Mode:
     scales[moving] = np.sqrt(values)
     turn[np.ix_(moving, moving)] = axes.T
     return Mode(frozen(scales), Rotation.near(turn))
+
+
+@pure_scales.register(Hull)
+def _pure(sensitivity: Hull, request: Request) -> Floats:
+    """Scales of least error with sum |v_i|/b_i <= epsilon at every vertex: b_i^(p + 1) ~ c_i/w_i, c = sum lam_k |v_k|.
+
+    The weights lam of the vertices are those of a fixed point; for the worst coordinate b_i^2 ~ 1/w_i.
+    """
+    power, weights = request.measure.power, np.broadcast_to(request.plain_weights(), sensitivity.dim)
+    if sensitivity.count ** (1 + sensitivity.differences) * sensitivity.dim > _MOST_PURE:
+        raise DoesNotApplyError("pure noise is shaped to hulls of at most 2^24 entries, those of differences included")
+    rows = sensitivity.dense()
+    if sensitivity.differences:
+        rows = np.concatenate([rows[k + 1 :] - rows[k] for k in range(len(rows) - 1)])
+    rows = np.abs(rows)
+    lam, moving = np.full(len(rows), 1 / len(rows)), ~sensitivity.fixed()
+    scales = np.where(moving, 1 / np.sqrt(weights), 0.0)
+    for _ in range(0 if request.measure.maximum else _PURE_ROUNDS):
+        scales = np.where(moving, (lam @ rows / weights) ** (1 / (power + 1)), 0.0)
+        forms = rows[:, moving] @ (1 / scales[moving])
+        lam = np.maximum(lam * forms / float(lam @ forms), 1e-9 / len(lam))
+        lam /= lam.sum()
+    return np.asarray(scales * (sensitivity.l1_reach(scales)[1] / request.epsilon * ABOVE_512))
 
 
 def optimality(law: Law, request: Request) -> Bracket | None:

@@ -17,6 +17,7 @@ from shapedp.numerics.outward import BELOW_8, ROUNDINGS_8, UNIT
 from shapedp.numerics.sums import sum_bounds
 
 _VANISHING = 1e-13  # eigenvalues below this share of the largest are rounding
+_ROUNDED = 1e-15  # and below this one nothing is known
 _LIGHT = 1e-12  # vertices of less weight may be left out of a lower bound
 _FLOOR = 0.1  # of the gap: no vertex and no query loses all its weight, so that it can come back
 _LEAST_FLOOR = 1e-5  # of a query: where both kinds of weights shrink, their product stays far above rounding
@@ -131,7 +132,9 @@ class _Search:
         scaled = self.points.rows * scale
         flat = Points(scaled if self.basis is None else scaled @ self.basis, self.points.pairs)
         values, axes = np.linalg.eigh(flat.moment(self.lam))
-        kept = values > values[-1] * _VANISHING
+        if self.worst:  # weights of both kinds shrink: no direction may look as if nobody moved it
+            values = np.maximum(values, values[-1] * _ROUNDED)
+        kept = values > values[-1] * (_ROUNDED / 2 if self.worst else _VANISHING)
         roots, self.axes = np.sqrt(values[kept]), axes[:, kept]
         self.roots, self.t = roots, float(roots.sum())
         self.forms = flat.forms(self.axes / np.sqrt(roots)) / self.t

@@ -119,6 +119,13 @@ class Hull(Sensitivity):
                 matrix = _stacked(matrix, sparse.csr_array((1, matrix.shape[1])))
         return cls(matrix, differences=exchange, adjacency=adjacency)
 
+    def of_integers(self) -> Hull:
+        entries = self.vertices.data if _is_sparse(self.vertices) else self.vertices
+        if (entries % 1).any():
+            raise ValueError("vertices must be whole for whole numbers")
+        copy = Hull(self.vertices, differences=self.differences, shape=self.shape, adjacency=self.adjacency)
+        return copy._declared_whole()
+
     @property
     def count(self) -> int:
         """The number of rows in `vertices`."""
@@ -128,6 +135,13 @@ class Hull(Sensitivity):
         """The vertices as an array."""
         laid_out(self.count * self.dim)
         return _laid(self.vertices)
+
+    def _ratios(self, scales: Floats) -> Iterator[Floats]:
+        """The rows over the scales, in the coordinates that move: others may hold numbers that all rows share."""
+        moving = ~self.fixed()
+        chosen = scales if scales.size == 1 else scales[moving]
+        for rows in self.blocks():
+            yield quotient(rows[:, moving], chosen)
 
     def blocks(self) -> Iterator[Floats]:
         """The rows of `vertices`, dense, some at a time."""
@@ -147,8 +161,7 @@ class Hull(Sensitivity):
 
     def l2_reach(self, scales: Floats) -> tuple[float, float]:
         def images() -> Iterator[tuple[Floats, Floats]]:
-            for rows in self.blocks():
-                image = quotient(np.abs(rows) if not self.differences else rows, scales)
+            for image in self._ratios(scales):
                 yield image, np.abs(image).sum(axis=1) * (2 * UNIT)
 
         if (np.broadcast_to(scales, self.dim)[~self.fixed()] == 0).any():
@@ -159,16 +172,15 @@ class Hull(Sensitivity):
         if (np.broadcast_to(scales, self.dim)[~self.fixed()] == 0).any():
             return math.inf, math.inf
         top, slack = 0.0, (self.dim + 8) * UNIT
-        for rows in self.blocks():
-            ratio = quotient(rows, scales)
+        for ratio in self._ratios(scales):
             if not self.differences:
                 top = max(top, float(np.abs(ratio).sum(axis=1).max()))
                 continue
-            for other in self.blocks():
-                moved = quotient(other, scales)
+            for moved in self._ratios(scales):
                 top = max([top, *(float(np.abs(moved - one).sum(axis=1).max()) for one in ratio)])
         # a difference of two quotients errs by the roundings of both, each at most its coordinate's width
-        wide = float(quotient(np.asarray(self._extents()), scales).sum()) * 4 * UNIT if self.differences else 0.0
+        extents = [np.abs(ratio).max(axis=0) for ratio in self._ratios(scales)] if self.differences else [np.zeros(1)]
+        wide = float(np.max(extents, axis=0).sum()) * 4 * UNIT
         return outward(max(top * (1 - slack) - wide, 0.0), top * (1 + slack) + wide)
 
     def extreme(self) -> Floats:
@@ -208,6 +220,7 @@ class Hull(Sensitivity):
             **self._extent(),
             "differences": self.differences,
             "adjacency": self.adjacency,
+            **({"whole": True} if self.whole else {}),
         }
 
     def _clip(self, rows: Rows) -> Rows:

@@ -98,16 +98,18 @@ def _root_below(matrix: Floats, roots: Floats, axes: Floats) -> float:
     return sum_bounds(np.sqrt(np.maximum(values - error, 0.0)), ROUNDINGS_64)[0]
 
 
-def best_for_pairs(shape: Floats, gap: float) -> tuple[list[Floats], float]:
+def best_for_pairs(shape: Floats, corners: Floats, gap: float) -> tuple[list[Floats], float]:
     """Differences of any two cells, and of a cell and none: the engine for pairs, in the coordinates V^(1/2)."""
     roots, axes = _trace_root(shape)
     kept = roots > roots[-1] * 1e-7
     rows = axes[:, kept] * roots[kept]
-    points = Points(np.vstack([rows, np.zeros((1, rows.shape[1]))]), True)
+    seen = np.kron(np.eye(len(shape) // corners.shape[1]), corners) @ rows
+    points = Points(np.vstack([seen, np.zeros((1, rows.shape[1]))]), True)
     found = best_ellipsoid(points, np.ones(rows.shape[1]), gap=gap, rounds=ROUNDS)
     inverse = np.linalg.pinv(found.inverse, rcond=1e-12, hermitian=True)
     error = 64 * UNIT * len(shape) * float(np.linalg.norm(shape))  # of V^(1/2) squared against V
-    low = max(math.sqrt(found.least) - math.sqrt(2 * len(shape) * error), 0.0)
+    reach = 2 * float(np.square(corners).sum(axis=1).max())
+    low = max(math.sqrt(found.least) - math.sqrt(reach * len(shape) * error), 0.0)
     return [np.asarray(rows @ inverse @ rows.T)], low * low * BELOW_512
 
 

@@ -24,10 +24,12 @@ from shapedp.numerics.outward import BELOW_512, ROUNDINGS_64
 from shapedp.numerics.sums import sum_bounds
 from shapedp.workloads.blocks import Block, Family, Part, Strategy, moved
 from shapedp.workloads.engine import FLOOR, ROUNDS, STEEPEST, best_for_pairs, best_precisions, mode_of
-from shapedp.workloads.variances import cell_variances, gram_of, special_rows, total_variance
+from shapedp.workloads.spent import mu_bounds
+from shapedp.workloads.variances import cell_variances, gram_of, special_rows, total_variance, weighted_error
 from shapedp.workloads.workload import Term, Workload
 
 JOINT = 2048  # cells of all special attributes together, up to which the engine serves them at once
+_ALL = 512  # cells of all attributes together, up to which exchanged records are planned pair by pair
 _MOST_ROWS = 1 << 24  # entries of all rows that are laid out for a lower bound
 
 
@@ -48,7 +50,12 @@ def strategy(workload: Workload, *, gap: float, exchange: bool, worst: bool = Fa
             raise DoesNotApplyError("error='max' is known for marginals only: use a Hull for other workloads")
         return _largest(workload, gap)
     if joint <= JOINT:
-        return _together(workload, workload.terms, special, values, gap, exchange)
+        made = _together(workload, workload.terms, special, values, gap, exchange)
+        used = tuple(sorted({k for term in workload.terms for k in term.attributes}))
+        cells = math.prod(workload.schema.sizes[k] for k in used) * (1 + values * len(workload.schema.measures))
+        if exchange and used != special and (special or values) and cells <= _ALL:
+            return _better(workload, made, _together(workload, workload.terms, used, values, gap, exchange))
+        return made
     groups: dict[tuple[int, ...], list[Term]] = defaultdict(list)
     for term in workload.terms:
         groups[tuple(k for k in term.attributes if k in special)].append(term)
@@ -63,6 +70,13 @@ def strategy(workload: Workload, *, gap: float, exchange: bool, worst: bool = Fa
         else:
             split.append((_product(workload, terms, axes, gap), terms))
     return _shared(split, workload)
+
+
+def _better(workload: Workload, one: Strategy, other: Strategy) -> Strategy:
+    """Of two strategies the one of less error at the same mu under exchange; both lower bounds hold."""
+    costs = [weighted_error(s, workload) * mu_bounds(s.families, workload.schema, True)[1] ** 2 for s in (one, other)]
+    best = one if costs[0] <= costs[1] else other
+    return Strategy(best.families, max(one.least, other.least))
 
 
 def _shared(split: list[tuple[Strategy, Sequence[Term]]], workload: Workload) -> Strategy:
@@ -128,8 +142,8 @@ def _together(
     kappa = np.sqrt(both[:, 0] * both[:, 1] * factor)
     budgets: Floats = np.bincount(mode, weights=kappa, minlength=len(shapes)).astype(np.float64)
     corners = workload.schema.corners() * workload.schema.units() if values else np.ones((1, 1))
-    if exchange and blocks == ((),) and not values:
-        precisions, least = best_for_pairs(shapes[0], gap)
+    if exchange and blocks == ((),):
+        precisions, least = best_for_pairs(shapes[0], corners, gap)
         least, t = least * float(factor[0]), math.sqrt(float(factor[0]))
     else:
         rows = [_stacked(workload, [(asked[mark], share) for mark, share in key], special, values) for key in classes]

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shapedp.boundary.documents import decode, encode
+from shapedp.mechanisms import Advice, advise
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import count, finite, positive
+from shapedp.sensitivity import Adjacency, Hull
 from shapedp.workloads.schema import Schema
 
 if TYPE_CHECKING:
@@ -277,6 +279,34 @@ class Workload:
         from shapedp.workloads.mechanism import calibrate
 
         return calibrate(self, epsilon=epsilon, delta=delta, **options)
+
+    def hull(self, adjacency: Adjacency) -> Hull:
+        """What one record can change of all answers in a row: a set for `calibrate` and `advise`; small workloads only.
+
+        A record outside the domains adds nothing: under "replace" a record may also come or go.
+        """
+        cells = math.prod(self.schema.sizes)
+        corners = self.schema.corners() * self.schema.units()
+        if not self.terms or cells * len(corners) * len(self) > _MOST_ROWS:
+            raise ValueError("the workload is empty, or too large to list what a record changes of each answer")
+        rows = []
+        for cell in itertools.product(*map(range, self.schema.sizes)):
+            parts = []
+            for term in self.terms:
+                one: Any = np.ones(1)
+                for place, factor in term.factors:
+                    one = np.kron(one, factor.matrix[:, cell[place]])
+                parts.append(np.multiply.outer(corners[:, term.measure], one))
+            rows.append(np.hstack(parts))
+        listed = np.vstack(rows)
+        if adjacency == "replace":
+            listed = np.vstack([listed, np.zeros((1, listed.shape[1]))])
+        return Hull(listed, differences=adjacency == "replace", adjacency=adjacency)
+
+    def advise(self, *, epsilon: float, delta: float, adjacency: Adjacency = "add-remove") -> list[Advice]:
+        """Every family of noise for all answers together, ranked by weighted error; small workloads only."""
+        weights = np.concatenate([np.full(math.prod(term.shape), term.weight) for term in self.terms])
+        return advise(self.hull(adjacency), epsilon=epsilon, delta=delta, weights=weights, exact_zeros=True)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `workload_from_json` restores an equal workload."""

@@ -205,7 +205,7 @@ class RatioLoss(SumLoss):
 @singledispatch
 def worst_ratios(sensitivity: Sensitivity, scales: Floats) -> tuple[Floats, bool]:
     """Ratios |v_i|/b_i of one difference of the set, and whether it is the worst for log-concave noise."""
-    return ratios_of(sensitivity.extreme(), scales), False
+    return ratios_of(np.abs(sensitivity.extreme()), scales), False
 
 
 @worst_ratios.register(Box)
