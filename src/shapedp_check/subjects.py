@@ -313,7 +313,7 @@ READERS: dict[str, tuple[Callable[[Any], Case], tuple[str, ...]]] = {
     "adaptive-mixing": (_adaptive_mixing, ("gamma", "eta", "tau", *_SKETCH)),
     "threshold-mixing": (_threshold_mixing, ("threshold", "slack", "scale", "variance", *_SKETCH)),
     "modified-gauss-mix": (_modified_gauss_mix, ("gamma", "eta", "tau", *_SKETCH)),
-    "workload": (_workload, ("workload", "families", "adjacency", "least", *_STATED)),
+    "workload": (_workload, ("workload", "families", "adjacency", "least", "records", *_STATED)),
     "repetition": (_repetition, ("run", "gamma", "adjacency")),
     "plan": (_plan, ("steps",)),
 }

@@ -225,6 +225,7 @@ def workload(data: Any) -> tuple[str | None, Bounds]:
     table, families = _table(entry(data, "workload")), entry(data, "families")
     relation = adjacency(data)
     number(entry(data, "least"), "least", least=0.0)
+    whole(entry(data, "records"), "records")
     if not isinstance(families, list) or not families or relation is None:
         raise NotDescribed("a workload has families of blocks, and a neighbour relation")
     read = [_family(one, table) for one in families]

@@ -24,7 +24,9 @@ SHOWN = 40
 def plan(options: argparse.Namespace) -> int:
     """Plan, write, and print the error of every group of queries."""
     asked = read_workload(options.schema)
-    made = asked.calibrate(**claim(options), adjacency=options.adjacency, error=options.error, gap=options.gap)
+    made = asked.calibrate(
+        **claim(options), adjacency=options.adjacency, error=options.error, gap=options.gap, records=options.records
+    )
     rows = _predicted(made)
     if options.plot is not None:
         from shapedp.report.pictures import draw_errors

@@ -25,6 +25,11 @@ class Counted:
 
     tables: dict[tuple[int, ...], NDArray[np.int64]]
 
+    @property
+    def records(self) -> int:
+        """The number of records counted."""
+        return max(int(table[..., 0].sum()) for table in self.tables.values())
+
 
 def counted(mechanism: WorkloadMechanism, x: Any) -> Counted:
     """The tables that a mechanism needs, from x: a frame, Arrow data, a path, or a Dask data frame.

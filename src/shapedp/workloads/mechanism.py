@@ -25,12 +25,13 @@ from shapedp.sampling import Source, rounded_sum
 from shapedp.sensitivity import ADJACENCIES, Adjacency, Box
 from shapedp.workloads.blocks import Block, Family, Part, Strategy, contrasts
 from shapedp.workloads.release import WorkloadRelease
-from shapedp.workloads.spent import ROUNDING, block_reach, mu_bounds, steps
+from shapedp.workloads.spent import mu_bounds, slack, step_for
 from shapedp.workloads.strategy import strategy
 from shapedp.workloads.variances import cell_variances, total_variance
 from shapedp.workloads.workload import Workload, workload_from_json
 
 GAP = 1e-4
+RECORDS = 1 << 24
 Tables = Mapping[tuple[int, ...], NDArray[np.int64]]
 
 
@@ -48,6 +49,7 @@ class WorkloadMechanism(Claimed):
     families: the noise; see `workloads.strategy`.
     epsilon, delta, adjacency: the claim.
     least: a lower bound on the weighted squared error of any Gaussian noise with mu = 1; 0 where none is known.
+    records: a public bound on the number of records.
 
     Examples
     --------
@@ -63,12 +65,14 @@ class WorkloadMechanism(Claimed):
     delta: float
     adjacency: Adjacency
     least: float = 0.0
+    records: int = RECORDS
 
     def __post_init__(self) -> None:
         self._plain(positive, "epsilon")
         self._plain(probability, "delta")
         self._plain(nonnegative, "least")
         one_of("adjacency", self.adjacency, ADJACENCIES)
+        object.__setattr__(self, "records", _records(self.records))
 
     @property
     def exchange(self) -> bool:
@@ -79,21 +83,17 @@ class WorkloadMechanism(Claimed):
     def _unrounded(self) -> tuple[float, float]:
         return mu_bounds(self.families, self.workload.schema, self.exchange)
 
-    @cached_property
-    def steps(self) -> list[Floats]:
-        """The grid of the turned tables, by family and block."""
-        return steps(self.families, self.workload.schema, self._unrounded[0])
+    @property
+    def step(self) -> float:
+        """The grid of the turned tables."""
+        return step_for(self.records, self.workload.schema)
 
     @cached_property
     def loss(self) -> GaussianLoss:
         """mu = the longest difference of neighbours, and what rounding of the turned tables adds."""
         low, high = self._unrounded
-        squares = 0.0
-        for family, grid in zip(self.families, self.steps, strict=True):
-            reach = [block_reach(family, k, self.workload.schema) for k in range(len(family.blocks))]
-            squares += float(np.square(grid * np.array(reach)).sum())
-        slack = math.sqrt(squares) * ABOVE_WIDE
-        return GaussianLoss(high + slack, max(low - slack, 0.0)).under(self.adjacency)
+        more = slack(self.families, self.workload.schema, self.step)
+        return GaussianLoss(high + more, max(low - more, 0.0)).under(self.adjacency)
 
     @cached_property
     def _plan(self) -> Strategy:
@@ -149,6 +149,10 @@ class WorkloadMechanism(Claimed):
 
         self.certificate if unsafe else self.certificate.require()
         tables = x if isinstance(x, Counted) else counted(self, x)
+        if tables.records > self.records:
+            raise ValueError(
+                f"the plan was made for at most {self.records} records: plan with records=, a public bound"
+            )
         exact = [self._table(tables.tables, family, block) for family in self.families for block in family.blocks]
         flat = np.concatenate([one.reshape(-1) for one in exact])
         drawn = self._drawn(flat, lambda source: self._noisy(exact, source), rng, unsafe)
@@ -174,9 +178,9 @@ class WorkloadMechanism(Claimed):
     def _noisy(self, exact: Sequence[Floats], source: Source) -> NDArray[Any]:
         """Every block turned, and noise added."""
         found, place = [], 0
-        for family, grid in zip(self.families, self.steps, strict=True):
+        for family in self.families:
             for k, block in enumerate(family.blocks):
-                found.append(self._block(exact[place], family, k, block, float(grid[k]), source).reshape(-1))
+                found.append(self._block(exact[place], family, k, block, self.step, source).reshape(-1))
                 place += 1
         return np.concatenate(found)
 
@@ -215,6 +219,7 @@ class WorkloadMechanism(Claimed):
             "delta": self.delta,
             "adjacency": self.adjacency,
             "least": self.least,
+            "records": self.records,
             "workload": self.workload.to_json(),
             "families": [_written(family) for family in self.families],
         }
@@ -227,7 +232,16 @@ class WorkloadMechanism(Claimed):
         workload = workload_from_json(data["workload"])
         families = tuple(_read(one, workload) for one in data["families"])
         _fits(families, workload)
-        return cls(workload, families, data["epsilon"], data["delta"], data["adjacency"], data["least"])
+        return cls(
+            workload, families, data["epsilon"], data["delta"], data["adjacency"], data["least"], data["records"]
+        )
+
+
+def _records(value: Any) -> int:
+    most = count("records", value)
+    if most > 1 << 40:
+        raise ValueError(f"records must be at most 2^40, got {most}")
+    return most
 
 
 def _below(axes: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -318,6 +332,7 @@ def calibrate(
     adjacency: Adjacency = "add-remove",
     error: str = "squared",
     gap: float = GAP,
+    records: int = RECORDS,
 ) -> WorkloadMechanism:
     """The least-error mechanism for a workload that meets (epsilon, delta).
 
@@ -328,6 +343,7 @@ def calibrate(
     adjacency: "add-remove" or "zero-out" (a record comes or goes), or "replace".
     error: "squared", the weighted sum of variances, or "max" (marginals only), the largest weighted variance.
     gap: how far from the best Gaussian noise the search may stop, relatively.
+    records: a public bound on the number of records; a larger one makes rounding coarser, which the noise pays for.
 
     Guarantee: the mechanism returned is certified.
     """
@@ -336,13 +352,13 @@ def calibrate(
     request = Request(Box([1.0]), positive("epsilon", epsilon), probability("delta", delta))
     target = largest_mu(request)
     found = strategy(workload, gap=positive("gap", gap) / 2, exchange=adjacency == "replace", worst=error == "max")
-    top = mu_bounds(found.families, workload.schema, adjacency == "replace")[1]
+    least = found.least if error == "squared" else 0.0
+    made = WorkloadMechanism(workload, found.families, epsilon, delta, adjacency, least, records)
+    spent = made.loss.mu
     for aim in (1 - 2.0**-34, 1 - 2.0**-28, 1 - 2.0**-20):
-        times = top * (1 + ROUNDING) / (target * aim)
-        families = tuple(replace(family, sigma=frozen(family.sigma * times)) for family in found.families)
-        made = WorkloadMechanism(
-            workload, families, epsilon, delta, adjacency, found.least if error == "squared" else 0.0
-        )
+        sigma = [frozen(family.sigma * (spent / (target * aim))) for family in found.families]
+        scaled = tuple(replace(family, sigma=one) for family, one in zip(found.families, sigma, strict=True))
+        made = replace(made, families=scaled)
         if made.certificate.verdict == "certified":
             break
     made.certificate.require()

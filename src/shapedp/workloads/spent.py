@@ -13,12 +13,11 @@ import numpy as np
 from shapedp.noise.rotation import Mode, Rotation
 from shapedp.noise.tensor import steps_to_mu
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.outward import ABOVE_512, BELOW_512, UNIT
+from shapedp.numerics.outward import ABOVE_512, ABOVE_WIDE, BELOW_512, UNIT
 from shapedp.numerics.sums import sum_bounds
 from shapedp.workloads.blocks import Block, Family, Part, contrasts
 from shapedp.workloads.schema import Schema
 
-ROUNDING = 2.0**-16  # what rounding of turned tables may add to mu, relatively
 _PATTERNS = 1 << 26  # patterns times pairs that are looked at one by one
 _CELLS = 512  # cells times vertices, of which all pairs are
 _TURNED = 2.0**-20  # far above what 24 bits leave of n contrasts: a column's norm, an inner product
@@ -190,14 +189,16 @@ def _times(ends: list[Ends]) -> Ends:
     return middle, math.prod(abs(one[0]) + one[1] for one in ends) * ABOVE_512 - abs(middle)
 
 
-def steps(families: Sequence[Family], schema: Schema, mu: float) -> list[Floats]:
-    """The grid of the turned tables of each block: the largest power of two for which rounding stays small."""
-    blocks = sum(len(family.blocks) for family in families)
-    room, found = ROUNDING * mu / math.sqrt(blocks), []
-    for family in families:
-        reach = np.array([block_reach(family, k, schema) for k in range(len(family.blocks))])
-        found.append(2.0 ** np.floor(np.log2(room / reach)))
-    return found
+def step_for(records: int, schema: Schema) -> float:
+    """The grid of turned tables: a power of two of which so many records, each at its bound, are at most 2^51."""
+    bound = max([1.0, *(one.bound for one in schema.measures)])
+    return 2.0 ** (math.ceil(math.log2(records * bound)) - 51)
+
+
+def slack(families: Sequence[Family], schema: Schema, step: float) -> float:
+    """What rounding of the turned tables can add to mu."""
+    reach = [block_reach(family, k, schema) for family in families for k in range(len(family.blocks))]
+    return step * math.sqrt(float(np.square(reach).sum())) * ABOVE_WIDE
 
 
 def block_reach(family: Family, place: int, schema: Schema) -> float:
