@@ -343,9 +343,10 @@ def test_counted_tables_are_those_of_the_frame():
 def test_patterns_and_bounds_are_never_below_all_pairs(monkeypatch):
     """The same certificates by pattern of agreement, and by the bound for many attributes."""
     rng = np.random.default_rng(3)
-    for _ in range(100):
-        asked = random_workload(rng)
-        families = asked.calibrate(**CLAIM, adjacency="replace", gap=1e-2).families
+    modes = sdp.Workload({"s": 1, "b": 3}).total(weight=100.0).marginal("b").ranges("s", by=["b"])
+    for case, asked in enumerate([modes, *(random_workload(rng) for _ in range(150))]):
+        planned_for = "replace" if case % 3 == 2 else "add-remove"
+        families = asked.calibrate(**CLAIM, adjacency=planned_for, gap=1e-2).families
         exact = mu_bounds(families, asked.schema, True)
         with monkeypatch.context() as patch:
             patch.setattr("shapedp.workloads.spent._CELLS", 0)
