@@ -95,6 +95,9 @@ def _stock() -> tuple[Any, ...]:
     plans = [sdp.Plan((accounting.Step(sdp.GaussianLoss(1.0), 0.1, 5),)), sdp.Plan((accounting.Step(made[0], 1.0, 2),))]
     certificates = [one.certificate for one in made]
     built += [*laws, *made, *losses, *plans, *plans[0].steps, *certificates]
+    hull = sdp.Hull([[1.0, 0.0, 1.0], [0.0, 1.0, 2.0]])
+    asked = sdp.Workload({"a": 2, "b": ["x", "y", "z"]}, measures={"v": (0, 1)}).marginals(1, 2).means("v", "b")
+    built += [hull, asked, *asked.terms[:2], sdp.calibrate("gaussian", hull, **claim), asked.calibrate(**claim)]
     built += [mechanisms.Mixing(20, 1.0, 8.0, 1.0, 1e-6)]
     built += [made[0].release(np.zeros(3), rng=np.random.default_rng(0))]
     return tuple(built)

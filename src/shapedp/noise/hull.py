@@ -51,6 +51,7 @@ def ellipsoid_of(hull: Hull, request: Request) -> Ellipsoid:
 @shape_of.register(Hull)
 def _hull(sensitivity: Hull, mu: float, request: Request) -> Law:
     """X^-1 of the best ellipsoid; as independent coordinates where it has none but its own axes."""
+    usual_mu(request)
     inverse = ellipsoid_of(sensitivity, request).inverse
     moving = ~sensitivity.fixed()
     deviations = np.sqrt(inverse.diagonal())
@@ -111,16 +112,25 @@ def optimality(law: Law, request: Request) -> Bracket | None:
     if not isinstance(hull, Hull):
         return None
     top = beyond(request)
-    least = ellipsoid_of(hull, request).least / (top * top)
     error = law.expected_error(request.error, request.weights)
-    return Bracket(1.0, max(error / least * ABOVE_WIDE, 1.0))
+    return Bracket(1.0, max(error * top * top / ellipsoid_of(hull, request).least * ABOVE_WIDE, 1.0))
 
 
 def beyond(request: Request) -> float:
-    """A mu for which no Gaussian noise meets the claim."""
+    """A mu for which no Gaussian noise meets the claim; infinite where none is found."""
     mu = largest_mu(request)
     for bits in range(40, 0, -4):
         far = mu * (1 + 2.0**-bits)
         if GaussianLoss(far).delta(request.epsilon).lower > request.delta:
             return far
-    raise ArithmeticError("no mu beyond the claim was found")
+    return math.inf
+
+
+def usual_mu(request: Request) -> float:
+    """`largest_mu`, refused where noise for it would leave the range of floats."""
+    mu = largest_mu(request)
+    if not 1e-100 < mu < 1e100:
+        raise DoesNotApplyError(
+            f"epsilon {request.epsilon:g} is beyond what noise can be computed for: claim a usual one"
+        )
+    return mu

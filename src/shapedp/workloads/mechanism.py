@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shapedp.boundary.documents import decode, described, encode
 from shapedp.mechanisms.base import SCHEMA, Claimed, Rng
-from shapedp.noise.gaussian import largest_mu
+from shapedp.noise.hull import beyond, usual_mu
 from shapedp.noise.request import Request
 from shapedp.noise.rotation import Mode
 from shapedp.numerics.arrays import Floats, frozen
@@ -114,8 +114,8 @@ class WorkloadMechanism(Claimed):
         """A proved bracket of the weighted error over the least of any Gaussian noise that meets the claim."""
         if not self.least:
             return None
-        beyond = _beyond(self.epsilon, self.delta)
-        return Bracket(1.0, max(self.weighted_error * beyond**2 / self.least * ABOVE_WIDE, 1.0))
+        far = beyond(Request(Box([1.0]), self.epsilon, self.delta))
+        return Bracket(1.0, max(self.weighted_error * far**2 / self.least * ABOVE_WIDE, 1.0))
 
     def standard_error(self, name: str) -> Floats:
         """The standard error of every answer of a group, in its shape; known before any record is read."""
@@ -125,12 +125,13 @@ class WorkloadMechanism(Claimed):
         variances = cell_variances(self._plan, term, self.workload).reshape(shape)
         return np.sqrt(np.broadcast_to(variances, term.shape))
 
-    def term(self, name: str) -> Any:
+    def term(self, name: Any) -> Any:
         """A group of queries by name."""
         for term in self.workload.terms:
-            if term.name == name:
+            if isinstance(name, str) and term.name == name:
                 return term
-        raise ValueError(f"the workload has no group {name!r}")
+        shown = repr(name) if isinstance(name, str) else f"of type {type(name).__name__}"
+        raise ValueError(f"the workload has no group {shown}")
 
     def needed(self) -> list[tuple[int, ...]]:
         """The attributes of the tables that must be counted: none lies within another."""
@@ -317,13 +318,6 @@ def _fits(families: tuple[Family, ...], workload: Workload) -> None:
         raise ValueError("families must differ in their special attributes")
 
 
-def _beyond(epsilon: float, delta: float) -> float:
-    """A mu for which no Gaussian noise meets the claim."""
-    from shapedp.noise.hull import beyond
-
-    return beyond(Request(Box([1.0]), epsilon, delta))
-
-
 def calibrate(
     workload: Workload,
     *,
@@ -350,7 +344,7 @@ def calibrate(
     one_of("adjacency", adjacency, ADJACENCIES)
     one_of("error", error, ("squared", "max"))
     request = Request(Box([1.0]), positive("epsilon", epsilon), probability("delta", delta))
-    target = largest_mu(request)
+    target = usual_mu(request)
     found = strategy(workload, gap=positive("gap", gap) / 2, exchange=adjacency == "replace", worst=error == "max")
     least = found.least if error == "squared" else 0.0
     made = WorkloadMechanism(workload, found.families, epsilon, delta, adjacency, least, records)

@@ -172,7 +172,11 @@ class Schema:
     @classmethod
     def of(cls, attributes: Any, measures: Any = None) -> Schema:
         """From mappings of names to domains, and of names to bounds."""
-        pairs = list(attributes.items()) if isinstance(attributes, Mapping) else list(attributes)
+        pairs = list(attributes.items()) if isinstance(attributes, Mapping) else attributes
+        if not isinstance(pairs, list | tuple) or any(not isinstance(p, list | tuple) or len(p) != 2 for p in pairs):
+            raise TypeError("a schema is a mapping of names to domains, or a list of such pairs")
+        if not isinstance(measures, Mapping | None):
+            raise TypeError("measures must be a mapping of names to bounds")
         found = tuple(Attribute.of(*pair) for pair in pairs)
         bounded = tuple(Measure.of(*pair) for pair in (measures or {}).items())
         names = [one.name for one in found] + [one.name for one in bounded]
@@ -190,17 +194,19 @@ class Schema:
     def index(self, name: Any) -> int:
         """Where an attribute stands."""
         for place, one in enumerate(self.attributes):
-            if one.name == name:
+            if isinstance(name, str) and one.name == name:
                 return place
-        raise ValueError(f"no attribute {name!r}; the schema has {', '.join(one.name for one in self.attributes)}")
+        shown = repr(name) if isinstance(name, str) else f"of type {type(name).__name__}"
+        raise ValueError(f"no attribute {shown}; the schema has {', '.join(one.name for one in self.attributes)}")
 
     def measure(self, name: Any) -> int:
         """Where a measure stands."""
         for place, one in enumerate(self.measures):
-            if one.name == name:
+            if isinstance(name, str) and one.name == name:
                 return place
         known = ", ".join(one.name for one in self.measures) or "none"
-        raise ValueError(f"no measure {name!r} with bounds; the schema has {known}")
+        shown = repr(name) if isinstance(name, str) else f"of type {type(name).__name__}"
+        raise ValueError(f"no measure {shown} with bounds; the schema has {known}")
 
     def corners(self) -> NDArray[np.int64]:
         """What one record adds to (count, measures), at its extremes, in whole steps: one row each."""

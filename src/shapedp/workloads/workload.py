@@ -14,8 +14,8 @@ import numpy as np
 from shapedp.boundary.documents import decode, encode
 from shapedp.mechanisms import Advice, advise
 from shapedp.numerics.arrays import Floats, frozen
-from shapedp.numerics.checks import count, finite, positive
-from shapedp.sensitivity import Adjacency, Hull
+from shapedp.numerics.checks import count, finite, one_of, positive
+from shapedp.sensitivity import ADJACENCIES, Adjacency, Hull
 from shapedp.workloads.schema import Schema
 
 if TYPE_CHECKING:
@@ -224,6 +224,8 @@ class Workload:
     def _shaped(
         self, shape: str, along: str, by: Sequence[str], weight: float, name: str | None, **extra: Any
     ) -> Workload:
+        if not isinstance(by, list | tuple):
+            raise TypeError(f"by must be a list of attributes, got {type(by).__name__}")
         factors, place = self._cells((*by, along)), self.schema.index(along)
         factors[place] = Factor(shape, self.schema.sizes[place], **extra)
         return self._with([self._term(factors, 0, weight, name, shape)])
@@ -285,6 +287,7 @@ class Workload:
 
         A record outside the domains adds nothing: under "replace" a record may also come or go.
         """
+        one_of("adjacency", adjacency, ADJACENCIES)
         cells = math.prod(self.schema.sizes)
         corners = self.schema.corners() * self.schema.units()
         if not self.terms or cells * len(corners) * len(self) > _MOST_ROWS:
