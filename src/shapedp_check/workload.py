@@ -95,20 +95,27 @@ class Blocks:
     mode: list[int]
     images: list[list[list[Ball]]]  # mode, vertex, coordinate
     axes: tuple[int, ...]
+    several: bool = False  # parts: `images` then holds the length of the longest alone
 
 
 def _family(data: Any, table: Table) -> Blocks:
     only(data, ("parts", "lengths", "attributes", "sigma", "mode"), "a family")
     parts = entry(data, "parts")
-    if not isinstance(parts, list) or len(parts) != 1:
-        raise NotDescribed("families with several parts are not covered by this checker")
-    only(parts[0], ("axes", "values", "modes"), "a part")
-    axes = tuple(whole(axis, "an axis", least=0) for axis in entry(parts[0], "axes"))
+    if not isinstance(parts, list) or not parts:
+        raise NotDescribed("a family has parts")
+    read = [_part(part, table) for part in parts]
+    axes = tuple(axis for part in read for axis in part[0])
+    images = read[0][1]
+    if len(read) > 1:  # the longest of a product is the product of the longest
+        if any(len(part[1]) > 1 or part[2] for part in read):
+            raise NotDescribed("parts beside others have one mode each, and no values")
+        squares = [_largest([_dot(image, image) for image in part[1][0]]) for part in read]
+        images = [[[math.prod(squares, start=ball(1)).sqrt()]]]
     lengths = [int(one) for one in _whole(entry(data, "lengths"))]
     flat = _whole(data["attributes"]) if entry(data, "attributes") else []
     sigma = numbers(entry(data, "sigma"), "sigma", least=0.0)
-    mode, modes = _whole(entry(data, "mode")), entry(parts[0], "modes")
-    if not len(lengths) == len(sigma) == len(mode) or sum(lengths) != len(flat) or not isinstance(modes, list):
+    mode = _whole(entry(data, "mode"))
+    if not len(lengths) == len(sigma) == len(mode) or sum(lengths) != len(flat):
         raise NotDescribed("the blocks of a family do not fit together")
     blocks, start = [], 0
     for length in lengths:
@@ -116,17 +123,25 @@ def _family(data: Any, table: Table) -> Blocks:
         start += length
     plain = [k for block in blocks for k in block]
     wrong = any(k >= len(table.sizes) for k in (*plain, *axes)) or set(plain) & set(axes)
-    if wrong or any(len(set(one)) < len(one) for one in (axes, *blocks)) or max(mode) >= len(modes) or min(sigma) == 0:
+    if wrong or any(len(set(one)) < len(one) for one in (axes, *blocks)) or max(mode) >= len(images) or min(sigma) == 0:
         raise NotDescribed("a family names an attribute or a mode that does not exist, or twice")
     if len(set(blocks)) < len(blocks):
         raise NotDescribed("a family names a block twice")
-    values = entry(parts[0], "values")
-    if not isinstance(values, bool):
-        raise NotDescribed("values must be true or false")
+    return Blocks(blocks, [1 / ball(one) ** 2 for one in sigma], mode, images, axes, len(read) > 1)
+
+
+def _part(part: Any, table: Table) -> tuple[tuple[int, ...], list[list[list[Ball]]], bool]:
+    """The attributes of a part, W s for every mode and vertex, and whether it has values."""
+    only(part, ("axes", "values", "modes"), "a part")
+    axes = tuple(whole(axis, "an axis", least=0) for axis in entry(part, "axes"))
+    values, modes = entry(part, "values"), entry(part, "modes")
+    if not isinstance(values, bool) or not isinstance(modes, list) or not modes:
+        raise NotDescribed("values must be true or false, modes a list")
+    if any(axis >= len(table.sizes) for axis in axes):
+        raise NotDescribed("a part names an attribute that does not exist")
     cells = math.prod(table.sizes[k] for k in axes)
     corners = table.corners if values else [[Fraction(1)]]
-    images = [_images(one, cells, corners) for one in modes]
-    return Blocks(blocks, [1 / ball(one) ** 2 for one in sigma], mode, images, axes)
+    return axes, [_images(one, cells, corners) for one in modes], values
 
 
 def _whole(value: Any) -> list[int]:
@@ -191,7 +206,7 @@ def _exchanged(blocks: Blocks, table: Table) -> Ball | None:
     """
     used = sorted({k for block in blocks.attributes for k in block})
     vertices = len(blocks.images[0])
-    if 2 ** len(used) * vertices**2 > _PAIRS:
+    if blocks.several or 2 ** len(used) * vertices**2 > _PAIRS:
         return None
     ends = {}
     for k in used:

@@ -19,6 +19,7 @@ from shapedp.workloads.mechanism import WorkloadMechanism
 from shapedp.workloads.spent import mu_bounds
 from shapedp.workloads.strategy import strategy
 from shapedp.workloads.variances import weighted_error
+from shapedp_check import check
 
 CLAIM = {"epsilon": 1.0, "delta": 1e-6}
 MU = sdp.GaussianLoss.calibrate(1.0, 1e-6).mu
@@ -314,9 +315,18 @@ def test_products_beyond_one_engine(shapes, monkeypatch):
 def test_product_part_of_two_ordered_attributes(monkeypatch):
     monkeypatch.setattr("shapedp.workloads.strategy.JOINT", 8)
     asked = sdp.Workload({"s": 6, "t": 5})
-    both = sdp.Workload(asked.schema, terms=[_both(asked)])
+    both = asked.ranges(["s", "t"])
     made = both.calibrate(**CLAIM)
     assert len(made.families[0].parts) == 2
+    for relation in ("add-remove", "replace"):
+        other = both.calibrate(**CLAIM, adjacency=relation)
+        rows = images(other)
+        grams = rows @ rows.T
+        apart = grams.diagonal()[:, None] + grams.diagonal() - 2 * grams
+        truth = math.sqrt(max(grams.diagonal().max(), apart.max() if relation == "replace" else 0.0))
+        assert truth <= other.loss.mu
+        answer = check(json.loads(json.dumps(other.certificate.to_json())))
+        assert answer.verdict == "certified"
     assert made.optimality.upper < 1.0003, "a product of best strategies is best for a product of queries"
     frame = pd.DataFrame({"s": [0, 5, 2, 2], "t": [1, 1, 4, 0]})
     huge = both.calibrate(epsilon=1e6, delta=1e-6).release(frame, rng=np.random.default_rng(0))
@@ -324,12 +334,6 @@ def test_product_part_of_two_ordered_attributes(monkeypatch):
     for s, t in frame.itertuples(index=False):
         exact += np.multiply.outer(both.terms[0].factors[0][1].matrix[:, s], both.terms[0].factors[1][1].matrix[:, t])
     assert np.abs(huge[both.terms[0].name] - exact).max() < 0.1
-
-
-def _both(asked):
-    one, other = (asked.ranges(name).terms[0].factors[0] for name in ("s", "t"))
-    term = asked.ranges("s").terms[0]
-    return type(term)("ranges s x t", (one, other))
 
 
 def test_counted_tables_are_those_of_the_frame():

@@ -235,7 +235,7 @@ def _product(workload: Workload, terms: Sequence[Term], axes: tuple[int, ...], g
         grams = [dict(term.factors)[axis].gram for term in terms]
         shape = sum(grams, np.zeros_like(grams[0]))
         rows = np.vstack([dict(term.factors)[axis].matrix for term in terms])
-        precisions, t, least = best_precisions([shape], np.ones(1), np.ones((1, 1)), gap, [rows])
+        precisions, t, least = best_precisions([shape], np.ones(1), np.ones((1, 1)), gap / len(axes), [rows])
         mode = mode_of(precisions[0] / t, np.ones(1))
         parts.append(Part((axis,), False, (mode,)))
         covariance = mode.root @ mode.root.T

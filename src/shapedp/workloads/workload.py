@@ -222,27 +222,42 @@ class Workload:
         return self._with(self._term({k: cells[k] for k in group}, 0, weight, None) for group in groups)
 
     def _shaped(
-        self, shape: str, along: str, by: Sequence[str], weight: float, name: str | None, **extra: Any
+        self, shape: str, along: str | Sequence[str], by: Sequence[str], weight: float, name: str | None, **extra: Any
     ) -> Workload:
         if not isinstance(by, list | tuple):
             raise TypeError(f"by must be a list of attributes, got {type(by).__name__}")
-        factors, place = self._cells((*by, along)), self.schema.index(along)
-        factors[place] = Factor(shape, self.schema.sizes[place], **extra)
+        ordered = list(along) if isinstance(along, list | tuple) else [along]
+        factors = self._cells((*by, *ordered))
+        for place in (self.schema.index(one) for one in ordered):
+            factors[place] = Factor(shape, self.schema.sizes[place], **extra)
         return self._with([self._term(factors, 0, weight, name, shape)])
 
-    def ranges(self, along: str, *, by: Sequence[str] = (), weight: float = 1.0, name: str | None = None) -> Workload:
-        """All sums over intervals of an ordered attribute."""
-        size = self.schema.sizes[self.schema.index(along)]
-        if size * size * (size + 1) // 2 > _MOST_ROWS:
-            raise ValueError(f"all ranges over {size} cells are too many: ask for prefixes, or for rows of your own")
+    def ranges(
+        self, along: str | Sequence[str], *, by: Sequence[str] = (), weight: float = 1.0, name: str | None = None
+    ) -> Workload:
+        """All sums over intervals of an ordered attribute, or over products of intervals of several."""
+        for one in along if isinstance(along, list | tuple) else [along]:
+            size = self.schema.sizes[self.schema.index(one)]
+            if size * size * (size + 1) // 2 > _MOST_ROWS:
+                raise ValueError(
+                    f"all ranges over {size} cells are too many: ask for prefixes, or for rows of your own"
+                )
         return self._shaped("ranges", along, by, weight, name)
 
-    def prefixes(self, along: str, *, by: Sequence[str] = (), weight: float = 1.0, name: str | None = None) -> Workload:
+    def prefixes(
+        self, along: str | Sequence[str], *, by: Sequence[str] = (), weight: float = 1.0, name: str | None = None
+    ) -> Workload:
         """All sums from the first cell on of an ordered attribute."""
         return self._shaped("prefixes", along, by, weight, name)
 
     def hierarchy(
-        self, along: str, *, branch: int = 2, by: Sequence[str] = (), weight: float = 1.0, name: str | None = None
+        self,
+        along: str | Sequence[str],
+        *,
+        branch: int = 2,
+        by: Sequence[str] = (),
+        weight: float = 1.0,
+        name: str | None = None,
     ) -> Workload:
         """The sums over all nodes of a tree over an ordered attribute."""
         return self._shaped("hierarchy", along, by, weight, name, branch=count("branch", branch, least=2))
