@@ -126,6 +126,19 @@ def test_refused_before_any_record_is_read(make, message):
         make()
 
 
+def test_a_failing_partition_tells_nothing():
+    dask = pytest.importorskip("dask.dataframe")
+
+    def broken(piece):
+        raise KeyError("secret cell")
+
+    frame = dask.from_pandas(people(), npartitions=2)
+    with pytest.raises(ValueError, match="could not be computed") as refused:
+        counted(mechanism(), frame.map_partitions(broken, meta=frame._meta))
+    assert "secret" not in str(refused.value)
+    assert refused.value.__context__ is None
+
+
 def test_tables_that_do_not_fit():
     made = mechanism()
     with pytest.raises(ValueError, match="no column 'sex'"):

@@ -56,7 +56,13 @@ def _distributed(schema: Schema, needed: list[tuple[int, ...]], x: Any) -> Count
 
     work = delayed(lambda piece: _count(schema, needed, pandas_source(piece)), pure=False)
     _columns(schema, needed, pandas_source(x._meta))
-    pieces = compute(*[work(piece) for piece in x.to_delayed()])  # type: ignore[no-untyped-call]
+    failed = ""
+    try:
+        pieces = compute(*[work(piece) for piece in x.to_delayed()])  # type: ignore[no-untyped-call]
+    except Exception as error:  # of what makes the partitions: it may quote a cell
+        failed = type(error).__name__
+    if failed:  # raised here, so that it does not carry the other error along
+        raise ValueError(f"a partition could not be computed or counted ({failed}): compute x alone to see why")
     return Counted({axes: sum(piece[axes] for piece in pieces) for axes in needed})
 
 
