@@ -15,6 +15,7 @@ from shapedp.workloads.schema import Attribute, Schema
 
 if TYPE_CHECKING:
     from shapedp.workloads.mechanism import WorkloadMechanism
+    from shapedp.workloads.workload import Workload
 
 _MOST = 1 << 27  # cells of one table
 
@@ -37,7 +38,29 @@ def counted(mechanism: WorkloadMechanism, x: Any) -> Counted:
     Errors name columns and types, never a cell. A record with a value outside a domain (without an "other" cell), or
     with a measure that is no number, is counted nowhere.
     """
-    schema, needed = mechanism.workload.schema, mechanism.needed()
+    return tables_of(mechanism.workload.schema, mechanism.needed(), x)
+
+
+def exact_answers(workload: Workload, x: Any) -> NDArray[Any]:
+    """All answers in a row, without noise: whole numbers where only counts are asked with whole rows."""
+    schema = workload.schema
+    found = tables_of(schema, list(dict.fromkeys(term.attributes for term in workload.terms)), x).tables
+    parts: list[NDArray[Any]] = []
+    for term in workload.terms:
+        table: NDArray[Any] = found[term.attributes][..., term.measure]
+        if term.measure:
+            table = table * schema.measures[term.measure - 1].step
+        for axis, (_, factor) in enumerate(term.factors):
+            if factor.shape != "cells":
+                whole = factor.matrix.astype(np.int64)
+                rows = whole if (whole == factor.matrix).all() else factor.matrix
+                table = np.moveaxis(np.tensordot(rows, table, axes=(1, axis)), 0, axis)
+        parts.append(table.reshape(-1))
+    return np.concatenate(parts)
+
+
+def tables_of(schema: Schema, needed: list[tuple[int, ...]], x: Any) -> Counted:
+    """The tables by these attributes."""
     for axes in needed:
         cells = math.prod(schema.sizes[k] for k in axes)
         if cells * (1 + len(schema.measures)) > _MOST:

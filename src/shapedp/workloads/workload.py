@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shapedp.boundary.documents import decode, encode
 from shapedp.mechanisms import Advice, advise
@@ -320,6 +321,15 @@ class Workload:
         if adjacency == "replace":
             listed = np.vstack([listed, np.zeros((1, listed.shape[1]))])
         return Hull(listed, differences=adjacency == "replace", adjacency=adjacency)
+
+    def exact(self, x: Any) -> NDArray[Any]:
+        """All answers in a row WITHOUT noise, in the order of `hull`: what a mechanism on that set releases.
+
+        x is a table, as for `WorkloadMechanism.release`.
+        """
+        from shapedp.workloads.counting import exact_answers
+
+        return exact_answers(self, x)
 
     def advise(self, *, epsilon: float, delta: float, adjacency: Adjacency = "add-remove") -> list[Advice]:
         """Every family of noise for all answers together, ranked by weighted error; small workloads only."""
