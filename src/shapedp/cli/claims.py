@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from shapedp.boundary.files import write_bytes
@@ -17,7 +17,7 @@ from shapedp.papers.register import CLAIMS, Claim, Finding, check, harness
 from shapedp.papers.register.harness import LIST, Published
 from shapedp.papers.register.pages import disagreements, documentation, page
 
-_RECORD = ("id", "statement", "source", "parameters", "verdict", "standing", "slack", "witness", "found", "command")
+_OWN = ("compute", "judge", "printed", "about")
 _NOT_COMPARED = (
     "shapedp: note: the pages are not compared: docs/claims.md is in a checkout of the shapedp repository, beside "
     "experiments/published.toml; run there"
@@ -32,7 +32,9 @@ def claims(options: argparse.Namespace) -> int:
     if options.verify:
         return _verify(chosen, options)
     rows = [(claim.id, claim.standing, claim.statement, claim.witness) for claim in chosen]
-    data = [{name: getattr(claim, name) for name in _RECORD} for claim in chosen]
+    derived = ("standing", "slack", "command")
+    names = (*(f.name for f in fields(Claim) if f.name not in _OWN), *derived)
+    data = [{name: getattr(claim, name) for name in names} for claim in chosen]
     return show(options, data, table(("claim", "verdict", "statement", "why"), rows))
 
 

@@ -49,6 +49,8 @@ def test_corrupting_any_constant_is_noticed(name):
 def _corrupted(claim):
     for part in ("statement", "source", "witness"):
         yield part, dataclasses.replace(claim, **{part: getattr(claim, part) + " "})
+    for name, text in claim.readings.items():
+        yield name, dataclasses.replace(claim, readings={**claim.readings, name: text + " "})
     yield "verdict", dataclasses.replace(claim, verdict="false" if claim.verdict == "holds" else "holds")
     for part in ("parameters", "found"):
         for key, value in getattr(claim, part).items():
