@@ -96,7 +96,11 @@ def figure_1_authors(full: bool, progress: Progress) -> Table:
         losses = as_run(method, batch=batch, sigma=sigma, beta=beta, steps=steps)
         rows.append((panel, method, batch, sigma, beta, losses[-1]))
         curves.append(
-            (f"{panel}: {method}, B {batch}, sigma {sigma:g}", tuple(map(float, range(steps))), tuple(losses))
+            (
+                f"{panel}: {method}, B {batch}, sigma {sigma:g}",
+                tuple(map(float, range(9, steps, 10))),
+                tuple(losses[9::10]),
+            )
         )
         progress(done + 1, len(AS_RUN), f"{panel}, {method}")
     note = (

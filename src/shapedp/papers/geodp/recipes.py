@@ -44,9 +44,11 @@ class TurnedMeanLoss(Loss):
     record lies along axis z, y_z is pi/2 minus that.
 
     - The record is C e_1 or C e_2; the test is y_1 > c. It shows
-      delta(epsilon) >= P(|n| < pi/2 - c) - exp(epsilon) P(|n| >= c) for every c in (0, pi/2).
+      delta(epsilon) >= P(|n| < pi/2 - c) - exp(epsilon) P(|n| >= c) for every c in (0, pi/2). C e_1 or no record at
+      all shows the same, since a mean of zero has right angles.
     - The record is C e_d, or the limit of (1, h, h^2, ...) as h -> 0; this changes all d - 2 angles by pi/2. The
-      number of y_z above pi/4 is binomial, with p against 1 - p, p = P(folded |n| < pi/4).
+      number of y_z above pi/4 is binomial, with p against 1 - p, p = P(folded |n| < pi/4); so it is where the second
+      record joins a mean of zero.
     """
 
     spread: float

@@ -41,7 +41,7 @@ def product_error(dataset: str, epsilon: float, k: float) -> float:
 
 def table(p: Values) -> Values:
     """Cells of Tables 6 and 8 at one epsilon, over all data sets."""
-    found = {}
+    found: dict[str, float] = {}
     for dataset in DATASETS:
         errors = (*output_errors(dataset, p["epsilon"], p["delta"]), product_error(dataset, p["epsilon"], p["k"]))
         found |= {f"{dataset} {law}": error for law, error in zip(("classic", "analytic", "ours"), errors, strict=True)}

@@ -66,7 +66,8 @@ def proposition_5(p: Values) -> Values:
 
 def best_q(p: Values) -> Values:
     """The q that minimise (12) and (19), t following q; the best of 1,000 from 0 to M; and q* of Proposition 6."""
-    noise, found = noise_of(p), {}
+    noise = noise_of(p)
+    found: dict[str, float] = {}
     grid = np.linspace(0, noise.dim, 1000)[1:-1].tolist()
     for name, curve in (("13", noise.moment_delta), ("19", noise.bound_delta)):
         least = optimize.minimize_scalar(curve, bounds=(2, noise.dim - 2), method="bounded", options={"xatol": 1e-3})

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from shapedp._papers import PROVIDED, published
 from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.learn.solvers.erm.output import CERTIFIED, shape_for
 from shapedp.learn.solvers.erm.problem import Problem, Risk, two_classes
@@ -81,7 +82,9 @@ def mechanism(problem: Problem, noise: str) -> ObjectivePerturbation:
         )
     noise = "gaussian" if noise == "auto" else noise
     if noise not in CERTIFIED:
-        raise ValueError(f"objective perturbation takes the noise 'gaussian' or 'radial', got {noise!r}")
+        raise ValueError(
+            f"objective perturbation takes the noise 'gaussian', 'radial' or 'product-noise', got {noise!r}"
+        )
     change = math.sqrt(problem.problems) * problem.gradient_change
     shape = shape_for(problem.dim, left, problem.delta) if noise == "radial" and left <= MOST_RADIAL else None
 
@@ -171,9 +174,22 @@ def solve(risk: Risk, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:
     return Solution(mechanism.release(gradient, minimise, rng=draws.rng, unsafe=draws.unsafe).value.reshape(shape))
 
 
-OBJECTIVE: Solver[Problem, Risk] = Solver(
+CERTIFYING: Solver[Problem, Risk] = Solver(
     lambda problem: (mechanism(problem, problem.noise),),
     solve,
     completed=lambda problem: replace(problem, regularization=default_regularization(problem)),
+)
+
+
+def _by_noise(problem: Problem) -> Solver[Problem, Risk]:
+    """The exactly accounted solver, or that of a paper whose noise was named."""
+    known = problem.noise in PROVIDED["objective noise"]
+    return published("objective noise", problem.noise) if known else CERTIFYING
+
+
+OBJECTIVE: Solver[Problem, Risk] = Solver(
+    lambda problem: _by_noise(problem).mechanisms(problem),
+    solve,
+    completed=lambda problem: _by_noise(problem).completed(problem),
 )
 KIFER = Solver(lambda problem: (kifer(problem)[1],), solve, completed=lambda problem: kifer(problem)[0])
