@@ -73,15 +73,23 @@ def reproductions(folder: Path = ROOT / "experiments") -> str:
     lines: list[str] = []
     entries = published(folder)
     for paper in dict.fromkeys(entry.paper for entry in entries):
-        lines += [f"## {paper}", "", "| published | title | state | why |", "|---|---|---|---|"]
+        lines += [f"## {paper}", "", "| published | title | state | why | the paper's conclusion |", "|---" * 5 + "|"]
         chosen = [entry for entry in entries if entry.paper == paper]
-        lines += [f"| {e.name} | {cell(e.title)} | {e.state} | {cell(e.why)} |" for e in chosen]
+        lines += [
+            f"| {e.name} | {cell(e.title)} | {e.state} | {cell(few(e.why))} | {cell(e.conclusion)} |" for e in chosen
+        ]
         lines.append("")
         for item in dict.fromkeys(entry.item for entry in chosen if entry.item):
             stored = folder / "results" / (item.replace("/", "-") + ".json")
             if stored.is_file():
                 lines += reproduced_table(json.loads(stored.read_text(encoding="utf-8")))
     return "\n".join(lines)
+
+
+def few(why: str, most: int = 6) -> str:
+    """The first differences; all of them are in the JSON of the list."""
+    parts = why.split("; ")
+    return "; ".join([*parts[:most], *([f"{len(parts) - most} more"] if len(parts) > most else [])])
 
 
 def reproduced_table(data: dict[str, Any]) -> list[str]:

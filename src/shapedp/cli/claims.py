@@ -106,15 +106,15 @@ def _list(entries: list[Published], options: argparse.Namespace) -> int:
     return show(
         options,
         [asdict(entry) for entry in entries],
-        table(("paper", "published", "state", "item", "title, or why it differs"), rows),
+        table(("paper", "published", "state", "item", "title, why it differs, or what of its conclusion holds"), rows),
         "every difference: shapedp reproduce --list --json, or docs/reproductions.md",
     )
 
 
 def _brief(entry: Published) -> str:
-    """The title, or the first of several differences and how many more there are."""
+    """The title, what becomes of the conclusion, or the first of several differences and how many more there are."""
     if entry.state != "differs":
-        return entry.why or entry.title
+        return entry.why or entry.conclusion or entry.title
     first, *others = entry.why.split("; ")
     return f"{first}; {len(others)} more" if others else first
 
