@@ -65,13 +65,13 @@ class TurnedMeanLoss(Loss):
         return np.minimum(np.clip(lower, 0.0, 1.0), upper), upper
 
     def _one_angle(self, epsilon: Floats) -> Floats:
-        cut = np.linspace(0.0, math.pi / 2, 129)[1:-1]
+        cut = np.minimum(math.pi / 4 + 2 * self.spread**2 * epsilon / math.pi, math.pi / 2)  # the best c
         with np.errstate(under="ignore", over="ignore"):
             seen = 1 - 2 * special.ndtr(-(math.pi / 2 - cut) / self.spread)
             mistaken = special.log_ndtr(-cut / self.spread) + math.log(2)
-            slack = ROUNDINGS_16 * (epsilon[..., None] - mistaken)  # of the two logs, which nearly cancel
-            gains = seen - np.exp(epsilon[..., None] + mistaken + slack)
-        return np.asarray(gains.max(axis=-1) * BELOW_8192 - ROUNDINGS_256)
+            slack = ROUNDINGS_16 * (epsilon - mistaken)  # of the two logs, which nearly cancel
+            gain = seen - np.exp(epsilon + mistaken + slack)
+        return np.asarray(gain * BELOW_8192 - ROUNDINGS_256)
 
     def _all_angles(self, epsilon: Floats) -> Floats:
         turns = math.pi * np.arange(-8, 9)
@@ -81,8 +81,9 @@ class TurnedMeanLoss(Loss):
             return np.zeros_like(epsilon)
         p = min(p, 1 - 1e-12)
         least = np.ceil(self.angles / 2 + np.minimum(epsilon, 600.0) / (2 * math.log(p / (1 - p))))
-        with np.errstate(under="ignore"):
-            seen, mistaken = (special.bdtrc(least - 1, self.angles, q) for q in (p, 1 - p))
+        at = np.minimum(least, self.angles + 1).astype(np.intp)
+        with np.errstate(under="ignore"):  # P(count >= at), from a table of all counts
+            seen, mistaken = (special.bdtrc(np.arange(-1, self.angles + 1), self.angles, q)[at] for q in (p, 1 - p))
         gain = seen - np.exp(np.minimum(epsilon, 600.0)) * mistaken * (1 + 1e-6) - 1e-6
         return np.where((least <= self.angles) & (epsilon < 600), gain, 0.0)
 
