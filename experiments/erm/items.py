@@ -42,13 +42,17 @@ TOLERANCE = {"classic": 0.05, "analytic": 0.05, "ours": 3 * math.sqrt((math.pi /
 
 def compared(printed: float, computed: float, within: float) -> str:
     """How a cell agrees: within the tolerance, to the digits printed, off by a power of ten, or not."""
-    if abs(computed - printed) <= within * computed:
+
+    def near(value: float) -> bool:
+        return abs(value - printed) <= within * (printed if within < 0.1 else value)
+
+    if near(computed):
         return "agrees"
     digits = 0 if printed < 10 and printed == round(printed) else 1
     if round(computed, digits) == printed:
         return "rounds to it"
     for power in (-2, -1, 1, 2):
-        if abs(computed * 10.0**power - printed) <= within * computed * 10.0**power:
+        if near(computed * 10.0**power):
             return f"off by 10^{power}"
     return f"off by {computed / printed - 1:+.0%}"
 

@@ -81,7 +81,7 @@ class PublishedGeoDP(Published):
     --------
     >>> from shapedp.sensitivity import L2
     >>> noise = PublishedGeoDP(sigma=1.0, beta=0.1, batch=256, delta=1e-5)
-    >>> 1 < noise.claim(L2(0.1, 100), rate=0.01, steps=100)[0] < 3
+    >>> 0 < noise.claim(L2(0.1, 100), rate=0.01, steps=100)[0] < 3
     True
     """
 
