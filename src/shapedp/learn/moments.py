@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from shapedp.boundary.refusals import refusal
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, positive
 from shapedp.numerics.gram import BLOCK, GramSum, gram_error
@@ -124,10 +125,7 @@ class Partial:
         if not self.records:
             raise ValueError("x must hold at least one record, got 0 records")
         if self.groups > self.records // 64 + 64:  # as many as `gram_error` allows for
-            raise ValueError(
-                f"{self.records} records came in {self.groups} pieces, too many to bound their rounding: "
-                "merge them into pieces of 64 records or more"
-            )
+            raise ValueError(refusal("learn", "too-many-pieces", records=self.records, groups=self.groups))
         return Moments(self.total.value(), self.records, self.bounds)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from shapedp.boundary.refusals import refusal
 from shapedp.ledger.charges import gaussian_mu, pure_epsilon, renyi_curve, split
 from shapedp.ledger.errors import SpendRefusedError
 from shapedp.ledger.fixed import Charge, as_float, units_down, units_up
@@ -96,10 +97,7 @@ class Filter(ABC):
             return ""
         if isinstance(self, BasicFilter) or sums.spent(plain) >= self.spent(own):
             return ""
-        return (
-            f". Plain addition charges {sums.spent(plain):.4%} of the cap for it, this rule {self.spent(own):.4%}: "
-            "for few or pure releases create the dataset with rule='basic'"
-        )
+        return refusal("ledger", "plain-addition-is-less", plain=sums.spent(plain), own=self.spent(own))
 
     @abstractmethod
     def describe(self, totals: Charge) -> dict[str, Any]:
@@ -117,10 +115,7 @@ class Filter(ABC):
         """A sampler's total variation costs 1 + e^epsilon times its size at the cap's epsilon: the whole
         interaction with the true law is within the sum of the variations of the one that was accounted."""
         if (failure or variation) and not self.failure_capacity:
-            raise SpendRefusedError(
-                "this mechanism promises nothing on an event of positive probability, the dataset keeps no "
-                "part of its delta for such events: create it with failure_share="
-            )
+            raise SpendRefusedError(refusal("ledger", "failure-not-kept"))
         if variation and self.epsilon > _EXP_LIMIT:
             return units_up(math.inf)
         factor = Fraction(math.exp(self.epsilon)) * (1 + Fraction(1, 2**50)) + 1 if variation else 0
@@ -191,9 +186,7 @@ class RenyiFilter(Filter):
         grid = _default_orders(epsilon, kept) if orders is None else _checked_orders(orders)
         caps = tuple(_renyi_capacity(order, epsilon, kept / len(grid) * BELOW_8) for order in grid)
         if max(caps) <= 0:
-            raise ValueError(
-                f"orders must leave room for a spend at epsilon={epsilon!r}, delta={delta!r}, got {grid!r}"
-            )
+            raise ValueError(refusal("ledger", "orders-leave-no-room", epsilon=epsilon, delta=delta, orders=grid))
         return cls(epsilon, delta, failure_share, tuple(units_down(c) for c in caps), failure, grid)
 
     def charge(self, mechanism: Mechanism) -> Charge:
@@ -235,9 +228,7 @@ class BasicFilter(Filter):
         if pure <= claim.epsilon or (self.delta == 0 and pure < math.inf):
             return Charge((units_up(pure),))
         if self.delta == 0:
-            raise SpendRefusedError(
-                f"the cap is pure: {type(mechanism.loss).__name__} has no finite epsilon at delta=0"
-            )
+            raise SpendRefusedError(refusal("ledger", "pure-cap", kind=type(mechanism.loss).__name__))
         return Charge((units_up(float(claim.epsilon)),), units_up(float(claim.delta)))
 
     def describe(self, totals: Charge) -> dict[str, Any]:

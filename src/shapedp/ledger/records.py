@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar
 
 from shapedp.boundary.documents import described
+from shapedp.boundary.refusals import refusal
 from shapedp.boundary.values import booleans
 from shapedp.ledger import schema
 from shapedp.ledger.errors import LedgerCorruptedError
@@ -213,10 +214,7 @@ def check_continues(kept: Head, row: dict[str, Any], digest: str | None) -> None
     if kept.dataset != name:
         raise ValueError(f"the kept head is of dataset {kept.dataset!r}, not of {name!r}")
     if now.entries < kept.entries or now.events < kept.events:
-        raise LedgerCorruptedError(
-            f"the ledger of {name!r} was set back: {kept.entries} entries ({kept.events} changes) were kept, "
-            f"{now.entries} ({now.events}) are here; treat what is missing as spent"
-        )
+        raise LedgerCorruptedError(refusal("ledger", "set-back", dataset=name, kept=kept, now=now))
     if digest != kept.chain or (now.events == kept.events and now.seal != kept.seal):
         raise LedgerCorruptedError(f"the ledger of {name!r} does not continue the kept head: it was rewritten")
 

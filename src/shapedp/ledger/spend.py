@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from shapedp.boundary.refusals import refusal
 from shapedp.ledger import book, schema
 from shapedp.ledger.errors import LedgerError, SpendRefusedError
 from shapedp.ledger.fixed import Charge
@@ -133,12 +134,10 @@ class Spend:
 
 def accepted(mechanism: Any, adjacency: str) -> str:
     """The mechanism's certificate as JSON text, once it is one this ledger accepts."""
-    missing = [name for name in ("loss", "certificate", "release") if not hasattr(mechanism, name)]
+    kind, needed = type(mechanism).__name__, ("loss", "certificate", "release")
+    missing = [name for name in needed if not hasattr(mechanism, name)]
     if missing:
-        raise TypeError(
-            "a ledger spends mechanisms, plans and certificates; "
-            f"{type(mechanism).__name__} has no {', '.join(missing)}"
-        )
+        raise TypeError(f"a ledger spends mechanisms, plans and certificates; {kind} has no {', '.join(missing)}")
     whole = getattr(mechanism, "step_of", "")
     if whole:
         raise SpendRefusedError(f"this mechanism is one step of {whole}")
@@ -151,10 +150,7 @@ def accepted(mechanism: Any, adjacency: str) -> str:
     if certificate.verdict != "certified" or found.verdict != "certified":
         raise SpendRefusedError(f"a ledger spends certified mechanisms only; {found.explain()}")
     if certificate.adjacency != adjacency:
-        raise SpendRefusedError(
-            f"the dataset counts {adjacency!r} neighbours, the mechanism was certified for "
-            f"{certificate.adjacency!r}: build its sensitivity with adjacency={adjacency!r}"
-        )
+        raise SpendRefusedError(refusal("ledger", "another-relation", wanted=adjacency, made=certificate))
     return schema.to_text(replace(certificate, secure=None).to_json())
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from shapedp.boundary.refusals import refusal
 from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.learn.solvers.erm.output import CERTIFIED, shape_for
 from shapedp.learn.solvers.erm.problem import Problem, Risk, two_classes
@@ -74,11 +75,8 @@ def mechanism(problem: Problem, noise: str) -> ObjectivePerturbation:
     """
     left = problem.epsilon - log_ratio(problem)
     if not left > 0.01 * problem.epsilon:
-        raise ValueError(
-            f"regularization {problem.regularization:g} is too small for objective perturbation: the curvature of one "
-            f"record alone costs epsilon {problem.epsilon - left:.3g} of {problem.epsilon:g}; use "
-            f"{least_regularization(problem, 0.5):.3g} or more"
-        )
+        least, spent = least_regularization(problem, 0.5), problem.epsilon - left
+        raise ValueError(refusal("learn", "regularization-below-curvature", problem=problem, spent=spent, least=least))
     noise = "gaussian" if noise == "auto" else noise
     if noise not in CERTIFIED:
         raise ValueError(f"objective perturbation takes the noise 'gaussian' or 'radial', got {noise!r}")
@@ -101,9 +99,7 @@ def mechanism(problem: Problem, noise: str) -> ObjectivePerturbation:
     except SearchError:
         if shape is not None:
             return mechanism(problem, "gaussian")
-        raise ValueError(
-            f"no noise meets epsilon {problem.epsilon:g}, delta {problem.delta:g}: raise regularization or delta"
-        ) from None
+        raise ValueError(refusal("learn", "no-noise-found", problem=problem)) from None
 
 
 def least_regularization(problem: Problem, share: float) -> float:
