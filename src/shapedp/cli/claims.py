@@ -75,9 +75,7 @@ def reproduce(options: argparse.Namespace) -> int:
     """Run one published table or figure, or list them."""
     folder = options.experiments or harness.experiments_folder()
     if not (folder / LIST).is_file():
-        raise FileNotFoundError(
-            f"{folder}: holds no {LIST}; give the folder experiments of a checkout of the shapedp repository"
-        )
+        raise FileNotFoundError(f"{folder}: holds no {LIST}; give the folder experiments of a checkout of shapedp")
     if options.list:
         return _list(harness.published(folder), options)
     if options.all:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property, partial, reduce
-from importlib.util import find_spec
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from shapedp.boundary.progress import bar
 from shapedp.boundary.refusals import refusal
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, positive
@@ -226,18 +226,6 @@ def _pull(rows: Floats, features: Floats, square: Floats, radius: float, slack: 
         large = far[finite]
         if large.size:
             features[large] = L2(radius, dim=features.shape[1]).clip(features[large], adjacency="zero-out")[0]
-
-
-@contextmanager
-def bar(total: int | None, unit: str, shown: bool) -> Iterator[Callable[[int], object]]:
-    """What advances a progress bar, where one is asked for and tqdm is there; otherwise it does nothing."""
-    if not shown or find_spec("tqdm") is None:
-        yield lambda n: None
-        return
-    from tqdm import tqdm
-
-    with tqdm(total=total, unit=unit) as drawn:
-        yield drawn.update
 
 
 @cache

@@ -14,14 +14,13 @@ from shapedp.ledger.charges import pure_epsilon
 from shapedp.ledger.errors import SpendRefusedError
 from shapedp.ledger.filters import BasicFilter, Filter
 from shapedp.ledger.fixed import Charge
-from shapedp.mechanisms import Mechanism, certify, verify
-from shapedp.mechanisms.certify import class_of, mechanism_from_json
+from shapedp.mechanisms import Mechanism, verify
+from shapedp.mechanisms.certify import certify_near, class_of, mechanism_from_json
 from shapedp.numerics.outward import ROUNDINGS_8192
 from shapedp.privacy import Certificate, Loss
 
 _LEAST = ROUNDINGS_8192
 _NAME = 200
-_ROOM = (1e-9, 1e-6, 1e-4, 1e-2)  # another grid may put delta a little higher
 
 
 @dataclass(frozen=True)
@@ -106,9 +105,5 @@ def _plan(plan: Plan, budget: Filter) -> Job:
     """The evidence kept of a plan is its certificate at the cap's delta; the charge does not depend on it."""
     if isinstance(budget, BasicFilter) and not pure_epsilon(plan.loss) < float("inf"):
         raise SpendRefusedError(refusal("ledger", "plan-makes-no-claim"))
-    spent = plan.epsilon(budget.delta).upper
-    for room in _ROOM:
-        found = certify(plan, epsilon=max(spent, _LEAST) * (1 + room), delta=budget.delta)
-        if found.verdict == "certified":
-            break
-    return Job(plan, plan.loss, found, plan)
+    spent = max(plan.epsilon(budget.delta).upper, _LEAST)
+    return Job(plan, plan.loss, certify_near(plan, spent, budget.delta), plan)

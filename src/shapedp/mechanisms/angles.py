@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shapedp.boundary.documents import decode, encode
+from shapedp.boundary.refusals import refusal
 from shapedp.boundary.values import boolean
 from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.base import Claimed, Release, Rng
@@ -289,10 +290,7 @@ def _law(box: Box, epsilon: float, delta: float, norm_share: float) -> Gaussian:
 def _windows(half: Any, dim: int) -> Floats:
     values = vector("windows", half, least=0.0, strict=True)
     if values.size != dim - 1 or values[:-1].max(initial=0.0) > math.pi / 2 or values[-1] > math.pi:
-        raise ValueError(
-            f"windows must hold {dim - 1} half-widths of at most pi/2, the last of at most pi, got {values.size} "
-            f"up to {values.max():g}"
-        )
+        raise ValueError(refusal("mechanisms", "windows", number=dim - 1, size=values.size, most=values.max()))
     return frozen(values)
 
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from shapedp.boundary.refusals import refusal
 from shapedp.boundary.values import boolean
 from shapedp.mechanisms.base import Claimed, Release, Rng
 from shapedp.numerics.arrays import Floats
@@ -116,10 +117,7 @@ class Sketching(Claimed):
     @staticmethod
     def too_large(rows: int, records: int, dim: int, delta: float) -> str:
         """Why floating point does not let a claim be certified."""
-        return (
-            f"rounding of float64 for {records} records, {dim} columns and {rows} rows is not covered by delta "
-            f"{delta:g}: calibrate with records= and dim=, or claim a larger delta or a smaller epsilon"
-        )
+        return refusal("mechanisms", "too-large", rows=rows, records=records, dim=dim, delta=delta)
 
     @abstractmethod
     def _draw(self, moments: Floats, randomness: Source) -> tuple[Floats, float]:

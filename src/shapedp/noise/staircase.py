@@ -87,9 +87,7 @@ class Staircase(GridLaw):
         if (self.inner > self.width).any() or (np.minimum(self.inner, self.units) < 1).any():
             raise ValueError("1 <= inner <= width and units >= 1 must hold in every coordinate")
         if (self.width * (800 * UNITS / self.units + 1) > 2.0**62).any():
-            raise ValueError(
-                "width is too large beside units: draws beyond 800 units of decay would leave 64-bit integers"
-            )
+            raise ValueError("width is too large beside units: draws beyond 800 units would leave 64-bit integers")
 
     @property
     def dim(self) -> int:  # type: ignore[override]
@@ -220,9 +218,7 @@ def _box_bounds(sensitivity: Sensitivity) -> Floats:
     if isinstance(sensitivity, Box):
         return sensitivity.profile
     if not isinstance(sensitivity, L1):
-        raise DoesNotApplyError(
-            f"staircase noise serves boxes, coordinate by coordinate, not the set {sensitivity.kind!r}"
-        )
+        raise DoesNotApplyError(f"staircase noise serves boxes, one coordinate at a time, not {sensitivity.kind!r}")
     if sensitivity.dim > 1:
         raise DoesNotApplyError("staircase noise on an L1 ball has no float-safe sampler beyond one coordinate")
     return np.array([sensitivity.radius])

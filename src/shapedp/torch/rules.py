@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.func import functional_call, vjp, vmap
 from torch.nn import functional as F
 from torch.nn.utils.parametrize import is_parametrized
@@ -21,7 +21,6 @@ from shapedp.torch.detour import RecordError
 from shapedp.torch.gradients import GRAMS, Dense, Outer, Piece, Products, Scattered
 from shapedp.torch.refusals import refusal
 
-Tensor = torch.Tensor
 Parts = dict[str, Piece]
 Given = dict[str, Callable[[], Piece]]  # how to compute the gradients of a parameter, by its name
 _CACHED = 1 << 19  # entries of a buffer that stays in a core's cache

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 from torch import distributed as dist
-from torch import nn
 
 from shapedp.accounting import Plan
 from shapedp.boundary.values import booleans
@@ -26,8 +26,6 @@ from shapedp.torch.gradients import Gradients, summed_rows
 from shapedp.torch.plan import TrainingPlan
 from shapedp.torch.published import Published
 from shapedp.torch.refusals import refusal
-
-Tensor = torch.Tensor
 
 
 @dataclass(frozen=True)

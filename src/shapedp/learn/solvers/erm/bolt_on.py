@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from shapedp.boundary.progress import bar
 from shapedp.boundary.refusals import refusal
-from shapedp.learn.moments import bar
 from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.learn.solvers.erm.output import default_regularization, noisy, perturbation
 from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
