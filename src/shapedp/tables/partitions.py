@@ -88,9 +88,7 @@ class Distributed:
             raise
         except Exception as error:  # of what makes the partitions: it may quote a cell
             failed = type(error).__name__
-        raise ValueError(
-            refusal("tables", "no-partition", kind=failed)
-        )  # here: without the other error
+        raise ValueError(refusal("tables", "no-partition", kind=failed))  # here: without the other error
 
 
 def _worked(
