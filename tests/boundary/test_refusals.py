@@ -13,13 +13,13 @@ import shapedp
 from shapedp.boundary.refusals import messages, refusal
 
 HOUSE = Path(shapedp.__file__).parent
-ROOMS = sorted(path.parent.relative_to(HOUSE).as_posix() for path in HOUSE.rglob("refusals.toml"))
+ROOMS = sorted(".".join(path.parent.relative_to(HOUSE).parts) for path in HOUSE.rglob("refusals.toml"))
 
 
 def used(room: str) -> dict[str, set[str | None]]:
     """The messages that the code of a room asks for, with the words it gives."""
     found: dict[str, set[str | None]] = {}
-    for path in (HOUSE / room).rglob("*.py"):
+    for path in HOUSE.joinpath(*room.split(".")).rglob("*.py"):
         for call in ast.walk(ast.parse(path.read_text())):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "refusal":
                 *rooms, name = (ast.literal_eval(argument) for argument in call.args)

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from shapedp.boundary.files import write_bytes
+from shapedp.boundary.refusals import refusal
 from shapedp.cli.codes import DONE, REFUSED
 from shapedp.cli.output import show, table
 from shapedp.cli.streams import progress
@@ -18,10 +19,6 @@ from shapedp.papers.register.harness import LIST, Published
 from shapedp.papers.register.pages import disagreements, documentation, page
 
 _RECORD = ("id", "statement", "source", "parameters", "verdict", "standing", "slack", "witness", "found", "command")
-_NOT_COMPARED = (
-    "shapedp: note: the pages are not compared: docs/claims.md is in a checkout of the shapedp repository, beside "
-    "experiments/published.toml; run there"
-)
 
 
 def claims(options: argparse.Namespace) -> int:
@@ -59,7 +56,7 @@ def _verify(chosen: list[Claim], options: argparse.Namespace) -> int:
     headers = ("claim", "verdict", "register", "computed")
     show(options, [finding.to_json() for finding in findings], table(headers, rows))
     misprints = [] if docs is None else list(disagreements(docs))
-    notes = [_NOT_COMPARED] if docs is None else [f"shapedp: misprint: {misprint}" for misprint in misprints]
+    notes = [refusal("cli", "not-compared")] if docs is None else [f"shapedp: misprint: {one}" for one in misprints]
     print(*notes, sep="\n", end="\n" if notes else "", file=sys.stderr)
     return DONE if all(finding.verified for finding in findings) and not misprints else REFUSED
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from shapedp.audit.empirical import AuditResult, Witness
 from shapedp.audit.fit import Check, DistributionResult
+from shapedp.boundary.refusals import refusal
 from shapedp.numerics.checks import real
 from shapedp.privacy import Certificate
 from shapedp.report.figures import counted, number, percent, whole
@@ -33,10 +34,7 @@ class Findings:
             raise ValueError("not an audit: the field kind must read 'audit' or 'distribution-audit'")
         for result in empirical:
             if (result.epsilon, result.delta) != (certificate.epsilon, certificate.delta):
-                raise ValueError(
-                    f"the audit is of the claim ({result.epsilon:g}, {result.delta:g}), the page is about "
-                    f"({certificate.epsilon:g}, {certificate.delta:g}): give the audit of this claim"
-                )
+                raise ValueError(refusal("report", "another-claim", audit=result, page=certificate))
         return cls(empirical, noise)
 
     @property
