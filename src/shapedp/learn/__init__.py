@@ -8,13 +8,6 @@ from shapedp.learn.select import PrivateSearch
 from shapedp.learn.solvers.covariance import subspace_error
 
 __all__ = [
-    "PCA",
-    "HuberSVC",
-    "Lasso",
-    "LinearRegression",
-    "LogisticRegression",
-    "PrivateSearch",
-    "PublicLabelsWarning",
-    "Ridge",
-    "subspace_error",
-]
+    "PCA", "HuberSVC", "Lasso", "LinearRegression", "LogisticRegression", "PrivateSearch", "PublicLabelsWarning",
+    "Ridge", "subspace_error",
+]  # fmt: skip

@@ -6,16 +6,6 @@ from .rounding import grid_for, rounded_sum
 from .sources import SecureSource, SimulatedSource, Source, source
 
 __all__ = [
-    "GAUSSIAN",
-    "LAPLACE",
-    "Quantile",
-    "SecureSource",
-    "SimulatedSource",
-    "Source",
-    "discrete_laplace",
-    "exponential_coins",
-    "geometric",
-    "grid_for",
-    "rounded_sum",
-    "source",
-]
+    "GAUSSIAN", "LAPLACE", "Quantile", "SecureSource", "SimulatedSource", "Source", "discrete_laplace",
+    "exponential_coins", "geometric", "grid_for", "rounded_sum", "source",
+]  # fmt: skip
