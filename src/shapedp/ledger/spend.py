@@ -35,17 +35,15 @@ class Spend:
 
     Examples
     --------
-    >>> from shapedp.ledger import Ledger
-    >>> import tempfile
-    >>> import shapedp as sdp
-    >>> mechanism = sdp.calibrate("gaussian", sdp.L2(1.0, dim=2, adjacency="replace"), epsilon=0.1, delta=1e-7)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     ledger = Ledger.create(f"{folder}/l.db", dataset="d", epsilon=1.0, delta=1e-6, adjacency="replace")
-    ...     with ledger.spend("d", mechanism) as spend:
-    ...         release = spend.release([3.0, 4.0])
-    ...         left = spend.remaining
-    >>> release.certificate.verdict, left
-    ('certified', 0)
+    >>> import tempfile, shapedp as sdp
+    >>> noise = sdp.calibrate("laplace", sdp.L1(1.0, dim=1, adjacency="add-remove"), epsilon=0.1, delta=0.0)
+    >>> cap = {"dataset": "visits", "epsilon": 1.0, "delta": 0.0, "adjacency": "add-remove"}
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with sdp.ledger.Ledger.create(f"{folder.name}/budget.db", **cap).spend("visits", noise, count=3) as spend:
+    ...     first, second = spend.release([120.0]), spend.release([121.0])
+    ...     spend.remaining
+    1
+    >>> folder.cleanup()
     """
 
     ledger: Ledger

@@ -115,12 +115,10 @@ class Training:
     Examples
     --------
     >>> import torch, shapedp as sdp
-    >>> from torch.utils.data import DataLoader, TensorDataset
-    >>> model, data = torch.nn.Linear(3, 1), TensorDataset(torch.zeros(50, 3), torch.zeros(50, 1))
-    >>> _, optimizer, _ = sdp.torch.make_private(
-    ...     model, torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(data, batch_size=10), clip=1.0,
-    ...     noise_multiplier=1.0, delta=1e-5,
-    ... )
+    >>> model = torch.nn.Linear(3, 1)
+    >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    >>> loader = torch.utils.data.DataLoader(torch.zeros(50, 3), batch_size=10)
+    >>> private = sdp.torch.make_private(model, optimizer, loader, clip=1.0, noise_multiplier=1.0, delta=1e-5)
     >>> optimizer.privacy_
     Training(0 steps, delta=1e-05, noise=GaussianNoise scale 1, clip=Flat)
 
