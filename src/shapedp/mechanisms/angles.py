@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from functools import cached_property, partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -89,6 +90,23 @@ class Polar(Claimed):
         self._plain(probability, "delta")
         one_of("adjacency", self.adjacency, ADJACENCIES)
 
+    @classmethod
+    def calibrated(
+        cls,
+        box: Callable[[float, Adjacency], Box],
+        *,
+        clip: float,
+        batch: int,
+        epsilon: float,
+        delta: float,
+        adjacency: Adjacency = "add-remove",
+        norm_share: float = 0.1,
+        **windows: Any,
+    ) -> Self:
+        """The least noise that meets the claim on the box of a clip; `norm_share` of mu^2 is spent on the norm."""
+        law = _law(box(positive("clip", clip), adjacency), epsilon, delta, norm_share)
+        return cls(law, clip, batch, epsilon, delta, adjacency, **windows)
+
     @property
     @abstractmethod
     def sensitivity(self) -> Box:
@@ -152,20 +170,13 @@ class MeanAngles(Polar):
     kind: ClassVar[str] = "mean-angles"
 
     @classmethod
-    def calibrate(
-        cls,
-        *,
-        dim: int,
-        clip: float,
-        batch: int,
-        epsilon: float,
-        delta: float,
-        adjacency: Adjacency = "add-remove",
-        norm_share: float = 0.1,
-    ) -> MeanAngles:
-        """The least noise that meets the claim; `norm_share` of mu^2 is spent on the norm."""
-        box = _full_range(size("dim", dim, least=2), positive("clip", clip), adjacency)
-        return cls(_law(box, epsilon, delta, norm_share), clip, batch, epsilon, delta, adjacency)
+    def calibrate(cls, *, dim: int, **claim: Any) -> MeanAngles:
+        """The least noise that meets the claim.
+
+        Takes `clip`, `batch`, `epsilon`, `delta` and `adjacency` as the class does, and `norm_share` (0.1): how much of
+        mu^2 is spent on the norm.
+        """
+        return cls.calibrated(partial(_full_range, size("dim", dim, least=2)), **claim)
 
     @property
     def sensitivity(self) -> Box:
@@ -209,23 +220,15 @@ class AngleWindows(Polar):
 
     @classmethod
     def calibrate(
-        cls,
-        *,
-        dim: int,
-        clip: float,
-        batch: int,
-        epsilon: float,
-        delta: float,
-        adjacency: Adjacency = "add-remove",
-        norm_share: float = 0.1,
-        width: float = 3.0,
-        half_widths: ArrayLike | None = None,
+        cls, *, dim: int, width: float = 3.0, half_widths: ArrayLike | None = None, **claim: Any
     ) -> AngleWindows:
-        """The least noise that meets the claim; windows of `width` standard deviations of a random direction."""
+        """The least noise that meets the claim; windows of `width` standard deviations of a random direction.
+
+        Or windows of the `half_widths` given. The other arguments are those of `MeanAngles.calibrate`.
+        """
         d = size("dim", dim, least=2)
         half = _windows(windows(d, width) if half_widths is None else half_widths, d)
-        box = window_box(half, positive("clip", clip), adjacency)
-        return cls(_law(box, epsilon, delta, norm_share), clip, batch, epsilon, delta, adjacency, half)
+        return cls.calibrated(partial(window_box, half), windows=half, **claim)
 
     @property
     def sensitivity(self) -> Box:

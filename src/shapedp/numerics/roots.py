@@ -37,8 +37,12 @@ def _middle(low: float, high: float) -> float:
     return low + (high - low) / 2
 
 
-def _narrowed(holds: Callable[[float], bool], good: float, bad: float, relative: float) -> float:
-    """Bisection between a point where a condition holds and one where it fails; the last one where it held."""
+def _narrowed(holds: Callable[[float], bool], good: float, bad: float, relative: float, end: str) -> float:
+    """Bisection between a point where a condition holds and one where it may fail; the last one where it held."""
+    if not holds(good):
+        raise SearchError(f"the condition fails at the {end} end {good!r}")
+    if holds(bad):
+        return bad
     while abs(good - bad) > relative * max(abs(good), abs(bad)):
         middle = _middle(min(good, bad), max(good, bad))
         if middle in (good, bad):
@@ -60,11 +64,7 @@ def last_true(holds: Callable[[float], bool], low: float, high: float, *, relati
         >>> round(last_true(lambda x: x * x <= 2, 0.0, 2.0), 9)
         1.414213562
     """
-    if not holds(low):
-        raise SearchError(f"the condition fails at the lower end {low!r}")
-    if holds(high):
-        return high
-    return _narrowed(holds, low, high, relative)
+    return _narrowed(holds, low, high, relative, "lower")
 
 
 def first_true(holds: Callable[[float], bool], low: float, high: float, *, relative: float = ROUNDINGS_8) -> float:
@@ -79,11 +79,7 @@ def first_true(holds: Callable[[float], bool], low: float, high: float, *, relat
         >>> round(first_true(lambda x: x * x >= 2, 0.0, 2.0), 9)
         1.414213562
     """
-    if not holds(high):
-        raise SearchError(f"the condition fails at the upper end {high!r}")
-    if holds(low):
-        return low
-    return _narrowed(holds, high, low, relative)
+    return _narrowed(holds, high, low, relative, "upper")
 
 
 def last_true_near(holds: Callable[[float], bool], guess: float, *, relative: float = ROUNDINGS_32) -> float:
