@@ -128,8 +128,10 @@ def source(rng: np.random.Generator | None = None) -> Source:
     if rng is None:
         return SecureSource()
     if not isinstance(rng, np.random.Generator):
-        kind = type(rng).__name__
-        raise TypeError(f"rng must be None (secure) or, to simulate, numpy.random.default_rng(seed), got {kind}")
+        raise TypeError(
+            f"rng must be None (secure randomness) or a numpy.random.Generator (simulation only), "
+            f"got {type(rng).__name__}; for a simulation pass numpy.random.default_rng(seed)"
+        )
     return SimulatedSource(rng)
 
 
