@@ -329,7 +329,7 @@ def normal(x):
 
 @pytest.mark.parametrize(("rate", "count"), [(0.2, 1), (0.2, 8), (1.0, 1)])
 def test_samples_of_a_fixed_size(rate, count):
-    """One run: q H(log(1 + (e^x - 1)/q)). Of several, no less than one and no more than the sum."""
+    """One run: q H(log(1 + (e^x - 1)/q)). Several runs are worse than one."""
     loss = {"loss": "gaussian", "mu": 1.0}
     inner = math.log1p(math.expm1(0.5) / rate)
     one = rate * (normal(0.5 - inner) - math.exp(inner) * normal(-0.5 - inner))
@@ -338,11 +338,9 @@ def test_samples_of_a_fixed_size(rate, count):
     if count == 1:
         assert answer.lower == pytest.approx(one, rel=1e-9)
         assert answer.upper == pytest.approx(one, rel=1e-9)
-        poisson = check(plan(step(loss, count, rate), epsilon=0.5, delta=one * 1.001, adjacency="add-remove"))
-        assert (poisson.lower, poisson.upper) == (answer.lower, answer.upper)
     else:
         assert answer.verdict == "refuted"
-        assert one < answer.lower <= answer.upper < 8 * one
+        assert 2 * one < answer.lower <= answer.upper < 1
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "zero-out"])

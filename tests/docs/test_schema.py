@@ -1,4 +1,4 @@
-"""The published schema against certificates of every kind: it holds for all of them and forbids what it does not name."""
+"""The published schema against certificates of every kind: it holds for all, and forbids what it does not name."""
 
 from __future__ import annotations
 
