@@ -121,3 +121,20 @@ def test_fixed_sizes_need_replaced_neighbours(relation, rate):
         read_subject(data)
     with pytest.raises(ValueError, match="without-replacement"):
         Plan.from_json(data)
+
+
+def test_several_runs_are_bounded_by_the_pair_that_mirrors_itself():
+    """Right of 0 the losses of the Poisson pair, left of 0 their mirror image, the rest of the mass at 0."""
+    x = np.linspace(0.5, 10, 1501)[:-1] + 9.5 / 3000  # where the mixture is the larger density
+    cell = 9.5 / 1500
+    q = norm.pdf(x)
+    p = 0.5 * q + 0.5 * norm.pdf(x, MU)
+    loss = np.log(p / q)
+    mass = np.concatenate([p, q, [0.0]]) * cell
+    mass[-1] = 1 - mass.sum()
+    losses = np.concatenate([loss, -loss, [0.0]])
+    total = np.add.outer(losses, losses)
+    known = (np.multiply.outer(mass, mass) * np.maximum(-np.expm1(EPSILON - total), 0)).sum()
+    plan = fixed(sdp.GaussianLoss(MU), 0.5, 2)
+    assert plan.delta(EPSILON).upper == pytest.approx(known, rel=1e-3)
+    assert check(certificate(plan, EPSILON, 0.18)).upper == pytest.approx(known, rel=1e-3)
