@@ -44,17 +44,23 @@ def _row(place: int, step: Step, delta: float) -> list[Child]:
     def bound(loss: Loss) -> str:
         return number(loss.epsilon(delta).upper, 4, "up")
 
-    rate = step.sampling_rate
     whole_step = compose([(step.loss, step.count)], accuracy=_ROUGH) if step.count > 1 else step.loss
     return [
         whole(place),
         subject_words(step.subject),
-        "everybody" if rate == 1 else f"each person with probability {percent(rate, 4)}",
+        _sample(step),
         whole(step.count),
         bound(loss_from(step.subject)),
         bound(step.loss),
         bound(whole_step),
     ]
+
+
+def _sample(step: Step) -> str:
+    if step.sampling_rate == 1:
+        return "everybody"
+    share = percent(step.sampling_rate, 4)
+    return f"each person with probability {share}" if step.scheme == "poisson" else f"{share} of the people, drawn anew"
 
 
 def growth_figure(plan: Plan, certificate: Certificate) -> Markup | None:
