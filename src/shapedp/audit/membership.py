@@ -171,9 +171,8 @@ def shadow_attack(
     weights = logistic((x - centre) / spread, np.concatenate(seen).astype(np.float64), np.full(x.shape[1], _RIDGE))
     inside = _half(y.size, rng)
     scores = (_features(_outputs(train, inside), y) - centre) / spread @ weights
-    return membership(
-        scores[inside], scores[~inside], confidence=confidence, rates=rates, attack=f"{shadows} shadow models"
-    )
+    name = f"{shadows} shadow models"
+    return membership(scores[inside], scores[~inside], confidence=confidence, rates=rates, attack=name)
 
 
 def likelihood_ratio_attack(

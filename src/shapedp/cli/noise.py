@@ -18,9 +18,8 @@ from shapedp.mechanisms import Advice
 def advise(options: argparse.Namespace) -> int:
     """Print the ranking."""
     query = sensitivity(options)
-    ranked = mechanisms.advise(
-        query, **claim(options), weights=weights(options), error=options.error, exact_zeros=options.exact_zeros
-    )
+    wanted = {"weights": weights(options), "error": options.error, "exact_zeros": options.exact_zeros}
+    ranked = mechanisms.advise(query, **claim(options), **wanted)
     if options.plot is not None:
         from shapedp.report.pictures import draw_scales
 

@@ -96,11 +96,9 @@ class PrivateModel(PrivateEstimator):
 
     progress: bool = False
 
-    def _solved(
-        self, solvers: Mapping[str, Solver[Any, Any]], name: str, problem: Any, data: Callable[[], Any]
-    ) -> Solution:
+    def _solved(self, solvers: Mapping[str, Any], name: str, problem: Any, data: Callable[[], Any]) -> Solution:
         """Certify, then read the data, release and solve; leaves the certificate in `privacy_`."""
-        solver = solvers[name]
+        solver: Solver[Any, Any] = solvers[name]
         if self.adjacency not in solver.adjacencies:
             known = ", ".join(solver.adjacencies)
             raise ValueError(f"solver {name!r} is for adjacency {known}, got {self.adjacency!r}")

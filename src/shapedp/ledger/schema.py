@@ -47,9 +47,8 @@ datasets = sa.Table(
     *_columns("created:text adjacency:text filter:text vouching:integer totals:text entries:long events:long"),
     *_columns("genesis:text chain:text marks:text seal:text"),
 )
-documents = sa.Table(
-    "shapedp_document", metadata, sa.Column("digest", sa.Text, primary_key=True), *_columns("text:text")
-)
+_DIGEST = sa.Column("digest", sa.Text, primary_key=True)
+documents = sa.Table("shapedp_document", metadata, _DIGEST, *_columns("text:text"))
 entries = sa.Table(
     "shapedp_entry",
     metadata,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from shapedp.boundary.refusals import refusal
@@ -74,9 +73,7 @@ class Spend:
         self._open, self._owner = True, os.getpid()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         self._open = False
         if self.entry is None or self._owner != os.getpid():
             return

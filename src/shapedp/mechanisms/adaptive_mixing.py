@@ -154,9 +154,8 @@ def _best(rows: int, epsilon: float, delta: float, adjacency: Neighbours, plain:
                 return 1e6 * plain
             return gamma(mu, left) + tau / mu
 
-        found = optimize.minimize(
-            reach, start, method="Nelder-Mead", options={"xatol": 0.02, "fatol": 1e-4 * plain, "maxfev": 80}
-        )
+        options = {"xatol": 0.02, "fatol": 1e-4 * plain, "maxfev": 80}
+        found = optimize.minimize(reach, start, method="Nelder-Mead", options=options)
         return [float(value) for value in found.x]
 
     def rough(mu: float, left: float) -> float:

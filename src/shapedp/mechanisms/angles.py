@@ -219,9 +219,7 @@ class AngleWindows(Polar):
         object.__setattr__(self, "windows", _windows(self.windows, self.dim))
 
     @classmethod
-    def calibrate(
-        cls, *, dim: int, width: float = 3.0, half_widths: ArrayLike | None = None, **claim: Any
-    ) -> AngleWindows:
+    def calibrate(cls, *, dim: int, width: float = 3.0, half_widths: Any = None, **claim: Any) -> AngleWindows:
         """The least noise that meets the claim; windows of `width` standard deviations of a random direction.
 
         Or windows of the `half_widths` given. The other arguments are those of `MeanAngles.calibrate`.

@@ -74,9 +74,7 @@ class Page:
 
 def top(kind: str, title: str, lead: Child, cards: Sequence[tuple[str, Child, Child]] = ()) -> Markup:
     """The head of a page: what it is about, in a sentence, and the figures that matter most."""
-    items = [
-        el("div", el("dt", name), el("dd", value, el("small", note) if note else None)) for name, value, note in cards
-    ]
+    items = [el("div", el("dt", name), el("dd", value, note and el("small", note))) for name, value, note in cards]
     return many(
         el("p", f"shapedp report: {kind}", class_="eyebrow"),
         el("h1", title),

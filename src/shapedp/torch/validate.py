@@ -39,10 +39,8 @@ def fault_of(module: nn.Module) -> str | None:
         return "pass the bare model; the processes of torch.distributed are found by make_private"
     if isinstance(module, LazyModuleMixin) and module.has_uninitialized_params():
         return f"{type(module).__name__} has no parameters yet; run the model once on an input of zeros first"
-    if isinstance(module, _InstanceNorm):
-        return (
-            "set track_running_stats=False: running statistics are not private" if module.track_running_stats else None
-        )
+    if isinstance(module, _InstanceNorm) and module.track_running_stats:
+        return "set track_running_stats=False: running statistics are not private"
     if isinstance(module, _BatchNorm):
         return refusal("batch-norm", kind=type(module).__name__)
     if isinstance(module, nn.RNNBase):
