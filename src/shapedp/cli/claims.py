@@ -96,12 +96,9 @@ def reproduce(options: argparse.Namespace) -> int:
 
 def _list(entries: list[Published], options: argparse.Namespace) -> int:
     rows = [(e.paper, e.name, e.state, e.item or "-", _brief(e)) for e in entries]
-    return show(
-        options,
-        [asdict(entry) for entry in entries],
-        table(("paper", "published", "state", "item", "title, or why it differs"), rows),
-        "every difference: shapedp reproduce --list --json, or docs/reproductions.md",
-    )
+    listed = table(("paper", "published", "state", "item", "title, or why it differs"), rows)
+    more = "every difference: shapedp reproduce --list --json, or docs/reproductions.md"
+    return show(options, [asdict(entry) for entry in entries], listed, more)
 
 
 def _brief(entry: Published) -> str:

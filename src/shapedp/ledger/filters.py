@@ -282,14 +282,9 @@ def make_filter(
 
 def filter_from_json(data: dict[str, Any]) -> Filter:
     """The filter that `to_json` wrote."""
-    return FILTERS[data["rule"]](
-        float(data["epsilon"]),
-        float(data["delta"]),
-        float(data["failure_share"]),
-        tuple(int(c) for c in data["capacities"]),
-        int(data["failure_capacity"]),
-        tuple(float(a) for a in data["orders"]),
-    )
+    cap = [float(data[name]) for name in ("epsilon", "delta", "failure_share")]
+    capacities, orders = tuple(map(int, data["capacities"])), tuple(map(float, data["orders"]))
+    return FILTERS[data["rule"]](*cap, capacities, int(data["failure_capacity"]), orders)
 
 
 def _shares(delta: float, failure_share: float) -> tuple[float, int]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
@@ -154,7 +154,7 @@ def _best(rows: int, epsilon: float, delta: float, adjacency: Neighbours, plain:
                 return 1e6 * plain
             return gamma(mu, left) + tau / mu
 
-        options = {"xatol": 0.02, "fatol": 1e-4 * plain, "maxfev": 80}
+        options: Any = {"xatol": 0.02, "fatol": 1e-4 * plain, "maxfev": 80}
         found = optimize.minimize(reach, start, method="Nelder-Mead", options=options)
         return [float(value) for value in found.x]
 

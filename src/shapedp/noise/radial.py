@@ -323,10 +323,6 @@ def best_shape(dim: int, epsilon: float, delta: float, *, progress: Progress | N
 
     root = 0.1 * math.sqrt(dim)
     simplex = np.array([[root, 0.2], [3 * root, 0.25], [root, 0.5]])
-    optimize.minimize(
-        cost,
-        simplex[0],
-        method="Nelder-Mead",
-        options={"xatol": 2e-3, "fatol": 1e-5, "initial_simplex": simplex, "maxfev": EVALUATIONS},
-    )
+    options: Any = {"xatol": 2e-3, "fatol": 1e-5, "initial_simplex": simplex, "maxfev": EVALUATIONS}
+    optimize.minimize(cost, simplex[0], method="Nelder-Mead", options=options)
     return best[1]

@@ -151,14 +151,10 @@ def _weights_section(weights: Sequence[Weight]) -> Markup:
     listed = table("Released weights", ("weight", "released value", *(["standard error"] if known else [])), rows)
     left = el("p", f"The first {_LISTED} of {whole(len(weights))} are listed.") if len(weights) > _LISTED else None
     drawn = weights[:_DRAWN]
-    return section(
-        "weights",
-        "What was released",
-        el("p", text("errors-known" if known else "errors-unknown")),
-        charts(_weights_figure(drawn, known)) if all(math.isfinite(w.value) for w in drawn) else None,
-        left,
-        listed if len(weights) <= 30 else more("Every weight", listed),
-    )
+    errors = el("p", text("errors-known" if known else "errors-unknown"))
+    picture = charts(_weights_figure(drawn, known)) if all(math.isfinite(w.value) for w in drawn) else None
+    shown = listed if len(weights) <= 30 else more("Every weight", listed)
+    return section("weights", "What was released", errors, picture, left, shown)
 
 
 def _weights_figure(weights: Sequence[Weight], known: bool) -> Markup:

@@ -89,15 +89,9 @@ class Guarantee:
                 el("p", "What the computation does support is weaker than the claim:") if held[1] < 1 else None,
             )
         supported = words.meaning(*held) if held[1] < 1 else None
-        return section(
-            "promise",
-            "What is promised",
-            lead,
-            supported,
-            el("p", el("strong", "Neighbours. "), words.neighbours(made.adjacency)),
-            words.assumed(made),
-            words.not_promised(made),
-        )
+        relation = el("p", el("strong", "Neighbours. "), words.neighbours(made.adjacency))
+        limits = words.assumed(made), words.not_promised(made)
+        return section("promise", "What is promised", lead, supported, relation, limits)
 
     def bracket(self) -> Markup:
         """Claimed against computed, with the profile."""

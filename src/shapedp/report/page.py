@@ -51,14 +51,8 @@ class Page:
         style = (resources.files("shapedp.report") / "page.css").read_text(encoding="utf-8")
         digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
         policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
-        text = frame(
-            policy=policy,
-            version=__version__,
-            title=self.title,
-            style=Markup(style),
-            header=self.header,
-            sections=self.sections,
-        )
+        parts = {"title": self.title, "header": self.header, "sections": self.sections}
+        text = frame(policy=policy, version=__version__, style=Markup(style), **parts)
         if len(text.encode()) > LIMIT:
             raise ValueError(f"the page would be larger than {LIMIT} bytes: report a part of it")
         return text
@@ -144,15 +138,6 @@ def commands(lines: Sequence[str]) -> Markup:
 
 def meter(share: float, words: str) -> Markup:
     """A bar filled to a share of one."""
-    used = min(max(share, 0.0), 1.0)
-    return el(
-        "svg",
-        el("title", words),
-        el("rect", width=100, height=4, class_="rest"),
-        el("rect", width=100 * used, height=4, class_="bar one"),
-        viewBox="0 0 100 4",
-        preserveAspectRatio="none",
-        role="img",
-        aria_label=words,
-        class_="meter",
-    )
+    used, shape = min(max(share, 0.0), 1.0), {"viewBox": "0 0 100 4", "preserveAspectRatio": "none"}
+    bars = el("rect", width=100, height=4, class_="rest"), el("rect", width=100 * used, height=4, class_="bar one")
+    return el("svg", el("title", words), bars, **shape, role="img", aria_label=words, class_="meter")

@@ -115,22 +115,13 @@ def _article(claim: Claim, finding: Finding | None) -> Markup:
         [name.replace("_", " "), number(float(value), 6), number(float(printed[name]), 6) if name in printed else ""]
         for name, value in values.items()
     ]
-    numbers = table("Computed", ("quantity", "computed", "printed"), rows) if rows else None
+    numbers = more("Numbers", table("Computed", ("quantity", "computed", "printed"), rows)) if rows else None
     wrong = None
     if finding is not None and not finding.verified:
         wrong = callout("bad", "The register disagrees: " + "; ".join(finding.disagreements))
-    return el(
-        "article",
-        el("h3", claim.id),
-        badge(claim.standing),
-        el("p", claim.statement),
-        el("p", el("strong", "Why: "), claim.witness),
-        wrong,
-        pairs,
-        more("Numbers", numbers) if numbers is not None else None,
-        commands([claim.command]),
-        id=_anchor(claim.id),
-    )
+    head = el("h3", claim.id), badge(claim.standing), el("p", claim.statement)
+    why = el("p", el("strong", "Why: "), claim.witness)
+    return el("article", head, why, wrong, pairs, numbers, commands([claim.command]), id=_anchor(claim.id))
 
 
 def _anchor(name: str) -> str:

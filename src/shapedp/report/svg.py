@@ -133,18 +133,10 @@ class Chart:
 
     def render(self, name: str) -> Markup:
         """The drawing; `name` tells its ids from those of the page's other drawings."""
-        return el(
-            "svg",
-            el("title", self.title, id=f"{name}-title"),
-            el("desc", self.text, id=f"{name}-text"),
-            self._across(),
-            self._up(),
-            self.drawn,
-            viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
-            role="img",
-            aria_labelledby=f"{name}-title {name}-text",
-            class_="chart",
-        )
+        said = el("title", self.title, id=f"{name}-title"), el("desc", self.text, id=f"{name}-text")
+        box, labels = f"0 0 {WIDTH:g} {HEIGHT:g}", f"{name}-title {name}-text"
+        parts = (said, self._across(), self._up(), self.drawn)
+        return el("svg", parts, viewBox=box, role="img", aria_labelledby=labels, class_="chart")
 
     def _across(self) -> Markup:
         foot = HEIGHT - _BOTTOM
