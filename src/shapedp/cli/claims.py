@@ -44,21 +44,18 @@ def checked(chosen: Iterable[Claim]) -> list[Finding]:
 
 def _verify(chosen: list[Claim], options: argparse.Namespace) -> int:
     findings, docs = checked(chosen), documentation()
-    rows = [
-        (
-            f.claim.id,
-            f.verdict,
-            "verified" if f.verified else "DISAGREES: " + "; ".join(f.disagreements),
-            ", ".join(f"{name} {value:.6g}" for name, value in f.values.items()),
-        )
-        for f in findings
-    ]
     headers = ("claim", "verdict", "register", "computed")
-    show(options, [finding.to_json() for finding in findings], table(headers, rows))
+    show(options, [finding.to_json() for finding in findings], table(headers, map(_row, findings)))
     misprints = [] if docs is None else list(disagreements(docs))
     notes = [refusal("cli", "not-compared")] if docs is None else [f"shapedp: misprint: {one}" for one in misprints]
     print(*notes, sep="\n", end="\n" if notes else "", file=sys.stderr)
     return DONE if all(finding.verified for finding in findings) and not misprints else REFUSED
+
+
+def _row(finding: Finding) -> tuple[str, ...]:
+    register = "verified" if finding.verified else "DISAGREES: " + "; ".join(finding.disagreements)
+    computed = ", ".join(f"{name} {value:.6g}" for name, value in finding.values.items())
+    return finding.claim.id, finding.verdict, register, computed
 
 
 def _chosen(names: list[str]) -> list[Claim]:
@@ -84,14 +81,9 @@ def reproduce(options: argparse.Namespace) -> int:
     item = harness.find_item(options.item, folder)
     found, written = harness.reproduce(options.item, item, options.out, full=options.full, progress=_progress)
     cells = [[f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in found.rows]
-    return show(
-        options,
-        {"item": options.item, "headers": found.headers, "rows": found.rows, "note": found.note},
-        item.title,
-        table(found.headers, cells),
-        *([found.note] if found.note else []),
-        "wrote " + ", ".join(str(path) for path in written),
-    )
+    data = {"item": options.item, "headers": found.headers, "rows": found.rows, "note": found.note}
+    said = [*([found.note] if found.note else []), "wrote " + ", ".join(map(str, written))]
+    return show(options, data, item.title, table(found.headers, cells), *said)
 
 
 def _list(entries: list[Published], options: argparse.Namespace) -> int:

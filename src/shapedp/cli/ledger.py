@@ -118,12 +118,9 @@ def spend(options: argparse.Namespace) -> int:
 
 
 def _print_spend(spend: Spend, written: dict[str, str], options: argparse.Namespace) -> int:
-    return show(
-        options,
-        {"dataset": spend.dataset, "entry": spend.entry, "count": spend.count, **written},
-        f"spent      entry {spend.entry} of {spend.dataset!r}, {spend.count} release(s)",
-        *(f"{name:<10} {path}" for name, path in written.items()),
-    )
+    data = {"dataset": spend.dataset, "entry": spend.entry, "count": spend.count, **written}
+    line = f"spent      entry {spend.entry} of {spend.dataset!r}, {spend.count} release(s)"
+    return show(options, data, line, *(f"{name:<10} {path}" for name, path in written.items()))
 
 
 def history(options: argparse.Namespace) -> int:

@@ -282,9 +282,9 @@ def make_filter(
 
 def filter_from_json(data: dict[str, Any]) -> Filter:
     """The filter that `to_json` wrote."""
-    cap = [float(data[name]) for name in ("epsilon", "delta", "failure_share")]
+    epsilon, delta, share = (float(data[name]) for name in ("epsilon", "delta", "failure_share"))
     capacities, orders = tuple(map(int, data["capacities"])), tuple(map(float, data["orders"]))
-    return FILTERS[data["rule"]](*cap, capacities, int(data["failure_capacity"]), orders)
+    return FILTERS[data["rule"]](epsilon, delta, share, capacities, int(data["failure_capacity"]), orders)
 
 
 def _shares(delta: float, failure_share: float) -> tuple[float, int]:

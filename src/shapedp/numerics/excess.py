@@ -46,11 +46,8 @@ class _Panels:
 
     def split(self, parts: int) -> _Panels:
         offsets = (2 * np.arange(parts) + 1) / parts - 1
-        return _Panels(
-            np.repeat(self.index, parts),
-            (self.centre[:, None] + self.half[:, None] * offsets).ravel(),
-            np.repeat(self.half / parts, parts),
-        )
+        centres = (self.centre[:, None] + self.half[:, None] * offsets).ravel()
+        return _Panels(np.repeat(self.index, parts), centres, np.repeat(self.half / parts, parts))
 
 
 @dataclass(frozen=True)
@@ -239,15 +236,9 @@ class ShiftExcess:
             log_first = log_f + np.log(tail + side)
             log_second = log_f + second
             crude = log_f + eta + half * np.log1p(-(np.minimum(least, 1.0) ** 2)) - math.log(2)
-        unfit = np.inf
-        return (
-            np.where(tall < 1.5, log_f, unfit),
-            np.where(fits, log_first, unfit),
-            np.where(fits, log_second, unfit),
-            log_f + np.log(tail + 1e-320),
-            log_f + np.log(rest + 1e-320),
-            crude,
-        )
+        first, second = np.where(fits, log_first, np.inf), np.where(fits, log_second, np.inf)
+        below, above = log_f + np.log(tail + 1e-320), log_f + np.log(rest + 1e-320)
+        return np.where(tall < 1.5, log_f, np.inf), first, second, below, above, crude
 
     def bounds(self, levels: Floats, relative: float, absolute: float = 0.0) -> tuple[Floats, Floats]:
         """Lower and upper bounds on H at each level >= 0, aiming at a relative or absolute gap, the wider of both."""

@@ -77,12 +77,9 @@ def _fit(fit: DistributionResult) -> Markup:
     verdict = "the noise fits its law" if fit.passed else "the noise does not fit its law"
     rows = [(check.name, check.detail, number(check.p_value, 3)) for check in fit.checks]
     alarm = f"Correct noise fails with probability {number(fit.false_alarm)}."
-    return many(
-        el("h3", "By the noise against its law"),
-        _verdict(verdict, fit.passed),
-        el("p", f"{fit.law}: {counted(fit.samples, 'draw')}. {alarm}"),
-        table("Checks", ("check", "what", "p-value"), rows, words=2),
-    )
+    drawn = el("p", f"{fit.law}: {counted(fit.samples, 'draw')}. {alarm}")
+    checks = table("Checks", ("check", "what", "p-value"), rows, words=2)
+    return many(el("h3", "By the noise against its law"), _verdict(verdict, fit.passed), drawn, checks)
 
 
 def _empirical(data: Mapping[str, Any]) -> AuditResult:

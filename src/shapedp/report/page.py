@@ -69,12 +69,9 @@ class Page:
 def top(kind: str, title: str, lead: Child, cards: Sequence[tuple[str, Child, Child]] = ()) -> Markup:
     """The head of a page: what it is about, in a sentence, and the figures that matter most."""
     items = [el("div", el("dt", name), el("dd", value, note and el("small", note))) for name, value, note in cards]
-    return many(
-        el("p", f"shapedp report: {kind}", class_="eyebrow"),
-        el("h1", title),
-        el("p", lead, class_="lead"),
-        el("dl", items, class_="cards") if items else None,
-    )
+    figures = el("dl", items, class_="cards") if items else None
+    eyebrow = el("p", f"shapedp report: {kind}", class_="eyebrow")
+    return many(eyebrow, el("h1", title), el("p", lead, class_="lead"), figures)
 
 
 def section(name: str, title: str, *content: Child) -> Markup:

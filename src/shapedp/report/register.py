@@ -55,12 +55,9 @@ def claims_page(claims: Iterable[Claim] | None = None, findings: Sequence[Findin
     verdicts = Counter(claim.standing for claim, _ in shown)
     disagree = [claim.id for claim, finding in shown if finding is not None and not finding.verified]
     state = text("register-kept" if findings is None else "register-computed")
-    head = top(
-        "the claims register",
-        "Published statements and their computed verdicts",
-        text("register", statements=counted(len(shown), "statement"), state=state),
-        [(verdict, str(number_), None) for verdict, number_ in verdicts.most_common()],
-    )
+    lead = text("register", statements=counted(len(shown), "statement"), state=state)
+    cards = [(verdict, str(number_), None) for verdict, number_ in verdicts.most_common()]
+    head = top("the claims register", "Published statements and their computed verdicts", lead, cards)
     how = section("how", "How to read it", text("register-how"))
     rows = [(el("a", claim.id, href=f"#{_anchor(claim.id)}"), badge(claim.standing)) for claim, _ in shown]
     caption = f"{counted(len(shown), 'statement')} from {counted(len(papers), 'source')}"

@@ -23,12 +23,9 @@ def check_model(model: nn.Module) -> None:
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch Module, got {type(model).__name__}")
     faults = [f"{name or 'the model'}: {fault}" for name, m in model.named_modules() if (fault := fault_of(m))]
-    faults += [
-        f"{name} is {str(p.dtype).removeprefix('torch.')}: keep trainable parameters in float32 or float64 and run the "
-        "forward pass under torch.autocast for speed"
-        for name, p in model.named_parameters()
-        if p.requires_grad and p.dtype not in (torch.float32, torch.float64)
-    ]
+    trained = {name: p.dtype for name, p in model.named_parameters() if p.requires_grad}
+    coarse = {name: kind for name, kind in trained.items() if kind not in (torch.float32, torch.float64)}
+    faults += [refusal("coarse-parameter", name=name, kind=kind) for name, kind in coarse.items()]
     if faults:
         raise ValueError("the model cannot be trained privately: " + "; ".join(faults))
 
