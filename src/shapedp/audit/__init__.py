@@ -12,7 +12,26 @@ from shapedp.audit.sizes import PowerRow, power
 from shapedp.audit.transcript import Finding, ReplayResult, replay
 
 __all__ = [
-    "AuditResult", "Check", "DistributionResult", "Finding", "MembershipResult", "PowerRow", "ReplayResult",
-    "Witness", "bits", "diffprivlib", "distribution", "epsilon_bound", "gauge", "likelihood_ratio_attack",
-    "mechanism", "moved", "neighbours", "opacus", "opendp", "power", "replay", "shadow_attack",
-]  # fmt: skip
+    "AuditResult",
+    "Check",
+    "DistributionResult",
+    "Finding",
+    "MembershipResult",
+    "PowerRow",
+    "ReplayResult",
+    "Witness",
+    "bits",
+    "diffprivlib",
+    "distribution",
+    "epsilon_bound",
+    "gauge",
+    "likelihood_ratio_attack",
+    "mechanism",
+    "moved",
+    "neighbours",
+    "opacus",
+    "opendp",
+    "power",
+    "replay",
+    "shadow_attack",
+]

@@ -8,6 +8,13 @@ from shapedp.learn.select import PrivateSearch
 from shapedp.learn.solvers.covariance import subspace_error
 
 __all__ = [
-    "PCA", "HuberSVC", "Lasso", "LinearRegression", "LogisticRegression", "PrivateSearch", "PublicLabelsWarning",
-    "Ridge", "subspace_error",
-]  # fmt: skip
+    "PCA",
+    "HuberSVC",
+    "Lasso",
+    "LinearRegression",
+    "LogisticRegression",
+    "PrivateSearch",
+    "PublicLabelsWarning",
+    "Ridge",
+    "subspace_error",
+]

@@ -11,7 +11,20 @@ from shapedp.mechanisms.objective import ObjectivePerturbation
 from shapedp.noise import DoesNotApplyError
 
 __all__ = [
-    "AdaptiveMixing", "Additive", "Advice", "AngleWindows", "DoesNotApplyError", "MeanAngles", "Mechanism",
-    "Mixing", "ObjectivePerturbation", "Release", "Sketch", "advise", "calibrate", "certify", "mechanism_from_json",
+    "AdaptiveMixing",
+    "Additive",
+    "Advice",
+    "AngleWindows",
+    "DoesNotApplyError",
+    "MeanAngles",
+    "Mechanism",
+    "Mixing",
+    "ObjectivePerturbation",
+    "Release",
+    "Sketch",
+    "advise",
+    "calibrate",
+    "certify",
+    "mechanism_from_json",
     "verify",
-]  # fmt: skip
+]

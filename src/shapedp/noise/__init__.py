@@ -14,7 +14,22 @@ from shapedp.noise.staircase_l1 import L1Staircase
 from shapedp.noise.tensor import TensorGaussian
 
 __all__ = [
-    "FAMILIES", "LAWS", "DiscreteLaplace", "DoesNotApplyError", "Family", "Gaussian", "L1Staircase", "Laplace",
-    "Law", "Logistic", "Mixed", "Radial", "Request", "Stack", "Staircase", "TensorGaussian", "law_from_json",
+    "FAMILIES",
+    "LAWS",
+    "DiscreteLaplace",
+    "DoesNotApplyError",
+    "Family",
+    "Gaussian",
+    "L1Staircase",
+    "Laplace",
+    "Law",
+    "Logistic",
+    "Mixed",
+    "Radial",
+    "Request",
+    "Stack",
+    "Staircase",
+    "TensorGaussian",
+    "law_from_json",
     "registered",
-]  # fmt: skip
+]

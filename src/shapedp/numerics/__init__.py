@@ -20,7 +20,18 @@ from shapedp.numerics.tails import (
 )
 
 __all__ = [
-    "SearchError", "SelfCheckError", "falling_root", "first_true", "first_true_near", "laplace_log_tail",
-    "last_true", "last_true_near", "log1mexp", "log_difference", "mills", "normal_log_density", "normal_log_tail",
+    "SearchError",
+    "SelfCheckError",
+    "falling_root",
+    "first_true",
+    "first_true_near",
+    "laplace_log_tail",
+    "last_true",
+    "last_true_near",
+    "log1mexp",
+    "log_difference",
+    "mills",
+    "normal_log_density",
+    "normal_log_tail",
     "sum_bounds",
-]  # fmt: skip
+]

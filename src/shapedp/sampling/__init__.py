@@ -6,6 +6,16 @@ from .rounding import grid_for, rounded_sum
 from .sources import SecureSource, SimulatedSource, Source, source
 
 __all__ = [
-    "GAUSSIAN", "LAPLACE", "Quantile", "SecureSource", "SimulatedSource", "Source", "discrete_laplace",
-    "exponential_coins", "geometric", "grid_for", "rounded_sum", "source",
-]  # fmt: skip
+    "GAUSSIAN",
+    "LAPLACE",
+    "Quantile",
+    "SecureSource",
+    "SimulatedSource",
+    "Source",
+    "discrete_laplace",
+    "exponential_coins",
+    "geometric",
+    "grid_for",
+    "rounded_sum",
+    "source",
+]
