@@ -81,9 +81,9 @@ def reproduce(options: argparse.Namespace) -> int:
     item = harness.find_item(options.item, folder)
     found, written = harness.reproduce(options.item, item, options.out, full=options.full, progress=_progress)
     cells = [[f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in found.rows]
-    data = {"item": options.item, "headers": found.headers, "rows": found.rows, "note": found.note}
+    shown = {"item": options.item, "headers": found.headers, "rows": found.rows, "note": found.note}
     said = [*([found.note] if found.note else []), "wrote " + ", ".join(map(str, written))]
-    return show(options, data, item.title, table(found.headers, cells), *said)
+    return show(options, shown, item.title, table(found.headers, cells), *said)
 
 
 def _list(entries: list[Published], options: argparse.Namespace) -> int:
