@@ -12,14 +12,14 @@ from shapedp.ledger.errors import (
     LedgerUnavailableError,
     SpendRefusedError,
 )
-from shapedp.ledger.filters import BasicFilter, Filter, GaussianFilter, RenyiFilter, make_filter
+from shapedp.ledger.filters import BasicFilter, EitherFilter, Filter, GaussianFilter, RenyiFilter, make_filter
 from shapedp.ledger.fixed import Charge
 from shapedp.ledger.ledger import Ledger
 from shapedp.ledger.records import Entry, Head, Status
 from shapedp.ledger.spend import Spend
 
 __all__ = [
-    "BasicFilter", "BudgetExceededError", "Charge", "Entry", "Filter", "GaussianFilter", "Head", "Ledger",
+    "BasicFilter", "BudgetExceededError", "Charge", "EitherFilter", "Entry", "Filter", "GaussianFilter", "Head", "Ledger",
     "LedgerConflictError", "LedgerCorruptedError", "LedgerError", "LedgerFullError", "LedgerLockedError",
     "LedgerPlaceError", "LedgerReadOnlyError", "LedgerUnavailableError", "RenyiFilter", "Spend",
     "SpendRefusedError", "Status", "make_filter",
