@@ -19,8 +19,8 @@ from shapedp.ledger.records import Entry, Head, Status
 from shapedp.ledger.spend import Spend
 
 __all__ = [
-    "BasicFilter", "BudgetExceededError", "Charge", "EitherFilter", "Entry", "Filter", "GaussianFilter", "Head", "Ledger",
-    "LedgerConflictError", "LedgerCorruptedError", "LedgerError", "LedgerFullError", "LedgerLockedError",
+    "BasicFilter", "BudgetExceededError", "Charge", "EitherFilter", "Entry", "Filter", "GaussianFilter", "Head",
+    "Ledger", "LedgerConflictError", "LedgerCorruptedError", "LedgerError", "LedgerFullError", "LedgerLockedError",
     "LedgerPlaceError", "LedgerReadOnlyError", "LedgerUnavailableError", "RenyiFilter", "Spend",
     "SpendRefusedError", "Status", "make_filter",
 ]  # fmt: skip

@@ -237,8 +237,8 @@ class EitherFilter(Filter):
 
     Half of delta is for the sum of deltas of plain addition, the rest for the Gaussian rule and failures.
     Guarantee: let T be the whole interaction, and T_r the same interaction stopped before rule r is exceeded. T_r is
-    (epsilon, delta_r)-DP by rule r for adaptive spends. Totals only grow, so a transcript of T that ends within rule r is
-    a transcript of T_r too, with the same probabilities. Its part of the integral of (P - e^epsilon Q)_+ is at most
+    (epsilon, delta_r)-DP by rule r for adaptive spends. Totals only grow, so a transcript of T that ends within rule r
+    is a transcript of T_r too, with the same probabilities. Its part of the integral of (P - e^epsilon Q)_+ is at most
     delta_r; every transcript ends within one of the rules, and the shares of delta add up to delta. A first spend that
     only its own claim admits is the whole interaction: nothing is admitted after it.
     Reference: as `BasicFilter` and `GaussianFilter`.
