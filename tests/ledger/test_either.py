@@ -122,7 +122,7 @@ def test_no_adaptive_analyst_passes_the_cap():
 
 
 def strategy(share):
-    """Gaussian noise first; then, as its answer suggests, randomised response or Gaussian noise up to the cap (4, 1e-3).
+    """Gaussian noise first; then, as its answer suggests, randomised response or Gaussian noise, up to (4, 1e-3).
 
     Plain addition and the Gaussian rule are each used up at `share` of delta. Returns the three spends and delta(4).
     """
@@ -142,13 +142,13 @@ def strategy(share):
 
 
 def test_the_shares_are_needed():
-    """With the whole delta for each rule this analyst reaches 1.9 times the cap's; with half of it, nearly the cap's."""
+    """With the whole delta for each rule this analyst reaches 1.9 times the cap's; with half, nearly the cap's."""
     cap = make_filter(epsilon=4.0, delta=1e-3)
     for share, reached, granted in ((1.0, 1.9, False), (0.5, 0.9, True)):
         mechanisms, delta = strategy(share)
         first, pure, gaussian = map(cap.charge, mechanisms)
         assert delta > reached * cap.delta
-        assert (delta <= cap.delta) is granted
+        assert bool(delta <= cap.delta) == granted
         assert (cap.admits(first.plus(pure)), cap.admits(first.plus(gaussian))) == (granted, granted)
 
 
