@@ -59,7 +59,7 @@ class Ledger:
     ...         release = spend.release([3.0, 4.0])
     ...     (left, entries) = ledger.affords("d", mechanism), ledger.status("d").entries
     >>> left, entries
-    (94, 1)
+    (88, 1)
     """
 
     store: Store
@@ -82,7 +82,7 @@ class Ledger:
     ) -> Ledger:
         """A ledger with a new dataset in it; the database is made where it is missing.
 
-        `rule` is "gaussian" (the default for delta > 0), "renyi" or "basic" (the default for delta = 0);
+        `rule` is "either" (the default for delta > 0), "gaussian", "renyi" or "basic" (the default for delta = 0);
         `failure_share` is the part of delta kept for failure events and samplers' errors, which mechanisms
         without such events do not need. With `vouching` certificates that cannot be computed again are spent too,
         where `spend` names a person who answers for them.

@@ -19,6 +19,7 @@ from shapedp.report.svg import Axis, Chart, linear, places
 _DRAWN = 400
 _LISTED = 300
 _RULES = {
+    "either": "either: the sums of ε and of δ, or the sum of μ², whichever is within its share of the cap",
     "gaussian": "Gaussian: the sum of μ², each spend priced as Gaussian differential privacy",
     "renyi": "Rényi: the sum of Rényi divergences at fixed orders",
     "basic": "basic: the sums of ε and of δ",
