@@ -192,7 +192,7 @@ def _fitting(data: Any, levels: list[Ball]) -> list[Ball]:
 def _repetition(data: Any) -> Case:
     """The best of K runs, P(K = k) ~ (1 - gamma)^k/k, drawn within 2^-100 in total variation."""
     run = entry(data, "run")
-    if entry(run, "sampling_rate") != 1 or entry(run, "count") != 1:
+    if entry(run, "sampling_rate") != 1 or entry(run, "count") != 1 or "scheme" in run:
         raise NotDescribed("a repetition describes one run, not sampled")
     case = _step(run)
     gamma = number(entry(data, "gamma"), "gamma", least=1e-4)
