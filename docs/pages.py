@@ -13,6 +13,7 @@ import importlib
 import inspect
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,16 +43,22 @@ MOST_ROWS = 40
 NO_BENCHMARKS = "No results are stored yet; `make bench` writes them."
 
 
+def constants() -> dict[str, str]:
+    """What the page says of each constant, by its last name: the hand-written rows of the reference."""
+    rows = re.findall(r"^\| `shapedp\.([\w.]+)` \| (.*) \|$", (DOCS / "api.md").read_text("utf-8"), re.MULTILINE)
+    return {name.rpartition(".")[2]: text for name, text in rows}
+
+
 def packages() -> str:
     """One section for each package: what it is for, and a line for every public name."""
-    sections = []
+    sections, known = [], constants()
     for name in PACKAGES:
         module = importlib.import_module(f"shapedp.{name}")
         lines = [f"## shapedp.{name}", "", first_line(module), ""]
         names = sorted(getattr(module, "__all__", ()), key=str.lower)
         if names:
             lines += ["| name | what it is |", "|---|---|"]
-            lines += [f"| `{one}` | {cell(first_line(getattr(module, one)))} |" for one in names]
+            lines += [f"| `{one}` | {known.get(one) or cell(first_line(getattr(module, one)))} |" for one in names]
             lines.append("")
         sections.append("\n".join(lines))
     return "\n".join(sections)

@@ -149,7 +149,7 @@ class Repetition:
         try:
             plan = Plan.from_json({"schema": 1, "steps": [data["run"]]})
             run = plan.steps[0]
-            if (run.sampling_rate, run.count) != (1, 1):
+            if (run.sampling_rate, run.count, run.scheme) != (1, 1, "poisson"):
                 raise ValueError("a repetition describes one run that is not sampled")
             return cls(run.subject, data["gamma"], data.get("adjacency"))
         except KeyError as missing:

@@ -37,11 +37,12 @@ class SubsampledLoss(Loss):
     Poisson: each person is in with probability `rate`; neighbours add or remove one (or blank one). With (P, Q) the
     base pair and the person in P, the forward pair is ((1 - rate) Q + rate P, Q) and the reverse its mirror image:
         H(k) = rate H(P, Q; 1 + (k - 1)/rate),        H'(k) = (1 - k (1 - rate)) H(Q, P; k rate/(1 - k (1 - rate))).
-    Without replacement: a fixed-size sample, neighbours replace one person; both directions have the first form.
+    Without replacement: a fixed-size sample, neighbours replace one person. Both directions are at most the first form,
+    and a query that depends on whether one record is there reaches the Poisson pair: the ends of `profile`.
     `person` says which side of an asymmetric base holds the person; with None both are allowed for.
 
-    Guarantee: exact for Poisson and a tight base pair; for sampling without replacement tight among all mechanisms
-    with that base loss. Roundings of the transformed epsilon are evaluated outward.
+    Guarantee: exact for Poisson and a tight base pair; for one run on a sample without replacement tight among all
+    mechanisms with that base loss. Roundings of the transformed epsilon are evaluated outward.
     Reference: Zhu, Dong and Wang 2022, Theorem 11; Balle, Barthe and Gaboardi 2018, Theorems 8 and 9.
     """
 
@@ -70,9 +71,7 @@ class SubsampledLoss(Loss):
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]
-        return (self.rate in (0.0, 1.0) and self.base.symmetric) or (
-            self.scheme == "without-replacement" and self.base.symmetric
-        )
+        return self.rate in (0.0, 1.0) and self.base.symmetric
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         epsilon = np.asarray(epsilon, dtype=np.float64)
@@ -84,7 +83,9 @@ class SubsampledLoss(Loss):
             one, other = (self.base.profile(epsilon, reverse=side) for side in (False, True))
             return np.maximum(one[0], other[0]), np.maximum(one[1], other[1])
         if self.scheme == "without-replacement":
-            return self._forward(epsilon, reverse)
+            reached = self._backward(epsilon, True) if reverse else self._forward(epsilon, False)
+            upper = self._forward(epsilon, False)[1]
+            return reached[0], upper if self.base.symmetric else np.maximum(upper, self._forward(epsilon, True)[1])
         if self.base.symmetric or self.person is not None:
             mirrored = self.person == "Q"
             return self._backward(epsilon, not mirrored) if reverse else self._forward(epsilon, mirrored)

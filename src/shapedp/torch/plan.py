@@ -177,9 +177,8 @@ class TrainingPlan:
         """An account without steps, whose limit is the planned number where a claim was made."""
         secure = boolean("secure", secure)
         limit = self.steps if self.epsilon is not None else None
-        return Account(
-            Step(self.mechanism, self.sampling_rate), self.epsilon, self.delta, limit, journal, secure=secure
-        )
+        step = Step(self.mechanism, self.sampling_rate)
+        return Account(step, self.epsilon, self.delta, limit, journal, secure=secure)
 
     @cached_property
     def certificate(self) -> Certificate:
