@@ -32,7 +32,15 @@ _FIELDS = {
 
 
 class PlanningError(ValueError):
-    """No noise in the searched range meets the claim, or the time ran out before one was found."""
+    """No noise in the searched range meets the claim, or the time ran out before one was found.
+
+    Example:
+        >>> try:
+        ...     plan(epsilon=0.1, delta=1e-9, sampling_rate=1.0, steps=100, largest=1.0)
+        ... except PlanningError as cause:
+        ...     print(str(cause)[:21])
+        delta 1e-09 cannot be
+    """
 
 
 @dataclass(frozen=True)
@@ -130,6 +138,12 @@ class Plan:
     """Steps fixed before the first answer is seen.
 
     Guarantee: `loss` is that of all steps together; steps under different neighbour relations are refused.
+
+    Example:
+        >>> import shapedp as sdp
+        >>> training = Plan((Step(sdp.GaussianLoss(1.0), sampling_rate=0.01, count=1000),))
+        >>> round(training.epsilon(1e-6).upper, 2)
+        2.12
     """
 
     steps: tuple[Step, ...]
@@ -188,7 +202,13 @@ KINDS["plan"] = Plan  # certificates of plans can be recomputed
 
 @dataclass(frozen=True)
 class Planned:
-    """A noise scale that meets a claim, the plan it belongs to, and the delta it reaches."""
+    """A noise scale that meets a claim, the plan it belongs to, and the delta it reaches.
+
+    Example:
+        >>> found = plan(epsilon=2.0, delta=1e-5, sampling_rate=0.1, steps=10, relative=1e-2)
+        >>> isinstance(found, Planned), found.delta.upper <= 1e-5
+        (True, True)
+    """
 
     scale: float
     loss: Loss
@@ -220,6 +240,11 @@ def plan(
 
     Guarantee: the upper end of the composed bracket meets the claim at the scale returned. Raises PlanningError,
     naming what cannot be met, if no scale up to `largest` does, or after about `seconds`.
+
+    Example:
+        >>> found = plan(epsilon=2.0, delta=1e-5, sampling_rate=0.01, steps=100, relative=1e-2)
+        >>> round(found.scale, 2)
+        0.74
     """
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     steps, relative = count("steps", steps), positive("relative", relative)

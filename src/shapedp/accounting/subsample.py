@@ -44,6 +44,10 @@ class SubsampledLoss(Loss):
     Guarantee: exact for Poisson and a tight base pair; for one run on a sample without replacement tight among all
     mechanisms with that base loss. Roundings of the transformed epsilon are evaluated outward.
     Reference: Zhu, Dong and Wang 2022, Theorem 11; Balle, Barthe and Gaboardi 2018, Theorems 8 and 9.
+
+    Example:
+        >>> round(SubsampledLoss(GaussianLoss(1.0), 0.1).epsilon(1e-6).upper, 2)
+        2.18
     """
 
     base: Loss
@@ -190,6 +194,10 @@ def subsample(
     under "add-remove" (or "zero-out"), sampling without replacement under "replace"; anything else is refused.
 
     Guarantee: as `SubsampledLoss`. A `BareLoss` under Poisson sampling keeps the generic rule's epsilon and delta.
+
+    Example:
+        >>> round(subsample(GaussianLoss(1.0), 0.1, adjacency="add-remove").epsilon(1e-6).upper, 2)
+        2.18
     """
     rate = sampling_rate(rate)
     one_of("scheme", scheme, SCHEMES)
@@ -211,6 +219,10 @@ def amplify(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
     """(log(1 + rate (e^epsilon - 1)), rate delta), rounded up: what Poisson sampling makes of any (epsilon, delta).
 
     Reference: Balle, Barthe and Gaboardi 2018, Theorem 8; He et al. 2024 (product noise), Theorem 2.
+
+    Example:
+        >>> tuple(round(value, 9) for value in amplify(1.0, 1e-6, 0.1))
+        (0.158565079, 1e-07)
     """
     epsilon, delta, rate = nonnegative("epsilon", epsilon), probability("delta", delta), sampling_rate(rate)
     return _log_mix(epsilon, rate) * ABOVE_16, delta * rate * ABOVE_2
@@ -229,6 +241,10 @@ def amplify_pure(epsilon: float, rate: float) -> BareLoss:
     epsilon' = log(1 + rate (e^epsilon - 1)) - log(1 - rate (1 - e^-epsilon)), rounded up, and at most epsilon; nothing
     is known from below.
     Reference: Beimel, Kasiviswanathan and Nissim 2010, Lemma 2 (tensor supplement, Theorem D.2), solved for epsilon'.
+
+    Example:
+        >>> round(amplify_pure(1.0, 0.1).pure_epsilon, 3)
+        0.224
     """
     epsilon, rate = nonnegative("epsilon", epsilon), sampling_rate(rate)
     if rate == 1:
