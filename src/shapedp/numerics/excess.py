@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.gammatail import deviance, gamma_below, log_peak, log_radii
-from shapedp.numerics.outward import ABOVE_8, ROUNDINGS_8, ROUNDINGS_16, ROUNDINGS_512, UNIT
+from shapedp.numerics.outward import ABOVE_8, ABOVE_WIDE, ROUNDINGS_8, ROUNDINGS_16, ROUNDINGS_512, UNIT
 from shapedp.numerics.quadrature import ellipse_axes, gauss_error, legendre
 from shapedp.numerics.sphere import CAP_ERROR, Cap
 
@@ -310,11 +310,13 @@ class ShiftExcess:
                 suprema = np.exp(log_first[:, 1:]) + np.exp(log_second[:, 1:])
                 error = gauss_error(panels.half, np.where(np.isnan(suprema), np.inf, suprema), _POINTS)
                 error_one = gauss_error(panels.half, np.exp(log_f[:, 1:]), _POINTS)
-            last = turn == _ROUNDS - 1 or panels.index.size > _MOST * (levels.size + 8)
+            last = turn == _ROUNDS - 1
+            crowded = np.bincount(panels.index, minlength=levels.size)[panels.index] > _MOST
+            crowded &= panels.index.size > _MOST * (levels.size + 8)  # levels that cannot be settled hold up no other
             zero = tail + crude <= allowed
             good = ~zero & (error <= allowed)
             one = ~zero & ~good & (rest + crude + error_one <= allowed)
-            stuck = (panels.half < ROUNDINGS_512 * (1 + np.abs(panels.centre))) | last
+            stuck = (panels.half < ROUNDINGS_512 * (1 + np.abs(panels.centre))) | crowded | last
             zero |= stuck & ~good & ~one
             add(above, panels.index[zero], tail[zero])
             add(below, panels.index[zero], crude[zero])
@@ -383,4 +385,8 @@ class ShiftExcess:
             right = math.exp(log_f[-1]) / (self.k * math.expm1(z[-1]))
             up = z[-1] + self.b * eta[:, -1]
             right_second = np.exp(self._log_peak + levels - self.k * deviance(up)) / (self.k * np.expm1(up))
+            # where p > e^level q, that is also at most P(|x + v| >= up) <= P(|x| >= up - shift)
+            back = up + self.b * np.log1p(-np.exp(self._log_d - up / self.b)) - ROUNDINGS_512 * (1 + np.abs(up))
+            own = ABOVE_WIDE * np.exp(self._log_peak - self.k * deviance(back)) / (self.k * np.expm1(back))
+            right_second = np.where(back > 0, np.fmin(right_second, own), right_second)
         return total, spread + left_second + right_second, spread + left + right, panels, estimate, bound
