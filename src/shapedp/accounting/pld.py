@@ -47,6 +47,8 @@ _FADED = 1e-300
 _MOST_RUNGS = 120
 _FINER_LATTICE = 16  # a lattice so many times finer than the step asked for is still used
 _SECTIONS = 32  # of an interval in which an atom is sought
+_LADDER_CAP = 64.0
+_BEYOND = 20.0  # losses so many times likelier than all others hide
 _STEEP = 20.0  # e^20 roundings are still few
 
 
@@ -167,6 +169,7 @@ class Direction:
         smallest = min(spacings) if spacings else None
         whole = smallest is not None and all(abs(s / smallest - round(s / smallest)) < 1e-12 for s in spacings)
         self.lattice = smallest if whole else None
+        self._ladders: dict[float, _Ladder] = {}
 
     @cached_property
     def grid(self) -> float | None:
@@ -174,7 +177,7 @@ class Direction:
         grids = {loss.upper.step for loss, _ in self.parts if isinstance(loss, DiscreteLoss)}
         step = grids.pop() if len(grids) == 1 else None
         on_grid = (isinstance(loss, DiscreteLoss) for loss, _ in self.parts)
-        others = [end for end, own in zip(self._ends(1e-300), on_grid, strict=True) if not own]
+        others = [end for end, own in zip(self._all, on_grid, strict=True) if not own]
         return None if step is None or (others and _width(others) > step * NODE_LIMIT) else step
 
     def _masses(self, step: float, ends: list[tuple[float, float]]) -> tuple[Weighted, Weighted]:
@@ -205,18 +208,25 @@ class Direction:
         high = max(high, int(heavy[-1]) + 1 if heavy.size else 0)
         return float(points[max(low - 1, 0)]), float(points[min(high + 1, points.size - 1)])
 
-    @cached_property
-    def _ladder(self) -> _Ladder:
-        """From a grid that is refined until the variance has settled."""
-        ends = self._ends(1e-300)
+    def _ladder(self, epsilon: float) -> _Ladder:
+        """From a grid that is refined until the variance has settled; without losses far above the octave of eps."""
+        cap = _LADDER_CAP * 2.0 ** math.ceil(math.log2(max(epsilon, 16.0) / 16))
+        ends = _capped(self._all, cap)
+        cap = cap if ends != self._all else math.inf
+        if cap in self._ladders:
+            return self._ladders[cap]
         step = self.grid or _aligned(_width(ends) / _LADDER_NODES, self.lattice)
         variance = math.inf
         while True:
             upper = self._upper(step, ends)
             before, variance = variance, total_cumulant(upper, 0.0)[2]
             if variance > 0.9 * before or self.grid is not None or 8 * _width(ends) / step > _ROUGH_NODES:
-                return _Ladder.of(upper)
+                return self._ladders.setdefault(cap, _Ladder.of(upper))
             step = _aligned(step / 8, self.lattice)
+
+    @cached_property
+    def _all(self) -> list[tuple[float, float]]:
+        return self._ends(1e-300)
 
     def _ends(self, tail: float) -> list[tuple[float, float]]:
         return [support(loss, tail, reverse=self.reverse, left_tail=max(tail, 1e-60)) for loss, _ in self.parts]
@@ -226,13 +236,14 @@ class Direction:
 
         Multiples of a power of two about as large as the deviation of the losses that decide there.
         """
-        exponent = np.ceil(np.log2(self._ladder.near(epsilon)))
+        near = [self.spread(float(one)) for one in epsilon.ravel()]
+        exponent = np.ceil(np.log2(near)).reshape(epsilon.shape)
         quantum = np.ldexp(1.0, exponent.astype(np.int64))
         return [(float(q * np.round(e / q)), float(q)) for e, q in zip(epsilon.ravel(), quantum.ravel(), strict=True)]
 
     def spread(self, epsilon: float) -> float:
         """The deviation of the losses that decide at an epsilon, about."""
-        return float(self._ladder.near(np.array([epsilon]))[0])
+        return float(self._ladder(epsilon).near(np.array([epsilon]))[0])
 
     def solve(
         self,
@@ -251,12 +262,13 @@ class Direction:
         epsilon, width = (None, 0.0) if place is None else place
         steepest = 3 * _STEEP / width if width else math.inf
         node_limit = min(node_limit, _ROUGH_NODES) if accuracy >= _ROUGH else node_limit
-        ladder = self._ladder
+        ladder = self._ladder(epsilon or 0.0)
         expected = (
             delta if epsilon is None else math.exp(max(np.interp(epsilon, ladder.mean, ladder.log_delta), -700.0))
         )
         tail = max((expected or 0.0) * 1e-25, 1e-300)
-        ends = self._ends(tail)
+        cap = math.inf if epsilon is None else epsilon + width + math.log(_BEYOND * self.total / accuracy)
+        ends = _capped(self._ends(tail), cap)
         step = self.grid or _aligned(_width(ends) / _FIRST_NODES, self.lattice)
         aim: _Aim | None = None
         known, best = False, math.inf
@@ -269,7 +281,7 @@ class Direction:
             # near the centre the extra variance counts relative to the whole, hence the second term of the tilt
             near = math.hypot(aim.theta, 1 / math.sqrt(variance)) if variance > 0 else aim.theta
             near = max(aim.theta, calmer_tilt(upper, near))
-            gap = abs(total_cumulant(upper, near)[0] - total_cumulant(lower, near)[0])
+            gap = _log_gap(lower, upper, near, cap)
             if chosen is not None and gap > 0.8 * best and step < 0.5 * chosen[1][0][0].step:
                 break  # a finer grid no longer helps: the parts' own bounds are that far apart
             if chosen is not None and 0 < gap < best < math.inf:
@@ -291,8 +303,8 @@ class Direction:
                 break
             step = following
         assert chosen is not None
-        view = self._first_view(chosen, _Aim.near(chosen[1], epsilon, delta, accuracy, steepest), ends, node_limit)
-        return view if self.grid is not None else self._sharper(view, accuracy, ends, node_limit, steepest)
+        view = self._first_view(chosen, cap, _Aim.near(chosen[1], epsilon, delta, accuracy, steepest), ends, node_limit)
+        return view if self.grid is not None else self._sharper(view, cap, accuracy, ends, node_limit, steepest)
 
     def _finer(self, step: float, gap: float, goal: float, least: float, width: float) -> float:
         ratio = 0.9 * math.sqrt(goal / gap) if math.isfinite(gap) else 0.0
@@ -302,6 +314,7 @@ class Direction:
     def _first_view(
         self,
         chosen: tuple[Weighted, Weighted],
+        cap: float,
         aim: _Aim,
         ends: list[tuple[float, float]],
         node_limit: int,
@@ -310,7 +323,7 @@ class Direction:
         lower, upper = chosen
         for _ in range(6):
             try:
-                return _view(lower, upper, aim, node_limit)
+                return _view(lower, upper, cap, aim, node_limit)
             except WindowError:
                 if self.grid is not None:
                     break
@@ -320,7 +333,7 @@ class Direction:
         )
 
     def _sharper(
-        self, view: View, accuracy: float, ends: list[tuple[float, float]], node_limit: int, steepest: float
+        self, view: View, cap: float, accuracy: float, ends: list[tuple[float, float]], node_limit: int, steepest: float
     ) -> View:
         """Finer grids as long as the bounds are too far apart where they are asked for, and come closer."""
         reach = 0.5 * self.spread(view.focus)
@@ -334,7 +347,7 @@ class Direction:
                 break
             lower, upper = self._masses(finer, ends)
             try:
-                following = _view(lower, upper, _Aim.near(upper, view.focus, None, accuracy, steepest), node_limit)
+                following = _view(lower, upper, cap, _Aim.near(upper, view.focus, None, accuracy, steepest), node_limit)
             except WindowError:
                 break
             if gap < _HOPELESS and following.gap(reach) > 0.7 * gap:
@@ -376,16 +389,31 @@ class _Aim:
         return cls(theta, best, focus, delta, tail_mass, max(min(accuracy, 0.1) * share, 1e-12))
 
 
+def _log_gap(lower: Weighted, upper: Weighted, theta: float, cap: float) -> float:
+    """How far the cumulants are apart, losses clipped where the lower masses beyond the cap begin to be merged."""
+    ends = [part.apart(cap).span[1] for part, _ in lower]
+    low, high = (
+        total_cumulant([(part.clipped(end), n) for (part, n), end in zip(parts, ends, strict=True)], theta)[0]
+        for parts in (lower, upper)
+    )
+    return abs(high - low)
+
+
 def _nodes(step: float, end: tuple[float, float]) -> tuple[int, int]:
     """The first and the last node of a grid over an interval of losses."""
     return min(math.floor(end[0] / step), -1), max(math.ceil(end[1] / step), 1) + 2
+
+
+def _capped(ends: list[tuple[float, float]], cap: float) -> list[tuple[float, float]]:
+    return [(low, min(high, cap)) for low, high in ends]
 
 
 def _width(ends: list[tuple[float, float]]) -> float:
     return max(high - low for low, high in ends)
 
 
-def _view(lower: Weighted, upper: Weighted, aim: _Aim, node_limit: int) -> View:
+def _view(lower: Weighted, upper: Weighted, cap: float, aim: _Aim, node_limit: int) -> View:
+    lower = [(part.apart(cap), n) for part, n in lower]
     below, above = (
         convolve(parts, aim.theta, upper=top, tail=aim.tail_mass, node_limit=2 * node_limit)
         for parts, top in ((lower, False), (upper, True))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.gammatail import deviance, gamma_below, log_peak, log_radii
-from shapedp.numerics.outward import ABOVE_8, ABOVE_WIDE, ROUNDINGS_8, ROUNDINGS_16, ROUNDINGS_512, UNIT
+from shapedp.numerics.outward import ABOVE_8, ABOVE_WIDE, ROUNDINGS_8, ROUNDINGS_16, ROUNDINGS_64, ROUNDINGS_512, ROUNDINGS_8192, UNIT
 from shapedp.numerics.quadrature import ellipse_axes, gauss_error, legendre
 from shapedp.numerics.sphere import CAP_ERROR, Cap
 
@@ -26,6 +26,7 @@ _LEAST_BUDGET = 1e-270
 _ROUNDS = 40
 _CHUNK = 512
 _MOST = 512
+_FAR = 1e-7  # balls about the pole whose volumes are so nearly equal
 
 
 def growth_of(exponent: float, eta: Floats) -> Floats:
@@ -264,7 +265,9 @@ class ShiftExcess:
         if self.slack == 0 and self.b <= 1:  # log g is Lipschitz: the loss never exceeds shift^b
             most = self.shift if self.b == 1 else self.shift**self.b * ABOVE_8
             upper = -np.expm1(np.minimum(levels - most, 0.0)) * ABOVE_8
-        todo = np.flatnonzero(upper > 1e-12)
+        far, low, high = self._far(levels)
+        lower[far], upper[far] = low, high
+        todo = np.flatnonzero((upper > 1e-12) & ~far)
         scale: Floats | None = None
         before = np.full_like(levels, np.inf)
         for _ in range(3):
@@ -278,6 +281,39 @@ class ShiftExcess:
             scale = np.maximum(np.minimum(middle, 0.5 * (lower[todo] + upper[todo])), lower[todo])[wide]
             todo = todo[wide]
         return lower, upper
+
+    @np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore")
+    def _far(self, levels: Floats) -> tuple[NDArray[np.bool_], Floats, Floats]:
+        """The levels so high that g > e^level g(. + v) on little but a ball about the pole, and bounds on H there.
+
+        With slack log(shift/r) + shift^b = level, e = r/shift and t below, the balls of radii r e^-t and r e^t hold
+        and are held by that set, as far as `_edges` reach; Q of a ball is its volume times a density between those
+        at shift + r and shift - r.
+        """
+        b, slack, none = self.b, self.slack, np.zeros(0)
+        if not slack > 0:
+            return np.zeros(levels.shape, dtype=np.bool_), none, none
+        power, last = self.shift**b, (self.k * math.exp(self._edges[-1])) ** (1 / b)
+        log_e = -(levels - power) / slack
+        e = np.exp(log_e)
+        t = 4 * e + power * (b * 2 ** max(b, 1.0) * e + 2 * np.exp(b * log_e)) / slack
+        t += ROUNDINGS_64 * (1 + np.abs(log_e) + power / slack + self._log_size) * (1 + 1 / b)
+        beyond = max((2**b - 1) * power, (self.shift + last) ** b - last**b)
+        far = (t * self.dim < _FAR) & (b * (self._log_d + log_e) < -1) & (levels > 1.01 * (slack * math.log(2) + beyond))
+        far &= -log_e > 1.01 + b * 2 ** max(b, 1.0) * power / slack
+        if not far.any():
+            return far, none, none
+        z, t = b * (self._log_d + log_e[far]), t[far]
+        near, away = np.maximum(z - b * t, self._edges[0]), np.maximum(z + b * t, self._edges[0])
+        (least, miss), (most, more) = gamma_below(self.k, near), gamma_below(self.k, away)
+        shell = [b / self.dim * np.exp(self._log_peak - self.k * deviance(end)) for end in (near, away)]
+        blur = ROUNDINGS_8192 + UNIT * 20 * self.k * deviance(near) + self._blur * np.abs(near)
+        lower = least * (1 - blur) - miss - shell[1] * np.exp(2 * slack * t) * (1 + blur)
+        lower = np.where(z - b * t > self._edges[0], np.maximum(lower, 0.0), 0.0)
+        end = self._edges[-1:]
+        right = np.exp(self._log_peak - self.k * deviance(end)) / (self.k * np.expm1(end))
+        upper = most * (1 + blur) + more + right - shell[0] * np.exp(-2 * slack * t) * (1 - blur) * (lower > 0)
+        return far, lower, upper + _FLOOR
 
     def _enclose(
         self, levels: Floats, relative: float, absolute: float, scale: Floats | None

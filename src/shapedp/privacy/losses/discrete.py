@@ -9,14 +9,14 @@ e^eps H(Q, P; -eps) for eps < 0: same changes of slope away from k = 1, and no c
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, positive
-from shapedp.numerics.outward import ROUNDINGS_4, ROUNDINGS_8, ROUNDINGS_8192, WIDE, WIDER
+from shapedp.numerics.outward import ROUNDINGS_4, ROUNDINGS_8, ROUNDINGS_32, ROUNDINGS_8192, WIDE, WIDER
 from shapedp.numerics.tailsums import hockey_stick_sums, underflow
 from shapedp.privacy.losses.base import Loss
 
@@ -34,6 +34,8 @@ _WIDEST = 600.0  # e^step is a float
 class Masses:
     """P-masses of a loss at the points (first + i) step, less `shift` >= 0, and the mass at infinity.
 
+    In a lower set that mass is taken for infinite at a price: its Q-mass, the logarithm of which is `log_price`.
+
     Guarantee: H(eps) of these masses is at least (an upper set) or at most (a lower set) the loss's own at every
     real eps, and so is that of any composition: all masses are >= 0 and both statements are monotone in them.
     """
@@ -43,6 +45,7 @@ class Masses:
     masses: Floats
     infinity: float = 0.0
     shift: float = 0.0
+    log_price: float = -math.inf
 
     @cached_property
     def losses(self) -> Floats:
@@ -66,6 +69,22 @@ class Masses:
         """The first and the last node that hold any mass."""
         held = np.flatnonzero(self.masses)
         return (self.first + int(held[0]), self.first + int(held[-1])) if held.size else (0, 0)
+
+    def apart(self, cap: float) -> Masses:
+        """The last point set apart where it lies beyond the cap: its mass at infinity, and the log of its Q-mass."""
+        last, kept = self.span[1], self.masses[: self.span[1] - self.first]
+        if self.infinity or last * self.step < cap or not kept.any():
+            return self
+        mass, loss = float(self.masses[last - self.first]), last * self.step - self.shift
+        log_price = math.log(mass) - loss
+        log_price += ROUNDINGS_32 * (1 + abs(math.log(mass)) + loss)
+        return replace(self, masses=kept, infinity=mass, log_price=log_price)
+
+    def clipped(self, last: int) -> Masses:
+        """All that lies beyond a node, at infinity too, on that node."""
+        end = max(last - self.first, 0)
+        beyond = float(self.masses[end:].sum()) + self.infinity
+        return replace(self, masses=np.append(self.masses[:end], beyond), infinity=0.0)
 
     @property
     def _exact(self) -> bool:
