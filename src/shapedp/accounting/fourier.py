@@ -246,10 +246,7 @@ def convolve(parts: Parts, theta: float, *, upper: bool, tail: float, node_limit
     responses = math.sqrt(float(np.sum((decay * ramp) ** 2))), math.sqrt(float(decay @ decay))
     shifts = [n * cumulant(masses, theta)[0] for masses, n in parts]
     log_scale = math.fsum(shifts)
-    infinity = -math.expm1(math.fsum(n * math.log1p(-masses.infinity) for masses, n in parts)) * ABOVE_8192
-    log_price = -math.inf
-    if not upper:
-        infinity, log_price = _apart(parts) if infinity else (0.0, -math.inf)
+    infinity, log_price = (_at_infinity(parts), -math.inf) if upper else _apart(parts)
     return Convolution(
         theta,
         mean,
@@ -272,12 +269,21 @@ def convolve(parts: Parts, theta: float, *, upper: bool, tail: float, node_limit
     )
 
 
+def _at_infinity(parts: Parts) -> float:
+    """1 - prod (1 - p)^n, rounded up."""
+    if any(masses.infinity >= 1 for masses, _ in parts):
+        return 1.0
+    return -math.expm1(math.fsum(n * math.log1p(-masses.infinity) for masses, n in parts)) * ABOVE_8192
+
+
 def _apart(parts: Parts) -> tuple[float, float]:
     """P from below, and log Q from above, of "some part's loss was set apart".
 
     With f the finite mass of a part, p that apart and q its Q-mass, P = prod (f + p)^n - prod f^n, which rises with
     f and p, and Q <= sum n q prod S^n with S >= 1 a bound on the Q-mass of a part.
     """
+    if not any(masses.infinity for masses, _ in parts):
+        return 0.0, -math.inf
     total, whole, rise, prices, growth = 0, 0.0, 0.0, [-math.inf], 0.0
     for masses, n in parts:
         finite = float(masses.masses.sum()) * BELOW_8192

@@ -199,7 +199,7 @@ class Direction:
     def _trim(self, masses: Masses, theta: float, delta: float, accuracy: float) -> tuple[float, float]:
         """The range of losses that matters to delta: by the tilted masses on both sides, by u itself at the top."""
         points = masses.losses
-        with np.errstate(under="ignore"):
+        with np.errstate(under="ignore", over="ignore", invalid="ignore"):
             tilted = masses.masses * np.exp(theta * points - cumulant(masses, theta)[0])
         small = accuracy * 1e-4 / self.total
         low = int(min(np.searchsorted(np.cumsum(tilted), small), np.searchsorted(np.cumsum(masses.masses), 1e-9)))
@@ -390,13 +390,14 @@ class _Aim:
 
 
 def _log_gap(lower: Weighted, upper: Weighted, theta: float, cap: float) -> float:
-    """How far the cumulants are apart, losses clipped where the lower masses beyond the cap begin to be merged."""
-    ends = [part.apart(cap).span[1] for part, _ in lower]
-    low, high = (
-        total_cumulant([(part.clipped(end), n) for (part, n), end in zip(parts, ends, strict=True)], theta)[0]
-        for parts in (lower, upper)
-    )
-    return abs(high - low)
+    """How far the cumulants are apart, losses clipped where those of lower masses beyond the cap were merged."""
+    clipped = []
+    for (low, n), (high, _) in zip(lower, upper, strict=True):
+        kept = low.apart(cap)
+        pair = (low, high) if kept is low else (low.clipped(kept.span[1]), high.clipped(kept.span[1]))
+        clipped.append((pair, n))
+    ends = [total_cumulant([(pair[side], n) for pair, n in clipped], theta)[0] for side in (0, 1)]
+    return abs(ends[1] - ends[0])
 
 
 def _nodes(step: float, end: tuple[float, float]) -> tuple[int, int]:
