@@ -64,7 +64,9 @@ class Pairs(sdp.Loss):
     symmetric = False
 
     def profile(self, epsilon, *, reverse=False):
-        first, second = (np.array(side, dtype=np.float64) for side in ((self.q, self.p) if reverse else (self.p, self.q)))
+        first, second = (
+            np.array(side, dtype=np.float64) for side in ((self.q, self.p) if reverse else (self.p, self.q))
+        )
         with np.errstate(over="ignore", invalid="ignore"):
             gap = first - np.where(second > 0, np.exp(epsilon)[..., None] * second, 0.0)
         held = gap > -(2.0**-50) * first  # rounding counts where a term is not lost

@@ -196,8 +196,11 @@ class Direction:
             for (loss, n), end in zip(self.parts, ends, strict=True)
         ]
 
-    def _trim(self, masses: Masses, theta: float, delta: float, accuracy: float) -> tuple[float, float]:
-        """The range of losses that matters to delta: by the tilted masses on both sides, by u itself at the top."""
+    def _trim(self, masses: Masses, theta: float, delta: float, accuracy: float, lone: float) -> tuple[float, float]:
+        """The range of losses that matters to delta: by the tilted masses on both sides, by u itself at the top.
+
+        What Q has alone, `lone`, is e^x of itself at a loss x < 0 in the curve of the lower masses.
+        """
         points = masses.losses
         with np.errstate(under="ignore", over="ignore", invalid="ignore"):
             tilted = masses.masses * np.exp(theta * points - cumulant(masses, theta)[0])
@@ -206,7 +209,9 @@ class Direction:
         high = tilted.size - int(np.searchsorted(np.cumsum(tilted[::-1]), small))
         heavy = np.flatnonzero(masses.hockey_stick(points, upper=True) > delta * accuracy * 1e-3 / self.total)
         high = max(high, int(heavy[-1]) + 1 if heavy.size else 0)
-        return float(points[max(low - 1, 0)]), float(points[min(high + 1, points.size - 1)])
+        left = math.log(max(delta * accuracy * 1e-3 / self.total, 1e-60) / lone) if lone > 1e-60 else 0.0
+        left = max(min(left, float(points[max(low - 1, 0)])), float(points[0]))
+        return left, float(points[min(high + 1, points.size - 1)])
 
     def _ladder(self, epsilon: float) -> _Ladder:
         """From a grid that is refined until the variance has settled; without losses far above the octave of eps."""
@@ -223,6 +228,21 @@ class Direction:
             if variance > 0.9 * before or self.grid is not None or 8 * _width(ends) / step > _ROUGH_NODES:
                 return self._ladders.setdefault(cap, _Ladder.of(upper))
             step = _aligned(step / 8, self.lattice)
+
+    @cached_property
+    def _lone(self) -> list[float]:
+        """Of each part what the other law has by itself, next to nothing where its losses end."""
+        return [float(loss.profile(np.array([1e5]), reverse=not self.reverse)[1][0]) for loss, _ in self.parts]
+
+    @cached_property
+    def _own_gap(self) -> float:
+        """How far the parts' own bounds are apart, relatively, at some losses."""
+        at = np.append(0.0, np.array([end for _, end in self._all])[:, None] * np.array([1e-3, 1e-2, 0.1, 0.5]))
+        gaps = [0.0]
+        for loss, _ in self.parts:
+            lower, upper = loss.profile(at, reverse=self.reverse)
+            gaps += ((upper - lower) / np.maximum(upper, 1e-300))[upper > 1e-3 * upper[0]].tolist()
+        return max(gaps)
 
     @cached_property
     def _all(self) -> list[tuple[float, float]]:
@@ -283,7 +303,11 @@ class Direction:
             near = max(aim.theta, calmer_tilt(upper, near))
             gap = _log_gap(lower, upper, near, cap)
             if chosen is not None and gap > 0.8 * best and step < 0.5 * chosen[1][0][0].step:
-                break  # a finer grid no longer helps: the parts' own bounds are that far apart
+                # a finer grid does not help: the parts' own bounds are that far apart, or their atoms lie badly on it
+                if self._own_gap > 0.1 * best or 3 * _width(ends) / step > _SLOW_LIMIT:
+                    break
+                step = _aligned(step / 3, self.lattice)
+                continue
             if chosen is not None and 0 < gap < best < math.inf:
                 before = chosen[1][0][0].step
                 if math.log(best / gap) < 1.5 * math.log(before / step):
@@ -293,7 +317,10 @@ class Direction:
                 known = True
                 # what is left at the far end of the view
                 rest = aim.delta * math.exp(max(-1.5 * aim.best * math.sqrt(variance) - 1.2, -600.0))
-                ends = [self._trim(part, aim.theta, max(rest, 1e-300), aim.share) for part, _ in upper]
+                ends = [
+                    self._trim(part, aim.theta, max(rest, 1e-300), aim.share, lone)
+                    for (part, _), lone in zip(upper, self._lone, strict=True)
+                ]
             _, _, left, right, *_ = window(upper, aim.theta, aim.tail_mass)
             least = max(1.05 * (right - left), _width(ends)) / node_limit  # the finest grid that fits
             if gap <= accuracy / 2 or step <= 1.05 * least or self.grid is not None:
@@ -337,8 +364,9 @@ class Direction:
     ) -> View:
         """Finer grids as long as the bounds are too far apart where they are asked for, and come closer."""
         reach = 0.5 * self.spread(view.focus)
+        finest = view.upper.step
         for _ in range(_SHARPENINGS):
-            gap, step = view.gap(reach), view.upper.step
+            gap, step = view.gap(reach), min(view.upper.step, finest)
             goal = max(accuracy, _ENOUGH)
             if gap <= _LOOSE * goal:
                 break
@@ -351,8 +379,11 @@ class Direction:
             except WindowError:
                 break
             if gap < _HOPELESS and following.gap(reach) > 0.7 * gap:
-                break
-            view = following
+                if self._own_gap > 0.1 * gap:
+                    break
+                finest /= 3  # atoms that lie badly on this grid
+            else:
+                view = following
         return view
 
 

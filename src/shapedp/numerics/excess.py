@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.gammatail import deviance, gamma_below, log_peak, log_radii
-from shapedp.numerics.outward import ABOVE_8, ABOVE_WIDE, ROUNDINGS_8, ROUNDINGS_16, ROUNDINGS_64, ROUNDINGS_512, ROUNDINGS_8192, UNIT
+from shapedp.numerics.outward import (
+    ABOVE_8,
+    ABOVE_WIDE,
+    ROUNDINGS_8,
+    ROUNDINGS_16,
+    ROUNDINGS_64,
+    ROUNDINGS_512,
+    ROUNDINGS_8192,
+    UNIT,
+)
 from shapedp.numerics.quadrature import ellipse_axes, gauss_error, legendre
 from shapedp.numerics.sphere import CAP_ERROR, Cap
 
@@ -299,7 +308,9 @@ class ShiftExcess:
         t = 4 * e + power * (b * 2 ** max(b, 1.0) * e + 2 * np.exp(b * log_e)) / slack
         t += ROUNDINGS_64 * (1 + np.abs(log_e) + power / slack + self._log_size) * (1 + 1 / b)
         beyond = max((2**b - 1) * power, (self.shift + last) ** b - last**b)
-        far = (t * self.dim < _FAR) & (b * (self._log_d + log_e) < -1) & (levels > 1.01 * (slack * math.log(2) + beyond))
+        far = (
+            (t * self.dim < _FAR) & (b * (self._log_d + log_e) < -1) & (levels > 1.01 * (slack * math.log(2) + beyond))
+        )
         far &= -log_e > 1.01 + b * 2 ** max(b, 1.0) * power / slack
         if not far.any():
             return far, none, none

@@ -11,7 +11,9 @@ from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import ROUNDINGS_32, ROUNDINGS_8192
 from shapedp.privacy.losses.base import Loss
 
-_NODES = np.concatenate([[0.0], np.geomspace(1e-9, 1e3, 193), np.linspace(1e3, 1e4, 40)[1:], np.linspace(1e4, 1e5, 181)[1:]])
+_NODES = np.concatenate(
+    [[0.0], np.geomspace(1e-9, 1e3, 193), np.linspace(1e3, 1e4, 40)[1:], np.linspace(1e4, 1e5, 181)[1:]]
+)
 _MOST = 2**16
 _FINEST = 1e-5  # some five thousand nodes
 _ROUNDS = 30
