@@ -175,8 +175,6 @@ def _composed(items: tuple[Counted, ...], x: Fraction, delta: float) -> Ends:
     for pair, _ in items:  # whoever sees all releases sees each
         with contextlib.suppress(TooLarge):
             low = low.max(pair.hockey(ball(x)))
-    if low.lower() > delta:
-        return low, high
     for power in _GRIDS:
         try:
             new = composed(items, x, 1 << power, cut)

@@ -182,6 +182,7 @@ def test_the_checker_refutes_what_one_release_alone_breaks() -> None:
     found = plan.delta(1.0)
     ends = {"lower": found.lower, "upper": found.upper}
     file = {"schema": 1, "kind": "certificate", "verdict": "refuted", "epsilon": 1.0, "delta": 1e-5, "bracket": ends}
-    answer = check(json.loads(json.dumps({**file, "adjacency": "add-remove", "subject": plan.to_json()})))
+    whole = {**file, "adjacency": "add-remove", "subject": plan.to_json()}
+    answer = check(json.loads(json.dumps(whole)), seconds=5.0)
     assert answer.verdict == "refuted"
     assert 0.6 < answer.lower <= found.upper
