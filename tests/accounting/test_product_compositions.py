@@ -23,7 +23,7 @@ from shapedp.accounting.plan import Plan, Step
 from shapedp.noise import radial
 from shapedp.privacy.losses import RadialLoss
 
-CELLS = [Cell(14, 10, 1.0), Cell(100, 10, 1.0), Cell(100, 100, 0.01), Cell(10**4, 2, 0.01), Cell(10**6, 100, 0.01)]
+CELLS = [Cell(14, 10, 1.0), Cell(100, 100, 0.01), Cell(10**4, 2, 0.01), Cell(10**6, 100, 0.01), Cell(10**6, 2, 1.0)]
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=str)
@@ -34,19 +34,19 @@ def test_the_published_calibration_composes_to_a_narrow_bracket(cell: Cell) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cell", [Cell(3, 2, 1.0), Cell(3, 10, 0.01), Cell(14, 2, 0.01), Cell(10**6, 10, 1.0)], ids=str)
+@pytest.mark.parametrize("cell", [Cell(3, 2, 1.0), Cell(3, 10, 0.01), Cell(14, 2, 0.01), Cell(100, 10, 1.0)], ids=str)
 def test_more_of_the_grid(cell: Cell) -> None:
     for epsilon in cell.epsilons:
         assert good(cell.loss().delta(epsilon), 0.0)
 
 
 def test_epsilon_of_a_slow_tail_is_bracketed() -> None:
-    found = Cell(100, 10, 0.01).loss().epsilon(1e-2)
+    found = Cell(10**4, 2, 0.01).loss().epsilon(1e-2)
     assert found.lower > 1
     assert found.relative_gap < 0.01
 
 
-@pytest.mark.parametrize(("cell", "epsilon"), [(Cell(100, 10, 0.01), 0.3), (Cell(10**4, 2, 1.0), 9.5)], ids=str)
+@pytest.mark.parametrize(("cell", "epsilon"), [(Cell(10**4, 10, 0.01), 0.3), (Cell(10**4, 2, 1.0), 9.5)], ids=str)
 def test_draws_with_exact_likelihood_ratios_agree(cell: Cell, epsilon: float) -> None:
     """False-alarm rate: 1e-6 for each interval. A loss whose noise is 10% smaller is rejected."""
     met, said = agrees(cell, epsilon, 200_000)
@@ -93,7 +93,7 @@ def _exact(p, q, times: int, epsilon: float) -> float:
     return float(total)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(5))
 def test_mass_at_infinity_composes_exactly_in_both_directions(seed: int) -> None:
     rng = np.random.default_rng([19, 6, seed])
     p, q = _laws(rng)

@@ -10,7 +10,6 @@ from functools import cached_property
 import numpy as np
 
 from shapedp.accounting.fourier import (
-    MOST_TILT,
     Convolution,
     WindowError,
     calmer_tilt,
@@ -22,6 +21,7 @@ from shapedp.accounting.fourier import (
     total_cumulant,
     window,
 )
+from shapedp.accounting.ladder import STEEP, Ladder
 from shapedp.numerics import SelfCheckError
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import ROUNDINGS_2, WIDE
@@ -44,12 +44,10 @@ _ENOUGH = 2e-3  # and to this gap at most
 _SHARPENINGS = 4
 _HOPELESS = 0.5  # as long as the gap is larger, a finer grid is tried even if the last one did not help
 _FADED = 1e-300
-_MOST_RUNGS = 120
 _FINER_LATTICE = 16  # a lattice so many times finer than the step asked for is still used
 _SECTIONS = 32  # of an interval in which an atom is sought
 _LADDER_CAP = 64.0
 _BEYOND = 20.0  # losses so many times likelier than all others hide
-_STEEP = 20.0  # e^20 roundings are still few
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,18 +89,18 @@ def _lattice(loss: Loss, table: Loss) -> float | None:
 
 
 def _last_atom(loss: Loss, relative: float) -> float | None:
+    """The largest finite loss, if there is an atom there; what lies at infinity is seen far out."""
     low, high = 0.0, 1e4
-    if loss.profile(np.array([high]))[1][0] > 1e-290:
-        return None
+    rest = max(float(loss.profile(np.array([high]))[1][0]) * (1 + WIDE), 1e-290)
     while high - low > relative * high:
         between = np.unique(np.linspace(low, high, _SECTIONS + 1)[1:-1])
         between = between[(low < between) & (between < high)]
         if not between.size:
             break
-        held = int(np.count_nonzero(loss.profile(between)[0] > 0))
+        held = int(np.count_nonzero(loss.profile(between)[0] > (rest if rest > 1e-290 else 0.0)))
         low, high = float(between[held - 1]) if held else low, float(between[held]) if held < between.size else high
     beside = loss.profile(np.array([high * (1 - 1e-7), high * (1 + max(1e-12, relative))]))
-    return high if beside[0][0] > 1e-12 and beside[1][1] <= 1e-290 else None
+    return high if high < 5e3 and beside[0][0] > rest + 1e-12 and beside[1][1] <= rest else None
 
 
 def _aligned(step: float, lattice: float | None) -> float:
@@ -110,48 +108,6 @@ def _aligned(step: float, lattice: float | None) -> float:
     if lattice is None or lattice * _FINER_LATTICE < step:
         return coarse_step(step)
     return lattice / math.ceil(lattice / step) if step < lattice else lattice
-
-
-@dataclass(frozen=True, eq=False)
-class _Ladder:
-    """Where the losses of a composition lie at a ladder of tilts: means, deviations, log delta at the mean.
-
-    Estimates from a rough grid: they say where to look and certify nothing.
-    """
-
-    tilt: Floats
-    mean: Floats
-    deviation: Floats
-    log_delta: Floats
-
-    @classmethod
-    def of(cls, parts: Weighted) -> _Ladder:
-        """Tilts are added until the means of neighbouring ones are at most two deviations apart."""
-        step = parts[0][0].step
-        deviation = math.sqrt(total_cumulant(parts, 0.0)[2]) or step
-
-        def row(theta: float) -> tuple[float, float, float, float]:
-            k, mean, variance = total_cumulant(parts, theta)
-            return theta, mean, max(math.sqrt(variance), 1e-3 * step), saddle(k, mean, variance, theta)
-
-        rows, theta = [row(0.0)], 0.1 / deviation
-        while theta <= MOST_TILT / step and rows[-1][3] > -750 and rows[-1][2] > 1e-3 * step:
-            rows.append(row(theta))
-            theta = max(1.25 * theta, theta + 0.25 / rows[-1][2])
-        at = 0
-        while at + 1 < len(rows) < _MOST_RUNGS:
-            (low, mean, narrow, _), (high, further, wide, _) = rows[at], rows[at + 1]
-            if further - mean > 2 * max(narrow, wide) and high > 1.001 * low:
-                rows.insert(at + 1, row(low + (high - low) / 2))
-            else:
-                at += 1
-        tilts, means, deviations, log_deltas = (np.array(column) for column in zip(*rows, strict=True))
-        return cls(tilts, np.maximum.accumulate(means), deviations, np.minimum.accumulate(log_deltas))
-
-    def near(self, epsilon: Floats) -> Floats:
-        """The deviation of the losses that decide at each eps, less where their tilt is so steep that it counts."""
-        tilt = np.maximum(np.interp(epsilon, self.mean, self.tilt), 1e-300)
-        return np.asarray(np.minimum(np.interp(epsilon, self.mean, self.deviation), _STEEP / tilt), dtype=np.float64)
 
 
 class Direction:
@@ -169,7 +125,7 @@ class Direction:
         smallest = min(spacings) if spacings else None
         whole = smallest is not None and all(abs(s / smallest - round(s / smallest)) < 1e-12 for s in spacings)
         self.lattice = smallest if whole else None
-        self._ladders: dict[float, _Ladder] = {}
+        self._ladders: dict[float, Ladder] = {}
 
     @cached_property
     def grid(self) -> float | None:
@@ -213,7 +169,7 @@ class Direction:
         left = max(min(left, float(points[max(low - 1, 0)])), float(points[0]))
         return left, float(points[min(high + 1, points.size - 1)])
 
-    def _ladder(self, epsilon: float) -> _Ladder:
+    def _ladder(self, epsilon: float) -> Ladder:
         """From a grid that is refined until the variance has settled; without losses far above the octave of eps."""
         cap = _LADDER_CAP * 2.0 ** math.ceil(math.log2(max(epsilon, 16.0) / 16))
         ends = _capped(self._all, cap)
@@ -226,7 +182,7 @@ class Direction:
             upper = self._upper(step, ends)
             before, variance = variance, total_cumulant(upper, 0.0)[2]
             if variance > 0.9 * before or self.grid is not None or 8 * _width(ends) / step > _ROUGH_NODES:
-                return self._ladders.setdefault(cap, _Ladder.of(upper))
+                return self._ladders.setdefault(cap, Ladder.of(upper))
             step = _aligned(step / 8, self.lattice)
 
     @cached_property
@@ -280,7 +236,7 @@ class Direction:
         then the bounds themselves are looked at.
         """
         epsilon, width = (None, 0.0) if place is None else place
-        steepest = 3 * _STEEP / width if width else math.inf
+        steepest = 3 * STEEP / width if width else math.inf
         node_limit = min(node_limit, _ROUGH_NODES) if accuracy >= _ROUGH else node_limit
         ladder = self._ladder(epsilon or 0.0)
         expected = (
