@@ -93,7 +93,7 @@ def _exact(p, q, times: int, epsilon: float) -> float:
     return float(total)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_mass_at_infinity_composes_exactly_in_both_directions(seed: int) -> None:
     rng = np.random.default_rng([19, 6, seed])
     p, q = _laws(rng)
