@@ -13,6 +13,7 @@ import importlib
 import inspect
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,16 +43,22 @@ MOST_ROWS = 40
 NO_BENCHMARKS = "No results are stored yet; `make bench` writes them."
 
 
+def constants() -> dict[str, str]:
+    """What the page says of each constant, by its last name: the hand-written rows of the reference."""
+    rows = re.findall(r"^\| `shapedp\.([\w.]+)` \| (.*) \|$", (DOCS / "api.md").read_text("utf-8"), re.MULTILINE)
+    return {name.rpartition(".")[2]: text for name, text in rows}
+
+
 def packages() -> str:
     """One section for each package: what it is for, and a line for every public name."""
-    sections = []
+    sections, known = [], constants()
     for name in PACKAGES:
         module = importlib.import_module(f"shapedp.{name}")
         lines = [f"## shapedp.{name}", "", first_line(module), ""]
         names = sorted(getattr(module, "__all__", ()), key=str.lower)
         if names:
             lines += ["| name | what it is |", "|---|---|"]
-            lines += [f"| `{one}` | {cell(first_line(getattr(module, one)))} |" for one in names]
+            lines += [f"| `{one}` | {known.get(one) or cell(first_line(getattr(module, one)))} |" for one in names]
             lines.append("")
         sections.append("\n".join(lines))
     return "\n".join(sections)
@@ -73,15 +80,23 @@ def reproductions(folder: Path = ROOT / "experiments") -> str:
     lines: list[str] = []
     entries = published(folder)
     for paper in dict.fromkeys(entry.paper for entry in entries):
-        lines += [f"## {paper}", "", "| published | title | state | why |", "|---|---|---|---|"]
+        lines += [f"## {paper}", "", "| published | title | state | why | the paper's conclusion |", "|---" * 5 + "|"]
         chosen = [entry for entry in entries if entry.paper == paper]
-        lines += [f"| {e.name} | {cell(e.title)} | {e.state} | {cell(e.why)} |" for e in chosen]
+        lines += [
+            f"| {e.name} | {cell(e.title)} | {e.state} | {cell(few(e.why))} | {cell(e.conclusion)} |" for e in chosen
+        ]
         lines.append("")
         for item in dict.fromkeys(entry.item for entry in chosen if entry.item):
             stored = folder / "results" / (item.replace("/", "-") + ".json")
             if stored.is_file():
                 lines += reproduced_table(json.loads(stored.read_text(encoding="utf-8")))
     return "\n".join(lines)
+
+
+def few(why: str, most: int = 6) -> str:
+    """The first differences; all of them are in the JSON of the list."""
+    parts = why.split("; ")
+    return "; ".join([*parts[:most], *([f"{len(parts) - most} more"] if len(parts) > most else [])])
 
 
 def reproduced_table(data: dict[str, Any]) -> list[str]:

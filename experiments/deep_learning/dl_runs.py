@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,12 +16,8 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader
 
 from shapedp.accounting import amplify
-from shapedp.mechanisms.angles import polar
-from shapedp.mechanisms.watch import watching
 from shapedp.noise import Laplace
-from shapedp.numerics.hyperspherical import from_angles
-from shapedp.papers.geodp.recipes import geodp, noise_multiplier
-from shapedp.sampling import source
+from shapedp.papers.geodp.training import PublishedGeoDP
 from shapedp.sensitivity import L1, Box, Sensitivity
 from shapedp.torch import (
     AngleWindows,
@@ -146,27 +141,24 @@ def train(
     optimizer: Any = getattr(torch.optim, run.optimizer)(model.parameters(), lr=run.rate)
     loader = DataLoader(range(len(data.y)), batch_size=run.batch, shuffle=True, collate_fn=Gather(data))  # type: ignore[arg-type]
     row: dict[str, Any] = asdict(run) | {"records": len(data.y), "steps": run.steps(len(data.y))}
-    window: AbstractContextManager[None] = nullcontext()
     batches: Any = loader
     if run.method != NONE:
-        options, window = _options(run, data, model)
-        model, optimizer, batches = make_private(model, optimizer, loader, rng=rng, **options)
+        model, optimizer, batches = make_private(model, optimizer, loader, rng=rng, **_options(run, data))
         row["dim"] = Layout.of(model).dim
     measure = MEASURES.get(run.data, "accuracy")
     score = rmse if measure == "rmse" else accuracy
     curve: list[dict[str, float]] = []
     seen = {round(run.epochs * (k + 1) / checkpoints) for k in range(checkpoints)}
     ready = time.perf_counter()
-    with window:
-        for epoch in range(run.epochs):
-            model.train()
-            for x, y in batches:
-                optimizer.zero_grad()
-                F.cross_entropy(model(x), y).backward()
-                optimizer.step()
-            if epoch + 1 in seen:
-                curve.append({"epoch": epoch + 1, "test": score(model, data.test_x, data.test_y),
-                              "train": score(model, data.x[:10_000], data.y[:10_000])})  # fmt: skip
+    for epoch in range(run.epochs):
+        model.train()
+        for x, y in batches:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        if epoch + 1 in seen:
+            curve.append({"epoch": epoch + 1, "test": score(model, data.test_x, data.test_y),
+                          "train": score(model, data.x[:10_000], data.y[:10_000])})  # fmt: skip
     done = time.perf_counter()
     row |= {measure: curve[-1]["test"], f"train_{measure}": curve[-1]["train"], "curve": curve,
             "prepared_s": ready - start, "trained_s": done - ready, "device": str(data.x.device)}  # fmt: skip
@@ -185,33 +177,20 @@ def train(
     return model, row
 
 
-def _options(run: Run, data: Data, model: torch.nn.Module) -> tuple[dict[str, Any], AbstractContextManager[None]]:
+def _options(run: Run, data: Data) -> dict[str, Any]:
     steps = run.steps(len(data.y))
     if run.method == PRODUCT:
         noise = PublishedProductNoise(step_epsilon=_given(run.epsilon), k=_given(run.k))
-        return {"clip": Flat(run.clip), "noise": noise, "steps": steps, "unsafe": True}, nullcontext()
-    if run.method in (DP, DP_AUTO, GEODP, GEODP_AUTO):
-        clip = Auto(run.clip) if run.method in (DP_AUTO, GEODP_AUTO) else Flat(run.clip)
-        options = {"clip": clip, "noise_multiplier": _given(run.scale), "delta": run.delta}
-        return options, nullcontext() if run.method in (DP, DP_AUTO) else watching(_turned(run, Layout.of(model).dim))
+        return {"clip": Flat(run.clip), "noise": noise, "steps": steps, "unsafe": True}
+    clip = Auto(run.clip) if run.method in (DP_AUTO, GEODP_AUTO) else Flat(run.clip)
+    if run.method in (GEODP, GEODP_AUTO):
+        turned = PublishedGeoDP(_given(run.scale), _given(run.beta), run.batch, run.delta)
+        return {"clip": clip, "noise": turned, "steps": steps, "unsafe": True}
+    if run.method in (DP, DP_AUTO):
+        return {"clip": clip, "noise_multiplier": _given(run.scale), "delta": run.delta}
     make, shaped = METHODS[run.method]
     planned = {"noise_multiplier": run.scale} if run.scale else {"epsilon": run.epsilon, "steps": steps}
-    return {"clip": make(run.clip), "noise": shaped, "delta": run.delta, **planned}, nullcontext()
-
-
-def _turned(run: Run, dim: int) -> Callable[[Any, Any, Any], Any]:
-    """A watcher that answers a step's true sum with GeoDP's release of the mean, at the step's own claim."""
-    sigma, randomness = _given(run.scale), source(None)
-    published = geodp(
-        dim=dim, sensitivity=run.clip, epsilon=noise_multiplier(1.0, run.delta) / sigma, delta=run.delta,
-        batch=run.batch, beta=_given(run.beta), sigma=sigma, automatic=run.method == GEODP_AUTO,
-    )  # fmt: skip
-
-    def answer(mechanism: Any, x: Any, draw: Any) -> Any:
-        noisy = published.law.add_to(polar(np.asarray(x, dtype=np.float64) / run.batch), randomness)
-        return (from_angles(noisy[0], noisy[1:]) * run.batch).astype(np.float32)
-
-    return answer
+    return {"clip": make(run.clip), "noise": shaped, "delta": run.delta, **planned}
 
 
 def _given(value: float | None) -> float:

@@ -7,6 +7,7 @@ take a smaller rate.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from shapedp.mechanisms import Additive, AngleWindows, MeanAngles
 from shapedp.mechanisms.angles import polar
 from shapedp.noise import Gaussian
+from shapedp.numerics.hyperspherical import from_angles
 from shapedp.papers.datasets import load_mnist
 from shapedp.papers.geodp.recipes import geodp
 from shapedp.privacy import GaussianLoss
@@ -22,7 +24,7 @@ from shapedp.sensitivity import L2
 
 Floats = NDArray[np.float64]
 CLIP, DELTA, CLASSES = 0.1, 1e-5, 10
-RATE, WINDOW_RATE = 10.0, 1.0
+RATE, WINDOW_RATE, AUTHORS_RATE = 10.0, 1.0, 0.1
 
 
 class Regression:
@@ -55,6 +57,41 @@ class Regression:
     def gradients(self, errors: Floats, rows: NDArray[np.int64]) -> Floats:
         """The gradients themselves, one per row."""
         return (errors[:, :, None] * self.x[rows][:, None, :]).reshape(len(rows), -1)
+
+
+@cache
+def digits() -> tuple[Floats, Floats]:
+    """The digits 0 and 1 with a constant column, d = 785, and which they are."""
+    data = load_mnist()
+    train = data.splits["train"]
+    chosen = data.y[train] <= 1
+    x = np.column_stack([data.x[train][chosen].reshape(-1, 784) / 255.0, np.ones(chosen.sum())])
+    return x, data.y[train][chosen].astype(float)
+
+
+def as_run(method: str, *, batch: int, sigma: float, beta: float, steps: int) -> list[float]:
+    """Losses as in the authors' code: two digits, the gradient of all records, rate 0.1.
+
+    There "DP" clips the mean gradient to C = 0.1 and "GeoDP" clips nothing; "GeoDP, clipped" clips it alike. B only
+    divides the noise, and noisy angles are clamped to their ranges.
+    """
+    (x, y), rng, losses = digits(), np.random.default_rng(1), []
+    d = x.shape[1]
+    weights, half = np.zeros(d), np.append(np.full(d - 2, np.pi / 2), np.pi)
+    spread = np.append(CLIP, np.full(d - 1, np.sqrt(d + 2) * beta * np.pi)) * sigma / batch
+    for _ in range(steps + 1):
+        scores = x @ weights
+        losses.append(float(np.logaddexp(0, scores).mean() - (y * scores).mean()))
+        mean = x.T @ (1 / (1 + np.exp(-scores)) - y) / len(y)
+        if method in ("DP", "clip only", "GeoDP, clipped"):
+            mean /= max(1.0, float(np.linalg.norm(mean)) / CLIP)
+        if method == "DP":
+            mean += spread[0] * rng.standard_normal(d)
+        if method.startswith("GeoDP"):
+            norm, *angles = polar(mean) + spread * rng.standard_normal(d)
+            mean = np.asarray(from_angles(norm, np.clip(angles, -half, half)))
+        weights -= AUTHORS_RATE * mean
+    return losses[1:]
 
 
 def mechanism(problem: Regression, method: str, *, batch: int, sigma: float, beta: float) -> Any:

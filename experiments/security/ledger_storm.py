@@ -195,9 +195,8 @@ class Storm:
         self.case, self.folder, self.where = case, folder, where
         self.random = random.Random(case.number)
         self.noise = mechanism(case.cap)
-        self.ledger = Ledger.create(
-            where, dataset="d", epsilon=EPSILON, delta=DELTA, adjacency="replace", timeout=TIMEOUT
-        )
+        cap = {"epsilon": EPSILON, "delta": DELTA, "adjacency": "replace", "rule": "gaussian"}
+        self.ledger = Ledger.create(where, dataset="d", timeout=TIMEOUT, **cap)
         self.logs = [Log(folder / f"log{i}") for i in range(case.workers)]
         self.spend: Spend | None = None
 

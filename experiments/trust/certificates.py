@@ -33,6 +33,7 @@ KINDS = (
     "sketch",
     "repetition",
     "logistic",
+    "fixed-size",
 )
 # a quick kind is met as often as its price allows: a round of cases holds each slow kind once
 ROUND = (
@@ -41,8 +42,8 @@ ROUND = (
     *("discrete", "gaussian", "staircase", "bare", "sampled", "mixing", "repetition", "plan", "laplace", "mixed"),
 )
 LATER = 100_000  # from this case on rounds hold kinds that came later: the cases before keep theirs
-LATER_ROUND = (*ROUND, "logistic", "logistic")
-_SLOW = ("laplace", "logistic", "mixed", "plan", "sampled", "radial", "sketch", "mixing")  # epsilon takes seconds
+LATER_ROUND = (*ROUND, "logistic", "fixed-size", "fixed-size")
+_SLOW = ("laplace", "logistic", "mixed", "plan", "sampled", "fixed-size", "radial", "sketch", "mixing")  # seconds
 
 
 def kind_of(number: int) -> str:
@@ -108,7 +109,7 @@ def _scaled(rng: np.random.Generator, region: Any, epsilon: float) -> np.ndarray
 
 def _subject(kind: str, rng: np.random.Generator, epsilon: float, delta: float) -> Any:
     relation = _relation(rng)
-    if kind in ("plan", "bare", "sampled"):
+    if kind in ("plan", "bare", "sampled", "fixed-size"):
         return _plan(kind, rng, epsilon, delta)
     if kind == "sketch":
         return _sketch(rng, epsilon, delta)
@@ -194,15 +195,16 @@ def _plan(kind: str, rng: np.random.Generator, epsilon: float, delta: float) -> 
             least = None if rng.random() < 0.5 else mu * float(rng.uniform(0, 1))
             steps.append(Step(GaussianLoss(mu, least), count=int(rng.integers(1, 5))))
         return Plan(tuple(steps))
-    if kind == "sampled":
+    if kind in ("sampled", "fixed-size"):
+        relation, scheme = ("add-remove", "poisson") if kind == "sampled" else ("replace", "without-replacement")
         rate = float(rng.choice([1e-3, 0.01, 0.1, 0.5, 0.9]))
         base: Any = GaussianLoss(float(rng.uniform(0.2, 2)))
         if rng.random() < 0.5:
-            region = _set(rng, "add-remove", ("box", "l2"))
+            region = _set(rng, relation, ("box", "l2"))
             base = shapedp.calibrate("gaussian", region, epsilon=epsilon, delta=delta)
         elif rng.random() < 0.3:
             base = BareLoss(epsilon, delta)
-        return Plan((Step(base, sampling_rate=rate, count=count),))
+        return Plan((Step(base, rate, count, scheme),))
     relation = _relation(rng)
     steps = []
     for _ in range(int(rng.integers(1, 4))):

@@ -15,7 +15,6 @@ from laws import (
     Atoms,
     Ball,
     ChiSquare,
-    Folded,
     Laplacian,
     Law,
     Moved,
@@ -243,15 +242,12 @@ def poisson(rng: Generator, extreme: bool) -> Item:
 def fixed_size(rng: Generator, extreme: bool) -> Item:
     text, build, law = _base(rng, extreme)
     rate = scale(rng, -2, -0.05)
-    folded = (Folded(Sampled(law, rate)),)
     return Item(
         "fixed size",
         f"subsample({text}, {rate!r}, 'without-replacement', adjacency='replace')",
         lambda: subsample(build(), rate, "without-replacement", adjacency="replace"),
         (Sampled(law, rate),),
-        folded,
-        (Sampled(law, rate, False),),
-        folded,
+        worst_back=(Sampled(law, rate, False),),
         relation="replace",
     )
 

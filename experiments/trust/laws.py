@@ -336,37 +336,6 @@ class Sampled(Law):
 
 
 @dataclass(frozen=True)
-class Folded(Law):
-    """The pair that mirrors itself and agrees with `half` at every x >= 0: an atom at 0 takes what is left."""
-
-    half: Law
-
-    @property
-    def infinity(self) -> float:  # type: ignore[override]
-        return self.half.infinity
-
-    @property
-    def top(self) -> float:
-        return self.half.top
-
-    @property
-    def top_mass(self) -> float:
-        return self.half.top_mass
-
-    def span(self) -> tuple[float, float]:
-        high = self.half.span()[1]
-        return -high, high
-
-    def tail(self, x: Floats) -> Floats:
-        left = 1 - self.infinity - self.half.qtail(np.abs(x))
-        return np.where(x >= 0, self.half.tail(np.abs(x)), left)
-
-    def qtail(self, x: Floats) -> Floats:
-        left = 1 - self.infinity - self.half.tail(np.abs(x))
-        return np.where(x >= 0, self.half.qtail(np.abs(x)), left)
-
-
-@dataclass(frozen=True)
 class Moved(Law):
     """L + shift, with a further mass `lost` at infinity and the rest scaled down."""
 

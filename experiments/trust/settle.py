@@ -16,7 +16,7 @@ from itertools import pairwise
 from bounds import Parts, merged
 from flint import arb, arb_poly, ctx
 
-from laws import Atoms, ChiSquare, Folded, Laplacian, Law, Moved, Normal, Sampled
+from laws import Atoms, ChiSquare, Laplacian, Law, Moved, Normal, Sampled
 
 BITS = 160
 
@@ -75,13 +75,6 @@ def _(law: Sampled, x: arb) -> tuple[arb, arb]:
     p, r = tail(law.base, -inside.log())
     lost = arb(law.base.infinity)
     return p + lost, q * r + (1 - q) * (p + lost)
-
-
-@tail.register
-def _(law: Folded, x: arb) -> tuple[arb, arb]:
-    p, q = tail(law.half, abs(x))
-    lost = arb(law.infinity)
-    return (p, q) if x >= 0 else (1 - lost - q, 1 - lost - p)
 
 
 @tail.register

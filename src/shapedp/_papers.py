@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Literal
 
-Kind = Literal["mechanism", "recipe", "solver", "training noise"]
+Kind = Literal["law", "mechanism", "objective noise", "recipe", "solver", "training noise"]
 
 PROVIDED: dict[Kind, dict[str, str]] = {
     "mechanism": {
@@ -29,7 +29,10 @@ PROVIDED: dict[Kind, dict[str, str]] = {
         "sheffet": "gaussian_mixing.solvers:SHEFFET",
         "sheffet-rdp": "gaussian_mixing.solvers:SHEFFET_RDP",
     },
+    "objective noise": {"product-noise": "product_noise.solvers:AMP"},
+    "law": {"geodp": "geodp.training:TurnedNoise"},
     "training noise": {
+        "PublishedGeoDP": "geodp.training:PublishedGeoDP",
         "PublishedProductNoise": "product_noise.training:PublishedProductNoise",
         "PublishedTensorNoise": "tensor_noise.training:PublishedTensorNoise",
     },

@@ -21,6 +21,7 @@ from shapedp_check.sets import read_set
 
 ANY = "any"  # a bare guarantee holds under the relation that it was proved for, which the file does not name
 _MOST_WAYS = 16
+_SCHEMES = {"poisson": ("add-remove", "zero-out"), "without-replacement": ("replace",)}
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ def _fitting(data: Any, levels: list[Ball]) -> list[Ball]:
 def _repetition(data: Any) -> Case:
     """The best of K runs, P(K = k) ~ (1 - gamma)^k/k, drawn within 2^-100 in total variation."""
     run = entry(data, "run")
-    if entry(run, "sampling_rate") != 1 or entry(run, "count") != 1:
+    if entry(run, "sampling_rate") != 1 or entry(run, "count") != 1 or "scheme" in run:
         raise NotDescribed("a repetition describes one run, not sampled")
     case = _step(run)
     gamma = number(entry(data, "gamma"), "gamma", least=1e-4)
@@ -242,18 +243,18 @@ def _some(ways: list[tuple[tuple[Counted, ...], ...]]) -> list[tuple[tuple[Count
 
 
 def _step(step: Any) -> Case:
-    only(step, ("subject", "sampling_rate", "count"), "a step")
+    only(step, ("subject", "sampling_rate", "count", "scheme"), "a step")
     count = whole(entry(step, "count"), "count")
     rate = exact(number(entry(step, "sampling_rate"), "sampling_rate", least=0.0, most=1.0))
     case = _step_subject(entry(step, "subject"))
-    relation = case.adjacency
-    if rate == 1:
-        sampled = case.bounds
-    else:
-        if relation not in ("add-remove", "zero-out", ANY):
-            raise NotDescribed(f"Poisson sampling is not defined for {relation} neighbours")
-        relation = "add-remove" if relation == ANY else relation
-        sampled = _sampled(case.bounds, rate)
+    scheme = known(step.get("scheme", "poisson"), _SCHEMES, "the scheme of sampling")
+    relation, sampled = case.adjacency, case.bounds
+    if rate != 1 or scheme != "poisson":
+        if relation not in (*_SCHEMES[scheme], ANY):
+            raise NotDescribed(f"{scheme} sampling is not defined for {relation} neighbours")
+        relation = _SCHEMES[scheme][0] if relation == ANY else relation
+    if rate != 1:
+        sampled = _sampled(case.bounds, rate, scheme == "poisson")
     bounds = Bounds(
         tuple((pair, count * times) for pair, times in sampled.above),
         tuple(tuple((pair, count * times) for pair, times in way) for way in sampled.below),
@@ -262,18 +263,25 @@ def _step(step: Any) -> Case:
     return Case(relation, bounds, case.failure * count, case.variation * count)
 
 
-def _sampled(bounds: Bounds, rate: Fraction) -> Bounds:
-    """One pair is sampled exactly. Of several released together the product would have to be sampled: not known."""
+def _sampled(bounds: Bounds, rate: Fraction, poisson: bool) -> Bounds:
+    """One pair is sampled exactly. Of several released together the product would have to be sampled: not known.
+
+    Samples of a fixed size, one record replaced: right of 0 both directions are at most the Poisson curve (Balle,
+    Barthe and Gaboardi 2018, Theorem 9, for bases that are alike in both directions). It is reached by a query that
+    is v where one record is present and 0 where it is not: its pairs are those of Poisson sampling.
+    """
     if rate == 0:
         nothing: tuple[Counted, ...] = ((Response(Fraction(0)), 1),)
         return Bounds(nothing, (nothing,), bounds.notes)
 
-    def one(items: tuple[Counted, ...]) -> tuple[Counted, ...]:
+    def one(items: tuple[Counted, ...], both: bool = False) -> tuple[Counted, ...]:
         if len(items) != 1 or items[0][1] != 1:
             raise NotDescribed("sampling of a release with several independent parts is not covered")
-        return ((Sampled(items[0][0], rate), 1),)
+        if both and not items[0][0].symmetric:
+            raise NotDescribed("samples of a fixed size are covered for releases that are alike in both directions")
+        return ((Sampled(items[0][0], rate, both), 1),)
 
-    return Bounds(one(bounds.above), tuple(one(way) for way in bounds.below), bounds.notes)
+    return Bounds(one(bounds.above, not poisson), tuple(one(way) for way in bounds.below), bounds.notes)
 
 
 def _step_subject(data: Any) -> Case:

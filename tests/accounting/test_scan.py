@@ -21,7 +21,7 @@ import ways
 from bounds import Composition
 from tests.reference.pairs import laplace_delta, response_delta
 
-from laws import ChiSquare, Folded, Laplacian, Law, Moved, Normal, Sampled, response
+from laws import ChiSquare, Laplacian, Law, Moved, Normal, Sampled, response
 
 _ABSENT = [name for name in ("dp_accounting", "opendp", "sqlalchemy") if find_spec(name) is None]
 pytestmark = [
@@ -64,7 +64,6 @@ LAWS: dict[str, tuple[list[tuple[Law, int]], float]] = {
     "poisson, reverse": ([(Sampled(Normal(1.0), 0.3, False), 4)], 0.5),
     "poisson, failing": ([(Sampled(response(0.7, 1e-3), 0.3), 4)], 0.2),
     "poisson, failing, reverse": ([(Sampled(response(0.7, 1e-3), 0.3, False), 4)], 0.2),
-    "fixed size": ([(Folded(Sampled(Laplacian(1.0), 0.3)), 4)], 0.2),
     "mixing": ([(ChiSquare(5, 0.2), 3)], 2.0),
     "mixing, reverse": ([(ChiSquare(5, 0.2, False), 3)], 1.0),
     "moved": ([(Moved(Laplacian(0.5), 0.1, 1e-3), 3), (Normal(0.3), 1)], 1.0),

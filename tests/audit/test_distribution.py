@@ -8,7 +8,7 @@ from tests.laws import LAWS
 
 import shapedp as sdp
 from shapedp import audit
-from shapedp.audit.shapes import LEVELS, cosine_level
+from shapedp.audit.bounds import LEVELS, cosine_level
 from shapedp.sampling import source
 
 EVERY = pytest.mark.parametrize("row", LAWS, ids=lambda row: row.name)

@@ -3,6 +3,7 @@
 import ast
 import copy
 import json
+import math
 import subprocess
 import sys
 from fractions import Fraction
@@ -320,3 +321,31 @@ def test_a_certificate_is_not_changed_by_the_check():
     before = copy.deepcopy(made)
     check(made)
     assert made == before
+
+
+def normal(x):
+    return math.erfc(-x / math.sqrt(2)) / 2
+
+
+@pytest.mark.parametrize(("rate", "count"), [(0.2, 1), (0.2, 8), (1.0, 1)])
+def test_samples_of_a_fixed_size(rate, count):
+    """One run: q H(log(1 + (e^x - 1)/q)). Several runs are worse than one."""
+    loss = {"loss": "gaussian", "mu": 1.0}
+    inner = math.log1p(math.expm1(0.5) / rate)
+    one = rate * (normal(0.5 - inner) - math.exp(inner) * normal(-0.5 - inner))
+    fixed = step(loss, count, rate, scheme="without-replacement")
+    answer = check(plan(fixed, epsilon=0.5, delta=one * 1.001, adjacency="replace"))
+    if count == 1:
+        assert answer.lower == pytest.approx(one, rel=1e-9)
+        assert answer.upper == pytest.approx(one, rel=1e-9)
+    else:
+        assert answer.verdict == "refuted"
+        assert 2 * one < answer.lower <= answer.upper < 1
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "zero-out"])
+def test_samples_of_a_fixed_size_are_of_replaced_neighbours(adjacency):
+    loss = {"loss": "gaussian", "mu": 1.0, "adjacency": adjacency}
+    fixed = step(loss, 1, 0.2, scheme="without-replacement")
+    assert check(plan(fixed, adjacency=adjacency)).verdict == "not described"
+    assert check(plan(step({"loss": "gaussian", "mu": 1.0}, 1, 0.2, scheme="fixed"))).verdict == "not described"

@@ -1,6 +1,7 @@
 """Pages that are made by a command hold what the command makes, and every page has a place in the menu."""
 
 import importlib.util
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -39,3 +40,13 @@ def test_every_page_is_in_the_menu_once(tmp_path):
 def test_no_page_is_empty():
     for page in DOCS.rglob("*.md"):
         assert len(page.read_text("utf-8").splitlines()) > 15, f"{page.name} says next to nothing"
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "papers").glob("*.md")), ids=lambda page: page.stem)
+def test_the_page_of_a_paper_has_one_short_script_and_leads_on(page):
+    text = page.read_text("utf-8")
+    (script,) = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)  # run by test_examples
+    own = [line for line in script.splitlines() if line and not line.startswith(("import ", "from "))]
+    assert len(own) <= 12, page.name
+    for part in ("## What it says", "## What holds", "## What does not", f"../claims.md#{page.stem}"):
+        assert part in text, part

@@ -18,7 +18,7 @@ from shapedp.ledger import BudgetExceededError, Ledger, schema
 from shapedp.ledger.records import totals_of
 
 EPSILON, DELTA, ADJACENCY = 1.0, 1e-6, "replace"
-CAP = {"epsilon": EPSILON, "delta": DELTA, "adjacency": ADJACENCY}
+CAP = {"epsilon": EPSILON, "delta": DELTA, "adjacency": ADJACENCY, "rule": "gaussian"}
 X = [0.25]
 
 

@@ -71,7 +71,7 @@ def test_rounding_is_outward() -> None:
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 1e-9), (8.0, 1e-5), (30.0, 1e-12)])
 def test_gaussian_cap_is_what_the_loss_certifies(epsilon: float, delta: float) -> None:
     """A total right at the capacity still meets (epsilon, delta)."""
-    cap = make_filter(epsilon=epsilon, delta=delta)
+    cap = make_filter(epsilon=epsilon, delta=delta, rule="gaussian")
     mu = math.sqrt(cap.capacities[0] / (1 << BITS))
     assert GaussianLoss(mu * (1 - 1e-15)).delta(epsilon).upper <= delta
     assert GaussianLoss(mu * (1 + 1e-9)).delta(epsilon).lower > delta * (1 - 1e-6)
@@ -80,8 +80,9 @@ def test_gaussian_cap_is_what_the_loss_certifies(epsilon: float, delta: float) -
 def test_one_release_of_the_whole_cap_fits() -> None:
     for epsilon, delta in [(1.0, 1e-6), (0.3, 1e-8), (5.0, 1e-5)]:
         mechanism = sdp.calibrate("gaussian", sdp.Box([1.0, 0.3]), epsilon=epsilon, delta=delta)
-        cap = make_filter(epsilon=epsilon, delta=delta)
-        assert cap.affords(Charge((0,)), cap.charge(mechanism)) == 1
+        for rule in ("either", "gaussian", "basic"):
+            cap = make_filter(epsilon=epsilon, delta=delta, rule=rule)
+            assert cap.affords(Charge((0,) * len(cap.capacities)), cap.charge(mechanism)) == 1
 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 0.05, 1.0, 5.0, 40.0, 300.0])
@@ -169,12 +170,12 @@ def test_basic_filter_prices() -> None:
 def test_failures_are_charged_to_their_share() -> None:
     core, failure, variation = split(GaussianLoss(0.1).with_failure(1e-9, total_variation=1e-10))
     assert (core, failure, variation) == (GaussianLoss(0.1).pieces(), Fraction(1e-9), Fraction(1e-10))
-    cap = make_filter(epsilon=1.0, delta=1e-6, failure_share=0.1)
+    cap = make_filter(epsilon=1.0, delta=1e-6, rule="gaussian", failure_share=0.1)
     charge = cap.charge(Priced(GaussianLoss(0.001).with_failure(1e-9, total_variation=1e-10)))
     assert charge.failure / (1 << BITS) == pytest.approx(1e-9 + (1 + math.e) * 1e-10)
     assert cap.affords(Charge((0,)), charge) == int(1e-7 / (1e-9 + (1 + math.e) * 1e-10))
     with pytest.raises(SpendRefusedError, match="failure_share"):
-        make_filter(epsilon=1.0, delta=1e-6).charge(Priced(GaussianLoss(0.001).with_failure(1e-9)))
+        make_filter(epsilon=1.0, delta=1e-6, rule="gaussian").charge(Priced(GaussianLoss(0.001).with_failure(1e-9)))
 
 
 def test_a_shift_multiplies_inner_failures() -> None:

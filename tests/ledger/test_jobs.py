@@ -17,7 +17,8 @@ SAMPLED = Plan((Step(STEP, 0.1, 50),))
 
 
 def ledger(where: Path, adjacency: str = "add-remove", epsilon: float = 8.0, **options: object) -> Ledger:
-    return Ledger.create(where / "b.db", dataset="d", epsilon=epsilon, delta=1e-5, adjacency=adjacency, **options)  # type: ignore[arg-type]
+    cap = {"epsilon": epsilon, "delta": 1e-5, "adjacency": adjacency, "rule": "gaussian", **options}
+    return Ledger.create(where / "b.db", dataset="d", **cap)  # type: ignore[arg-type]
 
 
 def test_an_unsampled_plan_costs_its_steps(tmp_path: Path) -> None:
@@ -56,7 +57,7 @@ def test_a_bare_claim_uses_the_failure_share(tmp_path: Path) -> None:
     kept = ledger(tmp_path)
     with pytest.raises(SpendRefusedError, match="failure_share"):
         kept.spend("d", claim)
-    kept.add("f", epsilon=8.0, delta=1e-5, adjacency="add-remove", failure_share=0.15)
+    kept.add("f", epsilon=8.0, delta=1e-5, adjacency="add-remove", failure_share=0.15, rule="gaussian")
     with kept.spend("f", claim) as spend:
         assert spend.charge.failure / 2**192 == pytest.approx(1e-6)
     with pytest.raises(BudgetExceededError), kept.spend("f", claim):

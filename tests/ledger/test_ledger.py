@@ -145,12 +145,13 @@ def test_a_spend_is_used_once_and_only_inside_its_block(tmp_path: Path) -> None:
 def test_rules_per_dataset(where: str) -> None:
     """Laplace and Gaussian noise under each rule; each cap holds on its own."""
     ledger = Ledger.create(where, dataset="gaussian", **CAP)
-    ledger.add("renyi", rule="renyi", **CAP)
-    ledger.add("basic", rule="basic", **CAP)
+    for rule in ("either", "renyi", "basic"):
+        ledger.add(rule, **{**CAP, "rule": rule})
     ledger.add("pure", epsilon=1.0, delta=0.0, adjacency=ADJACENCY)
     laplace = sdp.calibrate("laplace", sdp.L1(1.0, 1, adjacency=ADJACENCY), epsilon=0.1, delta=0.0)
     assert {name: ledger.affords(name, laplace) for name in ledger.datasets()} == {
         "gaussian": 3,
+        "either": 10,
         "renyi": 9,
         "basic": 10,
         "pure": 10,

@@ -19,7 +19,7 @@ def test_what_is_written_is_read():
     assert Plan.from_json(written()).to_json() == written()
 
 
-@pytest.mark.parametrize("name", ["scheme", "failure", "total_variation", "note"])
+@pytest.mark.parametrize("name", ["schemes", "failure", "total_variation", "note"])
 def test_other_fields_are_refused_at_every_level(name):
     for place in (lambda p: p, lambda p: p["steps"][0], lambda p: p["steps"][1]["subject"]):
         data = written()
@@ -36,7 +36,7 @@ def test_a_loss_of_an_odd_type_is_refused():
             Plan.from_json(data)
 
 
-@pytest.mark.parametrize("change", [{"count": 100}, {"sampling_rate": 0.5}])
+@pytest.mark.parametrize("change", [{"count": 100}, {"sampling_rate": 0.5}, {"scheme": "without-replacement"}])
 def test_the_run_of_a_repetition_is_one_run(change):
     data = Repetition(GaussianLoss(0.5), 0.1).to_json()
     assert Repetition.from_json(data).to_json() == data

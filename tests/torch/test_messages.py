@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-import string
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.torch.helpers import private, step
-
-import shapedp.torch
-from shapedp.torch.refusals import messages
 
 
 def test_other_names_and_kinds_of_clips() -> None:
@@ -37,16 +31,3 @@ def test_a_training_prints_short() -> None:
     assert "spent" not in repr(training)
     spent = training.epsilon()
     assert f"spent {spent}" in repr(training)
-
-
-def test_every_message_is_used_with_the_words_it_needs() -> None:
-    used: dict[str, set[str | None]] = {}
-    for path in Path(shapedp.torch.__file__).parent.glob("*.py"):
-        for call in ast.walk(ast.parse(path.read_text())):
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "refusal":
-                name = ast.literal_eval(call.args[0])
-                used.setdefault(name, set()).update(keyword.arg for keyword in call.keywords)
-    wanted = {
-        name: {word for _, word, _, _ in string.Formatter().parse(text) if word} for name, text in messages().items()
-    }
-    assert used == wanted

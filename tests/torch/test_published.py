@@ -47,6 +47,11 @@ def test_product_noise_is_refused_and_runs_only_as_unsafe() -> None:
     assert training.mechanism.law.a == 1.0
 
 
+def test_a_delta_beside_published_noise_is_answered_with_what_to_do() -> None:
+    with pytest.raises(ValueError, match="PublishedProductNoise brings its own scale and claim: leave out epsilon"):
+        private(clip=1.0, noise=MNIST, epochs=2, delta=1e-5, noise_multiplier=None)
+
+
 def test_tensor_noise_as_published_holds_with_room() -> None:
     noise = PublishedTensorNoise(step_epsilon=1.0, step_delta=1e-7, slack=1e-6)
     *_, training = private(clip=0.5, noise=noise, epochs=2, delta=None, noise_multiplier=None)

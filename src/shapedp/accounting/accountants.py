@@ -22,7 +22,12 @@ FEWER_ORDERS = tuple(alpha for alpha in ORDERS if 1.01 < alpha <= 512)
 
 @dataclass(frozen=True)
 class Answer:
-    """An epsilon at a delta, who computed it, and whether it may certify a claim."""
+    """An epsilon at a delta, who computed it, and whether it may certify a claim.
+
+    Example:
+        >>> Answer(1.0, 1e-6, "pld", True).certifies
+        True
+    """
 
     epsilon: float
     delta: float
@@ -37,6 +42,12 @@ class Accountant(ABC):
     """Turns parts with counts into an epsilon.
 
     Guarantee: where `certifies` is true the epsilon is at least the exact one.
+
+    Example:
+        >>> from shapedp import GaussianLoss
+        >>> from shapedp.accounting import ACCOUNTANTS
+        >>> round(ACCOUNTANTS["renyi"].answer([(GaussianLoss(0.5), 4)], 1e-6).epsilon, 2)
+        5.22
     """
 
     name: ClassVar[str]
@@ -183,6 +194,11 @@ def optimal_homogeneous(epsilon: float, delta: float, times: int, index: int) ->
 
     delta' = 1 - (1 - delta)^T (1 - sum_{l < i} C(T, l) (e^((T-l) eps) - e^((T-2i+l) eps))/(1 + e^eps)^T).
     Reference: Kairouz, Oh and Viswanath 2017, Theorem 3.3.
+
+    Example:
+        >>> epsilon, delta = optimal_homogeneous(0.1, 0.0, times=10, index=2)
+        >>> round(epsilon, 3), round(delta, 4)
+        (0.6, 0.0031)
     """
     epsilon, delta = nonnegative("epsilon", epsilon), probability("delta", delta)
     times, index = count("times", times), count("index", index, least=0)
@@ -211,6 +227,10 @@ def he_theorem_3(epsilon: float, delta: float, times: int, constant: float) -> t
         d'' = e^((eps' + T eps)/2) (2 T eps/((1 + E)(T eps - eps')))^T
               ((T eps + eps')/(T eps - eps'))^(-(eps' + T eps)/(2 eps)).
     Reference: He et al. 2021, Theorem 3, as the product-noise paper cites it (two misprints mended).
+
+    Example:
+        >>> round(he_theorem_3(0.1, 1e-6, times=10, constant=1e-6)[0], 3)
+        1.0
     """
     epsilon, delta, times = positive("epsilon", epsilon), probability("delta", delta), count("times", times)
     constant = positive("constant", constant)

@@ -27,6 +27,10 @@ class BareLoss(Loss):
     `attained` says that the mechanism is this worst case; where it is some mechanism that meets the guarantee, nothing
     is known from below.
     Reference: Kairouz, Oh and Viswanath 2017, Theorems 3.3 and 3.4.
+
+    Example:
+        >>> round(BareLoss(1.0, 1e-6).delta(0.5).upper, 4)
+        0.2876
     """
 
     pure_epsilon: float

@@ -37,6 +37,12 @@ class ComposedLoss(Loss):
     the question alone, never on what was asked before; an upper end that lies below what a simple test shows raises
     SelfCheckError. `certain` is the mass of the composition at infinity,
     `spoilt` the probability that some part's failure was drawn, with or without that effect (`certain` by default).
+
+    Example:
+        >>> from shapedp import GaussianLoss
+        >>> whole = ComposedLoss(((GaussianLoss(0.1), 25),))
+        >>> round(whole.delta(1.0).upper, 6)
+        0.00683
     """
 
     parts: tuple[tuple[Loss, int], ...]
@@ -332,6 +338,12 @@ def compose(items: Iterable[Any], *, closed_forms: bool = True, accuracy: float 
     probability below e^-700. `closed_forms=False` sends everything through the grids.
     The choice of the parts must not depend on earlier answers; a `Ledger` is for that.
     Reference: Dong, Roth and Su 2022, Corollary 3.3; Zhu, Dong and Wang 2022, Theorem 10 (dominating pairs).
+
+    Example:
+        >>> from shapedp import GaussianLoss, LaplaceLoss
+        >>> whole = compose([(GaussianLoss(0.1), 10), LaplaceLoss(0.5)])
+        >>> round(whole.epsilon(1e-6).upper, 2)
+        1.82
     """
     closed_forms = boolean("closed_forms", closed_forms)
     if isinstance(items, Loss | tuple | str | dict) or not isinstance(items, Iterable):

@@ -11,11 +11,11 @@ from typing import Any
 
 from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.compose import common_adjacency, compose, loss_from
-from shapedp.accounting.subsample import Scheme, SubsampledLoss, subsample
+from shapedp.accounting.subsample import SCHEMES, Scheme, SubsampledLoss, subsample
 from shapedp.accounting.subsample import sampling_rate as _rate
 from shapedp.boundary.documents import described
 from shapedp.mechanisms.certify import KINDS, mechanism_from_json
-from shapedp.numerics.checks import count, entries, positive, probability
+from shapedp.numerics.checks import count, entries, one_of, positive, probability
 from shapedp.privacy import Bracket, GaussianLoss, Loss
 from shapedp.privacy.losses.base import adjacency_of
 
@@ -32,28 +32,59 @@ _FIELDS = {
 
 
 class PlanningError(ValueError):
-    """No noise in the searched range meets the claim, or the time ran out before one was found."""
+    """No noise in the searched range meets the claim, or the time ran out before one was found.
+
+    Example:
+        >>> try:
+        ...     plan(epsilon=0.1, delta=1e-9, sampling_rate=1.0, steps=100, largest=1.0)
+        ... except PlanningError as cause:
+        ...     print(str(cause)[:21])
+        delta 1e-09 cannot be
+    """
 
 
 @dataclass(frozen=True)
 class Step:
-    """A mechanism or a loss, run `count` times on Poisson samples of the given rate."""
+    """A mechanism or a loss, run `count` times on random samples of the given rate.
+
+    Parameters
+    ----------
+    subject
+        A mechanism or a loss.
+    sampling_rate
+        Poisson: the probability that a person is in a sample. Without replacement: the share m/n of the n people that a
+        sample of m holds, rounded up where no float equals it.
+    count
+        The number of runs, each on a new sample.
+    scheme
+        "poisson" (neighbours add, remove or blank a record) or "without-replacement": samples of a fixed size
+        (neighbours replace a record).
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> step = Step(sdp.GaussianLoss(0.5), sampling_rate=0.01, count=100, scheme="without-replacement")
+    >>> step.adjacency, round(Plan((step,)).epsilon(1e-6).upper, 2)
+    ('replace', 0.25)
+    """
 
     subject: Any
     sampling_rate: float = 1.0
     count: int = 1
+    scheme: Scheme = "poisson"
 
     def __post_init__(self) -> None:
         loss_from(self.subject)
         object.__setattr__(self, "sampling_rate", _rate(self.sampling_rate))
         object.__setattr__(self, "count", count("count", self.count))
+        one_of("scheme", self.scheme, SCHEMES)
 
     @property
     def loss(self) -> Loss:
         """The loss of one run."""
-        if self.sampling_rate == 1:
+        if self.sampling_rate == 1 and self.scheme == "poisson":
             return loss_from(self.subject)
-        return subsample(self.subject, self.sampling_rate)
+        return subsample(self.subject, self.sampling_rate, self.scheme)
 
     @property
     def adjacency(self) -> str | None:
@@ -61,7 +92,8 @@ class Step:
         return adjacency_of(self.subject) or adjacency_of(self.loss)
 
     def to_json(self) -> dict[str, Any]:
-        return {"subject": _subject_to_json(self.subject), "sampling_rate": self.sampling_rate, "count": self.count}
+        plain = {"subject": _subject_to_json(self.subject), "sampling_rate": self.sampling_rate, "count": self.count}
+        return plain if self.scheme == "poisson" else {**plain, "scheme": self.scheme}
 
 
 def _subject_to_json(subject: Any) -> dict[str, Any]:
@@ -106,6 +138,12 @@ class Plan:
     """Steps fixed before the first answer is seen.
 
     Guarantee: `loss` is that of all steps together; steps under different neighbour relations are refused.
+
+    Example:
+        >>> import shapedp as sdp
+        >>> training = Plan((Step(sdp.GaussianLoss(1.0), sampling_rate=0.01, count=1000),))
+        >>> round(training.epsilon(1e-6).upper, 2)
+        2.12
     """
 
     steps: tuple[Step, ...]
@@ -148,12 +186,15 @@ class Plan:
         if data.get("schema") != SCHEMA:
             raise ValueError(f"plan schema {SCHEMA} is expected, got {data.get('schema')!r}")
         for step in data["steps"]:
-            _only(step, ("subject", "sampling_rate", "count"), "a step of the plan")
+            _only(step, ("subject", "sampling_rate", "count", "scheme"), "a step of the plan")
         try:
-            steps = [(step["subject"], step["sampling_rate"], step["count"]) for step in data["steps"]]
+            steps = [
+                (step["subject"], step["sampling_rate"], step["count"], step.get("scheme", "poisson"))
+                for step in data["steps"]
+            ]
         except (KeyError, TypeError) as missing:
             raise ValueError(f"a step of the plan lacks the field {missing}") from None
-        return cls(tuple(Step(_subject_from_json(subject), rate, times) for subject, rate, times in steps))
+        return cls(tuple(Step(_subject_from_json(subject), *others) for subject, *others in steps))
 
 
 KINDS["plan"] = Plan  # certificates of plans can be recomputed
@@ -161,7 +202,13 @@ KINDS["plan"] = Plan  # certificates of plans can be recomputed
 
 @dataclass(frozen=True)
 class Planned:
-    """A noise scale that meets a claim, the plan it belongs to, and the delta it reaches."""
+    """A noise scale that meets a claim, the plan it belongs to, and the delta it reaches.
+
+    Example:
+        >>> found = plan(epsilon=2.0, delta=1e-5, sampling_rate=0.1, steps=10, relative=1e-2)
+        >>> isinstance(found, Planned), found.delta.upper <= 1e-5
+        (True, True)
+    """
 
     scale: float
     loss: Loss
@@ -193,6 +240,11 @@ def plan(
 
     Guarantee: the upper end of the composed bracket meets the claim at the scale returned. Raises PlanningError,
     naming what cannot be met, if no scale up to `largest` does, or after about `seconds`.
+
+    Example:
+        >>> found = plan(epsilon=2.0, delta=1e-5, sampling_rate=0.01, steps=100, relative=1e-2)
+        >>> round(found.scale, 2)
+        0.74
     """
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     steps, relative = count("steps", steps), positive("relative", relative)

@@ -69,6 +69,11 @@ class RepeatedLoss(Loss):
     Guarantee: an upper bound; with R the Renyi divergence of one run and any order h >= 1,
     R'(a) <= R(a) + (1 - 1/h) R(h) + log(1/gamma)/h + log(E K)/(a - 1); the lower end is 0.
     Reference: Papernot and Steinke 2022, Theorem 2 with eta = 0.
+
+    Example:
+        >>> from shapedp import GaussianLoss
+        >>> round(RepeatedLoss(GaussianLoss(0.1), 0.1).epsilon(1e-6).upper, 2)
+        0.67
     """
 
     run: Loss
@@ -115,6 +120,12 @@ class Repetition:
     """Runs of one subject (a mechanism, a plan's step, a Gaussian loss), the best of K of them shown.
 
     Guarantee: every run spends at most what `subject` does, in Renyi divergence of every order.
+
+    Example:
+        >>> from shapedp import GaussianLoss
+        >>> search = Repetition(GaussianLoss(0.1), 0.1, "add-remove")
+        >>> search.loss.epsilon(1e-6).upper < 3
+        True
     """
 
     subject: Any
@@ -149,7 +160,7 @@ class Repetition:
         try:
             plan = Plan.from_json({"schema": 1, "steps": [data["run"]]})
             run = plan.steps[0]
-            if (run.sampling_rate, run.count) != (1, 1):
+            if (run.sampling_rate, run.count, run.scheme) != (1, 1, "poisson"):
                 raise ValueError("a repetition describes one run that is not sampled")
             return cls(run.subject, data["gamma"], data.get("adjacency"))
         except KeyError as missing:

@@ -27,6 +27,11 @@ def trade_off(loss: Loss, alpha: ArrayLike, *, points: int = 400, largest: float
     fewer eps is smaller, so the bound stays valid).
     Guarantee: f(alpha) <= the true trade-off curve, both directions included.
     Reference: Dong, Roth and Su 2022, Proposition 2.12.
+
+    Example:
+        >>> from shapedp import GaussianLoss
+        >>> trade_off(GaussianLoss(1.0), [0.05]).round(3)
+        array([0.74])
     """
     levels = _levels(alpha)
     epsilon = np.concatenate([[0.0], np.geomspace(1e-4, largest, points)])
@@ -43,6 +48,11 @@ def membership_advantage(loss: Loss) -> Bracket:
     """The largest true-positive minus false-positive rate of a membership attack: delta(0), the total variation.
 
     Reference: Yeom et al. 2018, Definition 4; Kaissis et al. 2022.
+
+    Example:
+        >>> from shapedp import GaussianLoss
+        >>> round(membership_advantage(GaussianLoss(1.0)).upper, 3)
+        0.383
     """
     return loss.delta(0.0)
 
@@ -53,6 +63,11 @@ def bayes_risk(loss: Loss, prior: float) -> Bracket:
     With odds k = (1 - prior)/prior the best guess gains prior H(k): risk = prior - prior H(P, Q; log k), and
     symmetrically 1 - prior - (1 - prior) H at -log k; the worst direction counts.
     Guarantee: lower <= the risk of the best attack <= upper.
+
+    Example:
+        >>> from shapedp import GaussianLoss
+        >>> round(bayes_risk(GaussianLoss(1.0), prior=0.5).lower, 3)
+        0.309
     """
     prior = probability("prior", prior)
     if prior == 0:

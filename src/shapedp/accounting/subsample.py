@@ -37,12 +37,17 @@ class SubsampledLoss(Loss):
     Poisson: each person is in with probability `rate`; neighbours add or remove one (or blank one). With (P, Q) the
     base pair and the person in P, the forward pair is ((1 - rate) Q + rate P, Q) and the reverse its mirror image:
         H(k) = rate H(P, Q; 1 + (k - 1)/rate),        H'(k) = (1 - k (1 - rate)) H(Q, P; k rate/(1 - k (1 - rate))).
-    Without replacement: a fixed-size sample, neighbours replace one person; both directions have the first form.
+    Without replacement: a fixed-size sample, neighbours replace one person. Both directions are at most the first form,
+    and a query that depends on whether one record is there reaches the Poisson pair: the ends of `profile`.
     `person` says which side of an asymmetric base holds the person; with None both are allowed for.
 
-    Guarantee: exact for Poisson and a tight base pair; for sampling without replacement tight among all mechanisms
-    with that base loss. Roundings of the transformed epsilon are evaluated outward.
+    Guarantee: exact for Poisson and a tight base pair; for one run on a sample without replacement tight among all
+    mechanisms with that base loss. Roundings of the transformed epsilon are evaluated outward.
     Reference: Zhu, Dong and Wang 2022, Theorem 11; Balle, Barthe and Gaboardi 2018, Theorems 8 and 9.
+
+    Example:
+        >>> round(SubsampledLoss(GaussianLoss(1.0), 0.1).epsilon(1e-6).upper, 2)
+        2.18
     """
 
     base: Loss
@@ -70,9 +75,7 @@ class SubsampledLoss(Loss):
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]
-        return (self.rate in (0.0, 1.0) and self.base.symmetric) or (
-            self.scheme == "without-replacement" and self.base.symmetric
-        )
+        return self.rate in (0.0, 1.0) and self.base.symmetric
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         epsilon = np.asarray(epsilon, dtype=np.float64)
@@ -84,7 +87,9 @@ class SubsampledLoss(Loss):
             one, other = (self.base.profile(epsilon, reverse=side) for side in (False, True))
             return np.maximum(one[0], other[0]), np.maximum(one[1], other[1])
         if self.scheme == "without-replacement":
-            return self._forward(epsilon, reverse)
+            reached = self._backward(epsilon, True) if reverse else self._forward(epsilon, False)
+            upper = self._forward(epsilon, False)[1]
+            return reached[0], upper if self.base.symmetric else np.maximum(upper, self._forward(epsilon, True)[1])
         if self.base.symmetric or self.person is not None:
             mirrored = self.person == "Q"
             return self._backward(epsilon, not mirrored) if reverse else self._forward(epsilon, mirrored)
@@ -189,6 +194,10 @@ def subsample(
     under "add-remove" (or "zero-out"), sampling without replacement under "replace"; anything else is refused.
 
     Guarantee: as `SubsampledLoss`. A `BareLoss` under Poisson sampling keeps the generic rule's epsilon and delta.
+
+    Example:
+        >>> round(subsample(GaussianLoss(1.0), 0.1, adjacency="add-remove").epsilon(1e-6).upper, 2)
+        2.18
     """
     rate = sampling_rate(rate)
     one_of("scheme", scheme, SCHEMES)
@@ -210,6 +219,10 @@ def amplify(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
     """(log(1 + rate (e^epsilon - 1)), rate delta), rounded up: what Poisson sampling makes of any (epsilon, delta).
 
     Reference: Balle, Barthe and Gaboardi 2018, Theorem 8; He et al. 2024 (product noise), Theorem 2.
+
+    Example:
+        >>> tuple(round(value, 9) for value in amplify(1.0, 1e-6, 0.1))
+        (0.158565079, 1e-07)
     """
     epsilon, delta, rate = nonnegative("epsilon", epsilon), probability("delta", delta), sampling_rate(rate)
     return _log_mix(epsilon, rate) * ABOVE_16, delta * rate * ABOVE_2
@@ -228,6 +241,10 @@ def amplify_pure(epsilon: float, rate: float) -> BareLoss:
     epsilon' = log(1 + rate (e^epsilon - 1)) - log(1 - rate (1 - e^-epsilon)), rounded up, and at most epsilon; nothing
     is known from below.
     Reference: Beimel, Kasiviswanathan and Nissim 2010, Lemma 2 (tensor supplement, Theorem D.2), solved for epsilon'.
+
+    Example:
+        >>> round(amplify_pure(1.0, 0.1).pure_epsilon, 3)
+        0.224
     """
     epsilon, rate = nonnegative("epsilon", epsilon), sampling_rate(rate)
     if rate == 1:

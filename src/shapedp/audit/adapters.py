@@ -25,10 +25,9 @@ def opendp(measurement: Any) -> partial[Any]:
 
     Examples
     --------
-    >>> import numpy as np, shapedp as sdp
-    >>> f = sdp.audit.opendp(lambda x: [value + 1.0 for value in x])  # in place of a measurement
-    >>> f(np.zeros(2), np.random.default_rng(0))
-    [1.0, 1.0]
+    >>> from shapedp.audit import opendp
+    >>> opendp(sum)([1.0, 2.0], rng=None)  # the built-in sum in place of a measurement
+    3.0
     """
     if not callable(measurement):
         raise TypeError(f"opendp takes a measurement that can be invoked, got {type(measurement).__name__}")

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.audit.bounds import binomial_p_values
-from shapedp.audit.shapes import LEVELS, cosine_level
+from shapedp.audit.bounds import LEVELS, binomial_p_values, cosine_level
 from shapedp.audit.subjects import released
 from shapedp.mechanisms import Additive
 from shapedp.noise import Law

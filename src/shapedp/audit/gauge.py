@@ -98,9 +98,7 @@ def moved(mechanism: Any, first: Floats, second: Floats) -> float:
     2.0
     """
     if not hasattr(mechanism, "sensitivity"):
-        raise TypeError(
-            f"{type(mechanism).__name__} declares no sensitivity: register what it allows with shapedp.audit.moved"
-        )
+        raise TypeError(f"{type(mechanism).__name__} has no sensitivity: register what it allows with audit.moved")
     difference = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
     sensitivity = mechanism.sensitivity
     return max((gauge(sensitivity, row) for row in difference.reshape(-1, sensitivity.dim)), default=0.0)

@@ -171,9 +171,8 @@ def shadow_attack(
     weights = logistic((x - centre) / spread, np.concatenate(seen).astype(np.float64), np.full(x.shape[1], _RIDGE))
     inside = _half(y.size, rng)
     scores = (_features(_outputs(train, inside), y) - centre) / spread @ weights
-    return membership(
-        scores[inside], scores[~inside], confidence=confidence, rates=rates, attack=f"{shadows} shadow models"
-    )
+    name = f"{shadows} shadow models"
+    return membership(scores[inside], scores[~inside], confidence=confidence, rates=rates, attack=name)
 
 
 def likelihood_ratio_attack(
@@ -198,15 +197,14 @@ def likelihood_ratio_attack(
 
     Returns
     -------
-    A `MembershipResult`.
+    How well the ratios tell members from others.
 
     Examples
     --------
-    >>> import numpy as np, shapedp as sdp
-    >>> labels = np.arange(40) % 2
-    >>> def train(seen):  # a model that learns nothing
-    ...     return np.log(np.full((40, 2), 0.5))
-    >>> sdp.audit.likelihood_ratio_attack(train, labels, shadows=4, rng=np.random.default_rng(0)).auc
+    >>> import numpy as np
+    >>> from shapedp.audit import likelihood_ratio_attack
+    >>> guessing = lambda seen: np.log(np.full((8, 2), 0.5))  # a model that learns nothing
+    >>> likelihood_ratio_attack(guessing, [0, 1] * 4, shadows=4, rng=np.random.default_rng(0)).auc
     0.5
 
     Reference: Carlini et al. 2022, Membership inference attacks from first principles, Algorithm 1 and section VI.

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from shapedp.audit.events import Event
 from shapedp.audit.subjects import Subject
+from shapedp.boundary.progress import bar
 from shapedp.numerics.arrays import Floats
 
 Reduce = Callable[[Subject, Floats], Any]
@@ -62,9 +63,7 @@ class Runner(ExitStack):
         if parallel > 1:
             context = multiprocessing.get_context("spawn")
             self._map = self.enter_context(ProcessPoolExecutor(parallel, mp_context=context)).map
-        self._bar = _bar(total) if progress else None
-        if self._bar is not None:
-            self.callback(self._bar.close)
+        self._advance = self.enter_context(bar(total, " outputs", progress))
 
     def stage(self) -> None:
         """Begin a new stage: its blocks share no stream with those before."""
@@ -80,14 +79,5 @@ class Runner(ExitStack):
         for ((_, side, _), n), value in zip(work, answers, strict=True):
             found[side].append(value)
             self.drawn += n
-            if self._bar is not None:
-                self._bar.update(n)
+            self._advance(n)
         return found
-
-
-def _bar(total: int) -> Any:
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return None
-    return tqdm(total=total, unit=" outputs", unit_scale=True)

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from shapedp.audit.bounds import SPENDING
+from shapedp.audit.bounds import LEVELS, SPENDING
 from shapedp.audit.claim import Claim
-from shapedp.audit.shapes import LEVELS
 from shapedp.numerics.checks import positive, probability
 from shapedp.privacy import GaussianLoss
 

@@ -54,7 +54,9 @@ def atomic(path: Where) -> Iterator[IO[bytes]]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-    _sync_folder(target.parent)
+    if os.name == "posix":
+        with contextlib.suppress(OSError):  # where a file system cannot, the file itself is there all the same
+            sync_folder(target.parent)
 
 
 def write_bytes(path: Where, data: bytes) -> None:
@@ -122,15 +124,13 @@ def _in_place(path: Path, expected: os.stat_result) -> Iterator[IO[bytes]]:
         stream.write(buffer.getvalue())
 
 
-def _sync_folder(folder: Path) -> None:
-    """The new name, on the disk; where a file system cannot, the file itself is there all the same."""
-    if os.name == "posix":
-        with contextlib.suppress(OSError):
-            handle = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+def sync_folder(folder: Path) -> None:
+    """The names in a folder, on the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _flag(name: str) -> int:

@@ -56,10 +56,7 @@ def plan(options: argparse.Namespace) -> int:
     steps = Plan((Step(GaussianLoss(1 / found.scale), options.rate, options.steps),)).to_json()
     if options.output is not None:
         write(options.output, steps)
-    return show(
-        options,
-        {"noise_multiplier": found.scale, "delta": ends(found.delta), "plan": steps},
-        f"noise      {found.scale:.6g} times the sensitivity",
-        f"delta      in [{found.delta.lower:.6g}, {found.delta.upper:.6g}] at epsilon {options.epsilon:g}",
-        *written(options.output),
-    )
+    data = {"noise_multiplier": found.scale, "delta": ends(found.delta), "plan": steps}
+    noise = f"noise      {found.scale:.6g} times the sensitivity"
+    delta = f"delta      in [{found.delta.lower:.6g}, {found.delta.upper:.6g}] at epsilon {options.epsilon:g}"
+    return show(options, data, noise, delta, *written(options.output))

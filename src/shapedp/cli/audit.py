@@ -109,9 +109,5 @@ def _power(options: argparse.Namespace) -> int:
         for r in rows
     ]
     what = "Outputs needed to see Gaussian noise that is too small for (epsilon, delta)"
-    return show(
-        options,
-        [{name: finite(value) for name, value in asdict(row).items()} for row in rows],
-        f"{what} = ({options.epsilon:g}, {options.delta:g})",
-        table(headers, cells),
-    )
+    data = [{name: finite(value) for name, value in asdict(row).items()} for row in rows]
+    return show(options, data, f"{what} = ({options.epsilon:g}, {options.delta:g})", table(headers, cells))

@@ -6,10 +6,11 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from shapedp.boundary.files import write_bytes
+from shapedp.boundary.refusals import refusal
 from shapedp.cli.codes import DONE, REFUSED
 from shapedp.cli.output import show, table
 from shapedp.cli.streams import progress
@@ -17,11 +18,7 @@ from shapedp.papers.register import CLAIMS, Claim, Finding, check, harness
 from shapedp.papers.register.harness import LIST, Published
 from shapedp.papers.register.pages import disagreements, documentation, page
 
-_RECORD = ("id", "statement", "source", "parameters", "verdict", "standing", "slack", "witness", "found", "command")
-_NOT_COMPARED = (
-    "shapedp: note: the pages are not compared: docs/claims.md is in a checkout of the shapedp repository, beside "
-    "experiments/published.toml; run there"
-)
+_OWN = ("compute", "judge", "printed", "about")
 
 
 def claims(options: argparse.Namespace) -> int:
@@ -32,7 +29,9 @@ def claims(options: argparse.Namespace) -> int:
     if options.verify:
         return _verify(chosen, options)
     rows = [(claim.id, claim.standing, claim.statement, claim.witness) for claim in chosen]
-    data = [{name: getattr(claim, name) for name in _RECORD} for claim in chosen]
+    derived = ("standing", "slack", "command")
+    names = (*(f.name for f in fields(Claim) if f.name not in _OWN), *derived)
+    data = [{name: getattr(claim, name) for name in names} for claim in chosen]
     return show(options, data, table(("claim", "verdict", "statement", "why"), rows))
 
 
@@ -47,21 +46,18 @@ def checked(chosen: Iterable[Claim]) -> list[Finding]:
 
 def _verify(chosen: list[Claim], options: argparse.Namespace) -> int:
     findings, docs = checked(chosen), documentation()
-    rows = [
-        (
-            f.claim.id,
-            f.verdict,
-            "verified" if f.verified else "DISAGREES: " + "; ".join(f.disagreements),
-            ", ".join(f"{name} {value:.6g}" for name, value in f.values.items()),
-        )
-        for f in findings
-    ]
     headers = ("claim", "verdict", "register", "computed")
-    show(options, [finding.to_json() for finding in findings], table(headers, rows))
+    show(options, [finding.to_json() for finding in findings], table(headers, map(_row, findings)))
     misprints = [] if docs is None else list(disagreements(docs))
-    notes = [_NOT_COMPARED] if docs is None else [f"shapedp: misprint: {misprint}" for misprint in misprints]
+    notes = [refusal("cli", "not-compared")] if docs is None else [f"shapedp: misprint: {one}" for one in misprints]
     print(*notes, sep="\n", end="\n" if notes else "", file=sys.stderr)
     return DONE if all(finding.verified for finding in findings) and not misprints else REFUSED
+
+
+def _row(finding: Finding) -> tuple[str, ...]:
+    register = "verified" if finding.verified else "DISAGREES: " + "; ".join(finding.disagreements)
+    computed = ", ".join(f"{name} {value:.6g}" for name, value in finding.values.items())
+    return finding.claim.id, finding.verdict, register, computed
 
 
 def _chosen(names: list[str]) -> list[Claim]:
@@ -75,9 +71,7 @@ def reproduce(options: argparse.Namespace) -> int:
     """Run one published table or figure, or list them."""
     folder = options.experiments or harness.experiments_folder()
     if not (folder / LIST).is_file():
-        raise FileNotFoundError(
-            f"{folder}: holds no {LIST}; give the folder experiments of a checkout of the shapedp repository"
-        )
+        raise FileNotFoundError(f"{folder}: holds no {LIST}; give the folder experiments of a checkout of shapedp")
     if options.list:
         return _list(harness.published(folder), options)
     if options.all:
@@ -89,30 +83,24 @@ def reproduce(options: argparse.Namespace) -> int:
     item = harness.find_item(options.item, folder)
     found, written = harness.reproduce(options.item, item, options.out, full=options.full, progress=_progress)
     cells = [[f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in found.rows]
-    return show(
-        options,
-        {"item": options.item, "headers": found.headers, "rows": found.rows, "note": found.note},
-        item.title,
-        table(found.headers, cells),
-        *([found.note] if found.note else []),
-        "wrote " + ", ".join(str(path) for path in written),
-    )
+    shown = {"item": options.item, "headers": found.headers, "rows": found.rows, "note": found.note}
+    said = [*([found.note] if found.note else []), "wrote " + ", ".join(map(str, written))]
+    return show(options, shown, item.title, table(found.headers, cells), *said)
 
 
 def _list(entries: list[Published], options: argparse.Namespace) -> int:
     rows = [(e.paper, e.name, e.state, e.item or "-", _brief(e)) for e in entries]
-    return show(
-        options,
-        [asdict(entry) for entry in entries],
-        table(("paper", "published", "state", "item", "title, or why it differs"), rows),
-        "every difference: shapedp reproduce --list --json, or docs/reproductions.md",
+    listed = table(
+        ("paper", "published", "state", "item", "title, why it differs, or what of its conclusion holds"), rows
     )
+    more = "every difference: shapedp reproduce --list --json, or docs/reproductions.md"
+    return show(options, [asdict(entry) for entry in entries], listed, more)
 
 
 def _brief(entry: Published) -> str:
-    """The title, or the first of several differences and how many more there are."""
+    """The title, what becomes of the conclusion, or the first of several differences and how many more there are."""
     if entry.state != "differs":
-        return entry.why or entry.title
+        return entry.why or entry.conclusion or entry.title
     first, *others = entry.why.split("; ")
     return f"{first}; {len(others)} more" if others else first
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from shapedp.boundary.documents import write
+from shapedp.boundary.refusals import refusal
 from shapedp.cli.output import certificate_lines, show, table, written
 from shapedp.cli.paths import beside, beside_certificate
 
@@ -63,10 +64,7 @@ def _prepared(options: argparse.Namespace) -> tuple[Any, Any, Any]:
     source = source_of(options.data, header=not options.no_header)
     assert source is not None
     if options.features is None and not source.declared:
-        raise ValueError(
-            "name the features: --features a,b,c "
-            "(a csv column has no type; text would make every record count as zeros)"
-        )
+        raise ValueError(refusal("cli", "features"))
     others = [name for name in source.names if name != options.target]
     features = others if options.features is None else [name.strip() for name in options.features.split(",")]
     x = Columns(options.data, features, header=not options.no_header)
@@ -97,9 +95,7 @@ def _labels(options: argparse.Namespace, source: Any) -> list[Any]:
     try:
         return [truth[word.lower()] if word.lower() in truth else _whole(float(word)) for word in words]
     except ValueError:
-        raise ValueError(
-            f"--classes must be numbers, like column {options.target!r}, got {options.classes!r}"
-        ) from None
+        raise ValueError(refusal("cli", "classes", options=options)) from None
 
 
 def _whole(value: Any) -> Any:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from shapedp.boundary.documents import read
 from shapedp.boundary.files import check_input
 from shapedp.cli.options import parts
 from shapedp.cli.output import save_or_show, show, table
 from shapedp.cli.paths import beside, beside_certificate
-from shapedp.ledger import Head, Ledger, LedgerCorruptedError, Spend, Status
+from shapedp.ledger import Entry, Head, Ledger, LedgerCorruptedError, Spend, Status
 from shapedp.mechanisms import Additive
 from shapedp.numerics.checks import vector as checked_vector
 from shapedp.tables.vectors import Vector, read_vector, suffix, write_vector
@@ -85,20 +86,12 @@ def adopt(options: argparse.Namespace) -> int:
 
 def _print_status(statuses: list[Status], options: argparse.Namespace) -> int:
     headers = ("dataset", "epsilon", "delta", "neighbours", "rule", "spent", "entries", *statuses[0].states)
-    rows = [
-        (
-            status.dataset,
-            f"{status.filter.epsilon:g}",
-            f"{status.filter.delta:g}",
-            status.adjacency,
-            status.filter.rule,
-            f"{status.spent:.4%}",
-            status.entries,
-            *status.states.values(),
-        )
-        for status in statuses
-    ]
-    return show(options, [status.to_json() for status in statuses], table(headers, rows))
+    return show(options, [status.to_json() for status in statuses], table(headers, map(_status_row, statuses)))
+
+
+def _status_row(status: Status) -> tuple[object, ...]:
+    cap = (f"{status.filter.epsilon:g}", f"{status.filter.delta:g}", status.adjacency, status.filter.rule)
+    return (status.dataset, *cap, f"{status.spent:.4%}", status.entries, *status.states.values())
 
 
 def spend(options: argparse.Namespace) -> int:
@@ -125,46 +118,31 @@ def spend(options: argparse.Namespace) -> int:
 
 
 def _print_spend(spend: Spend, written: dict[str, str], options: argparse.Namespace) -> int:
-    return show(
-        options,
-        {"dataset": spend.dataset, "entry": spend.entry, "count": spend.count, **written},
-        f"spent      entry {spend.entry} of {spend.dataset!r}, {spend.count} release(s)",
-        *(f"{name:<10} {path}" for name, path in written.items()),
-    )
+    data = {"dataset": spend.dataset, "entry": spend.entry, "count": spend.count, **written}
+    line = f"spent      entry {spend.entry} of {spend.dataset!r}, {spend.count} release(s)"
+    return show(options, data, line, *(f"{name:<10} {path}" for name, path in written.items()))
 
 
 def history(options: argparse.Namespace) -> int:
     """The entries of a dataset."""
     entries = list(_open(options).history(options.dataset, last=options.last))
-    rows = [
-        (
-            entry.sequence,
-            entry.time,
-            entry.state,
-            entry.count,
-            f"({entry.certificate['epsilon']:g}, {entry.certificate['delta']:g})",
-            entry.certificate["method"] + (" (vouched for)" if "vouched_by" in entry.mechanism else ""),
-        )
-        for entry in entries
-    ]
     headers = ("entry", "time", "state", "count", "claim", "loss")
-    return show(options, [entry.to_json() for entry in entries], table(headers, rows))
+    return show(options, [entry.to_json() for entry in entries], table(headers, map(_entry_row, entries)))
+
+
+def _entry_row(entry: Entry) -> tuple[object, ...]:
+    claim = f"({entry.certificate['epsilon']:g}, {entry.certificate['delta']:g})"
+    loss = entry.certificate["method"] + (" (vouched for)" if "vouched_by" in entry.mechanism else "")
+    return (entry.sequence, entry.time, entry.state, entry.count, claim, loss)
 
 
 def export(options: argparse.Namespace) -> int:
     """Datasets, entries and certificates as JSON."""
     ledger = _open(options)
-    names = _datasets(ledger, options)
-    data = {
-        "kind": "ledger",
-        "schema": 1,
-        "datasets": [
-            {
-                **ledger.check(name).to_json(),
-                "filter": ledger.status(name).filter.to_json(),
-                "history": [entry.to_json() for entry in ledger.history(name)],
-            }
-            for name in names
-        ],
-    }
-    return save_or_show(options.output, data)
+    datasets = [_exported(ledger, name) for name in _datasets(ledger, options)]
+    return save_or_show(options.output, {"kind": "ledger", "schema": 1, "datasets": datasets})
+
+
+def _exported(ledger: Ledger, name: str) -> dict[str, Any]:
+    status, history = ledger.check(name), [entry.to_json() for entry in ledger.history(name)]
+    return {**status.to_json(), "filter": status.filter.to_json(), "history": history}

@@ -18,9 +18,8 @@ from shapedp.mechanisms import Advice
 def advise(options: argparse.Namespace) -> int:
     """Print the ranking."""
     query = sensitivity(options)
-    ranked = mechanisms.advise(
-        query, **claim(options), weights=weights(options), error=options.error, exact_zeros=options.exact_zeros
-    )
+    wanted = {"weights": weights(options), "error": options.error, "exact_zeros": options.exact_zeros}
+    ranked = mechanisms.advise(query, **claim(options), **wanted)
     if options.plot is not None:
         from shapedp.report.pictures import draw_scales
 
@@ -54,14 +53,10 @@ def calibrate(options: argparse.Namespace) -> int:
     mechanism = mechanisms.calibrate(options.family, query, **given)
     if options.output is not None:
         write(options.output, mechanism.to_json())
-    return show(
-        options,
-        mechanism.to_json(),
-        f"mechanism  {mechanism.law.kind} in dimension {mechanism.law.dim}",
-        f"error      {mechanism.expected_squared_error:.6g} expected squared",
-        *certificate_lines(mechanism.certificate),
-        *written(options.output),
-    )
+    kind = f"mechanism  {mechanism.law.kind} in dimension {mechanism.law.dim}"
+    error = f"error      {mechanism.expected_squared_error:.6g} expected squared"
+    lines = [kind, error, *certificate_lines(mechanism.certificate), *written(options.output)]
+    return show(options, mechanism.to_json(), *lines)
 
 
 def _radial(options: argparse.Namespace) -> dict[str, Any]:
@@ -93,13 +88,9 @@ def demo(options: argparse.Namespace) -> int:
         (e.name, f"{e.expected:.4g}", "-" if e.measured is None else f"{e.measured:.4g}", e.verdict, e.note)
         for e in entries
     ]
-    code = show(
-        options,
-        [entry.to_json() for entry in entries],
-        f"Totals of 30 measurements over 569 patients, (epsilon, delta) = ({EPSILON:g}, {DELTA:g})\n",
-        table(headers, rows),
-        "\nerror: root mean square over the 30 totals; measured: one secure release against the true totals",
-    )
+    title = f"Totals of 30 measurements over 569 patients, (epsilon, delta) = ({EPSILON:g}, {DELTA:g})\n"
+    note = "\nerror: root mean square over the 30 totals; measured: one secure release against the true totals"
+    code = show(options, [entry.to_json() for entry in entries], title, table(headers, rows), note)
     draw(entries, options.output)
     if not options.json:
         print(f"picture: {options.output}")

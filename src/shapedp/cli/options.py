@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from shapedp.boundary.refusals import refusal
 from shapedp.mechanisms import Additive
 from shapedp.numerics.arrays import Floats
 from shapedp.papers.recipes import RECIPES
@@ -32,9 +33,7 @@ def numbers(name: str, text: str) -> Floats:
     except ValueError:
         if Path(text).suffix in SUFFIXES:
             return np.asarray(read_vector(Path(text)).values, dtype=np.float64)
-        raise ValueError(
-            f"--{name} must be numbers separated by commas or a csv, npy or parquet file, got {text!r}"
-        ) from None
+        raise ValueError(refusal("cli", "numbers", name=name, text=text)) from None
 
 
 def parts(name: str, text: str, kind: Callable[[str], T], mark: str, what: str) -> list[T]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from shapedp.boundary.documents import read
+from shapedp.boundary.refusals import refusal
 from shapedp.cli.output import certificate_lines, show, written
 from shapedp.cli.paths import beside, beside_certificate
 from shapedp.mechanisms import Additive
@@ -57,20 +58,13 @@ def _total(mechanism: Additive, options: argparse.Namespace) -> tuple[list[str],
         raise ValueError("--column chooses an answer; with --records name the columns with --columns")
     adjacency = mechanism.sensitivity.adjacency
     if adjacency is None:
-        raise ValueError(
-            "the mechanism does not say what a neighbour is, so rows cannot be clipped for it: calibrate it with "
-            "--adjacency add-remove (a person comes or goes) or replace (a person is exchanged)"
-        )
+        raise ValueError(refusal("cli", "no-relation"))
     if len(mechanism.shape) > 1:
-        raise ValueError(
-            f"--records makes a total per column, the answer is a tensor of shape {mechanism.shape}: release it alone"
-        )
+        raise ValueError(refusal("cli", "records-of-a-tensor", shape=mechanism.shape))
     names, rows = read_records(options.input, options.columns, header=not options.no_header)
     if rows.shape[1] != mechanism.law.dim:
-        raise ValueError(
-            f"the mechanism releases {mechanism.law.dim} totals, the table has {rows.shape[1]} columns "
-            f"({', '.join(names)}): choose them with --columns"
-        )
+        listed = ", ".join(names)
+        raise ValueError(refusal("cli", "other-columns", law=mechanism.law, columns=rows.shape[1], names=listed))
     if len(rows) > EXACT:
         raise ValueError(f"sums of more than {EXACT} rows are not exact in float64: release the table in parts")
     whole = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0.0)

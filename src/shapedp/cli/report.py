@@ -25,14 +25,10 @@ def report(options: argparse.Namespace) -> int:
     page = _claims(options) if options.claims else _of_file(options)
     target = page.save(_target(options))
     size = target.stat().st_size
-    return show(
-        options,
-        {"page": str(target), "title": page.title, "verdict": page.verdict, "bytes": size},
-        f"page       {page.title}",
-        *([] if page.verdict is None else [f"verdict    {page.verdict}"]),
-        f"written    {target} ({size / 1000:.0f} kB)",
-        code=DONE if page.verdict in (None, "certified") else REFUSED,
-    )
+    data = {"page": str(target), "title": page.title, "verdict": page.verdict, "bytes": size}
+    verdict = [] if page.verdict is None else [f"verdict    {page.verdict}"]
+    lines = [f"page       {page.title}", *verdict, f"written    {target} ({size / 1000:.0f} kB)"]
+    return show(options, data, *lines, code=DONE if page.verdict in (None, "certified") else REFUSED)
 
 
 def _check(options: argparse.Namespace) -> None:

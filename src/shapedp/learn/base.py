@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from shapedp.accounting import Plan
 from shapedp.accounting.plan import Step
 from shapedp.boundary.arrays import numbers
+from shapedp.boundary.refusals import refusal
 from shapedp.boundary.values import boolean
 from shapedp.learn.moments import Bounds, Reading, one_blas_thread
 from shapedp.learn.solvers import linear
@@ -95,11 +96,9 @@ class PrivateModel(PrivateEstimator):
 
     progress: bool = False
 
-    def _solved(
-        self, solvers: Mapping[str, Solver[Any, Any]], name: str, problem: Any, data: Callable[[], Any]
-    ) -> Solution:
+    def _solved(self, solvers: Mapping[str, Any], name: str, problem: Any, data: Callable[[], Any]) -> Solution:
         """Certify, then read the data, release and solve; leaves the certificate in `privacy_`."""
-        solver = solvers[name]
+        solver: Solver[Any, Any] = solvers[name]
         if self.adjacency not in solver.adjacencies:
             known = ", ".join(solver.adjacencies)
             raise ValueError(f"solver {name!r} is for adjacency {known}, got {self.adjacency!r}")
@@ -140,10 +139,7 @@ class PrivateRegressor(RegressorMixin, PrivateModel):  # type: ignore[misc]
 def refuse(unsupported: dict[str, Any]) -> None:
     """Say why a parameter of `fit` is not taken."""
     if "sample_weight" in unsupported:
-        raise TypeError(
-            "sample_weight is not supported: a weight multiplies what one record can change, so the sensitivity would "
-            "depend on the weights. Scale the features, or repeat the fit on parts of the data"
-        )
+        raise TypeError(refusal("learn", "sample-weight"))
     if unsupported:
         raise TypeError(f"fit takes no {', '.join(map(repr, unsupported))}")
 

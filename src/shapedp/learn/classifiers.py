@@ -158,7 +158,8 @@ class LogisticRegression(LinearClassifier):
         "kifer" follows its paper and "mixing" has none: both refuse a given one.
     noise: of "output", "bolt-on" and "objective": "gaussian", "radial" (the best spherical law, after a search) or
         "auto" (radial for "output" and "bolt-on" with up to 100 weights). For "output" and "bolt-on" also the name of
-        a published recipe, worth what its certificate says: if it is refuted, `unsafe=True` releases all the same.
+        a published recipe, for "objective" also "product-noise" (Algorithm 3 of its paper): they are worth what their
+        certificate says, and `unsafe=True` releases all the same.
     fit_intercept: whether there is a constant term.
     adjacency: what a neighbour is, "zero-out" or "replace".
     random_state: a seed, for simulations only; None: secure randomness.

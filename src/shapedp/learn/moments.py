@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property, partial, reduce
-from importlib.util import find_spec
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from shapedp.boundary.progress import bar
+from shapedp.boundary.refusals import refusal
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, positive
 from shapedp.numerics.gram import BLOCK, GramSum, gram_error
@@ -124,10 +125,7 @@ class Partial:
         if not self.records:
             raise ValueError("x must hold at least one record, got 0 records")
         if self.groups > self.records // 64 + 64:  # as many as `gram_error` allows for
-            raise ValueError(
-                f"{self.records} records came in {self.groups} pieces, too many to bound their rounding: "
-                "merge them into pieces of 64 records or more"
-            )
+            raise ValueError(refusal("learn", "too-many-pieces", records=self.records, groups=self.groups))
         return Moments(self.total.value(), self.records, self.bounds)
 
 
@@ -228,18 +226,6 @@ def _pull(rows: Floats, features: Floats, square: Floats, radius: float, slack: 
         large = far[finite]
         if large.size:
             features[large] = L2(radius, dim=features.shape[1]).clip(features[large], adjacency="zero-out")[0]
-
-
-@contextmanager
-def bar(total: int | None, unit: str, shown: bool) -> Iterator[Callable[[int], object]]:
-    """What advances a progress bar, where one is asked for and tqdm is there; otherwise it does nothing."""
-    if not shown or find_spec("tqdm") is None:
-        yield lambda n: None
-        return
-    from tqdm import tqdm
-
-    with tqdm(total=total, unit=unit) as drawn:
-        yield drawn.update
 
 
 @cache

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from shapedp.accounting.repeat import HATS, Repetition, draw_runs, gamma_for, gaussian_run
 from shapedp.boundary.arrays import equal
+from shapedp.boundary.refusals import refusal
 from shapedp.learn.base import PrivateEstimator, checked_rows, refuse
 from shapedp.learn.classifiers import class_list
 from shapedp.mechanisms import Additive, certify, mechanism_from_json
@@ -139,10 +140,7 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
     def _candidates(self) -> list[dict[str, Any]]:
         takes = self.estimator.get_params() if isinstance(self.estimator, BaseEstimator) else {}
         if not {"epsilon", "delta", "adjacency"} <= set(takes):
-            raise ValueError(
-                f"{type(self.estimator).__name__} is not a private estimator: it takes no epsilon, delta and "
-                "adjacency; use one of shapedp.learn"
-            )
+            raise ValueError(refusal("learn", "not-private", kind=type(self.estimator).__name__))
         given = list(ParameterGrid(self.candidates)) if isinstance(self.candidates, Mapping) else list(self.candidates)
         if not given or not all(isinstance(one, Mapping) for one in given) or self.candidates == {}:
             raise ValueError("candidates must be a non-empty list of parameter dicts, or a dict of lists")
@@ -153,11 +151,7 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
                 raise ValueError(f"candidates cannot set {', '.join(sorted(taken & set(one)))}: the search does")
         if not is_classifier(self.estimator):
             if self.score_bound is None:
-                raise ValueError(
-                    "score_bound is required to search over a regression: a record scores "
-                    "1 - min(error/score_bound, 1)^2, so name the error at which a prediction is worth nothing, "
-                    "from public knowledge"
-                )
+                raise ValueError(refusal("learn", "no-score-bound"))
             positive("score_bound", self.score_bound)
         return [dict(one) for one in given]
 
@@ -205,9 +199,7 @@ def _budget(
     try:
         run = gaussian_run(gamma, epsilon, delta)
     except SearchError:
-        raise ValueError(
-            f"no run is small enough for a search under epsilon {epsilon:g}, delta {delta:g}: allow a larger delta"
-        ) from None
+        raise ValueError(refusal("learn", "no-run-small-enough", epsilon=epsilon, delta=delta)) from None
     certificate = certify(Repetition(run, gamma, adjacency), epsilon=epsilon, delta=delta)
     for smaller in (delta * 10.0**-k for k in range(30)):  # its Gaussian has at most the mu of a run
         own = run.epsilon(smaller).lower
@@ -227,8 +219,5 @@ def _require(model: Any, run: GaussianLoss, adjacency: Adjacency) -> None:
         except ValueError:
             within = False
     if not within or certificate.adjacency != adjacency:
-        raise ValueError(
-            f"{type(model).__name__} does not certify a Renyi divergence within mu = {run.mu:.4g} at every order "
-            f"under {adjacency!r}: use a solver with Gaussian noise (a classifier with solver='output', "
-            "noise='gaussian' or solver='cd'), or choose parameters on public data"
-        )
+        kind = type(model).__name__
+        raise ValueError(refusal("learn", "run-not-certified", kind=kind, mu=run.mu, adjacency=adjacency))

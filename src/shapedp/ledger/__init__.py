@@ -12,7 +12,7 @@ from shapedp.ledger.errors import (
     LedgerUnavailableError,
     SpendRefusedError,
 )
-from shapedp.ledger.filters import BasicFilter, Filter, GaussianFilter, RenyiFilter, make_filter
+from shapedp.ledger.filters import BasicFilter, EitherFilter, Filter, GaussianFilter, RenyiFilter, make_filter
 from shapedp.ledger.fixed import Charge
 from shapedp.ledger.ledger import Ledger
 from shapedp.ledger.records import Entry, Head, Status
@@ -22,6 +22,7 @@ __all__ = [
     "BasicFilter",
     "BudgetExceededError",
     "Charge",
+    "EitherFilter",
     "Entry",
     "Filter",
     "GaussianFilter",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from shapedp.boundary.refusals import refusal
 from shapedp.ledger import schema
 from shapedp.ledger.errors import RESTORE, BudgetExceededError, LedgerCorruptedError, LedgerError, SpendRefusedError
 from shapedp.ledger.records import totals_of
@@ -59,10 +60,7 @@ def take(spend: Spend, number: int) -> None:
         if old["state"] != "reserved":
             raise SpendRefusedError(f"the block of this spend has ended (its entry is {old['state']}): nothing is left")
         if number > left:
-            raise SpendRefusedError(
-                f"{number} releases were asked for, {left} of the {old['count']} reserved are left: "
-                "reserve them with count="
-            )
+            raise SpendRefusedError(refusal("ledger", "too-few-reserved", number=number, left=left, count=old["count"]))
         return {"taken": old["taken"] + number}
 
     _change(spend, taken)
@@ -148,9 +146,6 @@ def _keep(store: Store, connection: sa.Connection, text: str) -> str:
 def _refusal(spend: Spend, row: Row) -> str:
     """Why the spend is not admitted: the cap, the rule that counts, and what to do."""
     budget, before = spend.terms.filter, totals_of(row)
-    return (
-        f"the spend would exceed the cap of {spend.dataset!r} (epsilon={budget.epsilon:g}, delta={budget.delta:g}) as "
-        f"rule={budget.rule!r} counts: {budget.spent(before):.4%} of it is spent, "
-        f"{budget.spent(before.plus(spend.charge)):.4%} would be; nothing was reserved or released"
-        f"{budget.remedy(spend.mechanism, spend.count)}"
-    )
+    now, after = budget.spent(before), budget.spent(before.plus(spend.charge))
+    remedy = budget.remedy(spend.mechanism, spend.count)
+    return refusal("ledger", "over-the-cap", dataset=spend.dataset, cap=budget, now=now, after=after, remedy=remedy)

@@ -10,6 +10,7 @@ from functools import singledispatch
 from scipy import special
 
 from shapedp.accounting.compose import root_sum_squares
+from shapedp.boundary.refusals import refusal
 from shapedp.ledger.errors import SpendRefusedError
 from shapedp.numerics.outward import ABOVE_16, ABOVE_8192, ROUNDINGS_256
 from shapedp.privacy.conversions import pure_to_rdp
@@ -87,10 +88,7 @@ def _gaussian_of_pure(epsilon: float, name: str) -> float:
     Reference: Dong, Roth and Su 2022, Definition 2.6 and equation 6 (the two curves).
     """
     if not epsilon <= _PURE_LIMIT:
-        raise SpendRefusedError(
-            f"a Gaussian ledger takes Gaussian and pure-DP mechanisms; {name} is neither: "
-            "use a dataset with rule='renyi' or rule='basic'"
-        )
+        raise SpendRefusedError(refusal("ledger", "neither-gaussian-nor-pure", name=name))
     mu = -2 * float(special.ndtri(1 / (1 + math.exp(epsilon))))
     return max(mu, 0.0) * ABOVE_8192 + (ROUNDINGS_256 if epsilon else 0.0)
 

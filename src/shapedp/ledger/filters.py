@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from shapedp.boundary.refusals import refusal
 from shapedp.ledger.charges import gaussian_mu, pure_epsilon, renyi_curve, split
 from shapedp.ledger.errors import SpendRefusedError
-from shapedp.ledger.fixed import Charge, as_float, units_down, units_up
+from shapedp.ledger.fixed import NEVER, Charge, as_float, units_down, units_up
 from shapedp.mechanisms import Mechanism
 from shapedp.numerics.checks import one_of, positive, probability
 from shapedp.numerics.outward import BELOW_8, ROUNDINGS_128
@@ -44,7 +45,7 @@ class Filter(ABC):
     --------
     >>> budget = make_filter(epsilon=1.0, delta=1e-6)
     >>> isinstance(budget, Filter), budget.rule
-    (True, 'gaussian')
+    (True, 'either')
     """
 
     rule: ClassVar[str]
@@ -71,14 +72,9 @@ class Filter(ABC):
 
     def affords(self, totals: Charge, charge: Charge) -> int | None:
         """How many more such charges are admitted; None where they cost nothing."""
-
-        def room(total: int, cap: int, cost: int) -> float:
-            if total > cap:
-                return 0
-            return (cap - total) // cost if cost else math.inf
-
-        lines = zip(totals.amounts, self.capacities, charge.amounts, strict=True)
-        most = min(max(room(*line) for line in lines), room(totals.failure, self.failure_capacity, charge.failure))
+        lines = zip(totals.amounts, charge.amounts, self.capacities, strict=True)
+        failures = _room(totals.failure, charge.failure, self.failure_capacity)
+        most = min(max(_room(*line) for line in lines), failures)
         return None if most == math.inf else int(most)
 
     def spent(self, totals: Charge) -> float:
@@ -96,10 +92,7 @@ class Filter(ABC):
             return ""
         if isinstance(self, BasicFilter) or sums.spent(plain) >= self.spent(own):
             return ""
-        return (
-            f". Plain addition charges {sums.spent(plain):.4%} of the cap for it, this rule {self.spent(own):.4%}: "
-            "for few or pure releases create the dataset with rule='basic'"
-        )
+        return refusal("ledger", "plain-addition-is-less", plain=sums.spent(plain), own=self.spent(own))
 
     @abstractmethod
     def describe(self, totals: Charge) -> dict[str, Any]:
@@ -117,10 +110,7 @@ class Filter(ABC):
         """A sampler's total variation costs 1 + e^epsilon times its size at the cap's epsilon: the whole
         interaction with the true law is within the sum of the variations of the one that was accounted."""
         if (failure or variation) and not self.failure_capacity:
-            raise SpendRefusedError(
-                "this mechanism promises nothing on an event of positive probability, the dataset keeps no "
-                "part of its delta for such events: create it with failure_share="
-            )
+            raise SpendRefusedError(refusal("ledger", "failure-not-kept"))
         if variation and self.epsilon > _EXP_LIMIT:
             return units_up(math.inf)
         factor = Fraction(math.exp(self.epsilon)) * (1 + Fraction(1, 2**50)) + 1 if variation else 0
@@ -191,9 +181,7 @@ class RenyiFilter(Filter):
         grid = _default_orders(epsilon, kept) if orders is None else _checked_orders(orders)
         caps = tuple(_renyi_capacity(order, epsilon, kept / len(grid) * BELOW_8) for order in grid)
         if max(caps) <= 0:
-            raise ValueError(
-                f"orders must leave room for a spend at epsilon={epsilon!r}, delta={delta!r}, got {grid!r}"
-            )
+            raise ValueError(refusal("ledger", "orders-leave-no-room", epsilon=epsilon, delta=delta, orders=grid))
         return cls(epsilon, delta, failure_share, tuple(units_down(c) for c in caps), failure, grid)
 
     def charge(self, mechanism: Mechanism) -> Charge:
@@ -235,9 +223,7 @@ class BasicFilter(Filter):
         if pure <= claim.epsilon or (self.delta == 0 and pure < math.inf):
             return Charge((units_up(pure),))
         if self.delta == 0:
-            raise SpendRefusedError(
-                f"the cap is pure: {type(mechanism.loss).__name__} has no finite epsilon at delta=0"
-            )
+            raise SpendRefusedError(refusal("ledger", "pure-cap", kind=type(mechanism.loss).__name__))
         return Charge((units_up(float(claim.epsilon)),), units_up(float(claim.delta)))
 
     def describe(self, totals: Charge) -> dict[str, Any]:
@@ -245,7 +231,82 @@ class BasicFilter(Filter):
         return {"epsilon": epsilon, "epsilon_cap": self.epsilon, "delta": delta, "delta_cap": self.delta}
 
 
-FILTERS: dict[str, type[Filter]] = {f.rule: f for f in (GaussianFilter, RenyiFilter, BasicFilter)}
+@dataclass(frozen=True)
+class EitherFilter(Filter):
+    """Spends are admitted while plain addition, or the Gaussian rule, or the first spend alone is within the cap.
+
+    Half of delta is for the sum of deltas of plain addition, the rest for the Gaussian rule and failures.
+    Guarantee: let T be the whole interaction, and T_r the same interaction stopped before rule r is exceeded. T_r is
+    (epsilon, delta_r)-DP by rule r for adaptive spends. Totals only grow, so a transcript of T that ends within rule r
+    is a transcript of T_r too, with the same probabilities. Its part of the integral of (P - e^epsilon Q)_+ is at most
+    delta_r; every transcript ends within one of the rules, and the shares of delta add up to delta. A first spend that
+    only its own claim admits is the whole interaction: nothing is admitted after it.
+    Reference: as `BasicFilter` and `GaussianFilter`.
+
+    Examples
+    --------
+    >>> import shapedp as sdp
+    >>> pure = sdp.calibrate("laplace", sdp.L1(1.0, dim=1), epsilon=0.5, delta=0.0)
+    >>> budget = make_filter(epsilon=2.0, delta=1e-6)
+    >>> budget.affords(Charge((0,) * 5), budget.charge(pure))
+    4
+    """
+
+    rule: ClassVar[str] = "either"
+
+    @classmethod
+    def build(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:
+        half = delta / 2
+        gaussian = GaussianFilter.build(epsilon, half, failure_share, None)
+        caps = (units_down(epsilon), units_down(half), *gaussian.capacities, gaussian.failure_capacity, 1)
+        return cls(epsilon, delta, failure_share, caps, gaussian.failure_capacity)
+
+    def charge(self, mechanism: Mechanism) -> Charge:
+        """Costs by each rule; above every capacity where a rule has none. Refused where no rule has one."""
+        parts: list[tuple[int, ...]] = []
+        refused: SpendRefusedError | None = None
+        basic = BasicFilter(self.epsilon, self.delta, 0.0, (), 0)
+        gaussian = GaussianFilter(self.epsilon, self.delta, self.failure_share, (), self.failure_capacity)
+        for part in (basic, gaussian):
+            try:
+                own = part.charge(mechanism)
+                parts.append((*own.amounts, own.failure))
+            except SpendRefusedError as reason:
+                refused = reason
+                parts.append((NEVER, NEVER))
+        claim = mechanism.certificate
+        alone = 1 if claim.epsilon <= self.epsilon and claim.delta <= self.delta else NEVER
+        if refused is not None and all(part[0] == NEVER for part in parts) and alone == NEVER:
+            raise refused
+        return Charge((*parts[0], *parts[1], alone))
+
+    def _lines(self, *amounts: tuple[int, ...]) -> list[list[tuple[int, ...]]]:
+        """What each rule counts, beside its capacities: plain addition, the Gaussian rule, one spend alone."""
+        columns = list(zip(*amounts, self.capacities, strict=True))
+        return [columns[:2], columns[2:4], columns[4:]]
+
+    def admits(self, totals: Charge) -> bool:
+        return any(all(total <= cap for total, cap in line) for line in self._lines(totals.amounts))
+
+    def affords(self, totals: Charge, charge: Charge) -> int | None:
+        most = max(min(_room(*column) for column in line) for line in self._lines(totals.amounts, charge.amounts))
+        return None if most == math.inf else int(most)
+
+    def spent(self, totals: Charge) -> float:
+        def share(total: int, cap: int) -> float:
+            return as_float(total) / as_float(cap) if cap else math.inf if total else 0.0
+
+        found = min(max(share(*column) for column in line) for line in self._lines(totals.amounts)[:2])
+        return min(found, 1.0) if self.admits(totals) else found
+
+    def describe(self, totals: Charge) -> dict[str, Any]:
+        used, caps = (list(map(as_float, amounts)) for amounts in (totals.amounts, self.capacities))
+        plain = {"epsilon": used[0], "epsilon_cap": caps[0], "delta": used[1], "delta_cap": caps[1]}
+        mu = {"mu": math.sqrt(used[2]), "mu_cap": math.sqrt(caps[2])}
+        return {**plain, **mu, "failure": used[3], "failure_cap": caps[3]}
+
+
+FILTERS: dict[str, type[Filter]] = {f.rule: f for f in (EitherFilter, GaussianFilter, RenyiFilter, BasicFilter)}
 
 
 def make_filter(
@@ -263,7 +324,7 @@ def make_filter(
     epsilon, delta
         The cap.
     rule
-        "gaussian", "renyi" or "basic"; None: "gaussian", and "basic" for a pure cap (delta = 0).
+        "either", "gaussian", "renyi" or "basic"; None: "either", and "basic" for a pure cap (delta = 0).
     orders
         The Renyi orders of the rule "renyi"; None: five around the best one for many small Gaussian spends.
     failure_share
@@ -281,7 +342,7 @@ def make_filter(
     """
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     failure_share = probability("failure_share", failure_share)
-    chosen = one_of("rule", rule, (*FILTERS, None)) or ("gaussian" if delta else "basic")
+    chosen = one_of("rule", rule, (*FILTERS, None)) or ("either" if delta else "basic")
     if orders is not None and chosen != "renyi":
         raise ValueError(f"orders belong to rule='renyi', not to rule={chosen!r}")
     if delta == 0 and chosen != "basic":
@@ -291,14 +352,16 @@ def make_filter(
 
 def filter_from_json(data: dict[str, Any]) -> Filter:
     """The filter that `to_json` wrote."""
-    return FILTERS[data["rule"]](
-        float(data["epsilon"]),
-        float(data["delta"]),
-        float(data["failure_share"]),
-        tuple(int(c) for c in data["capacities"]),
-        int(data["failure_capacity"]),
-        tuple(float(a) for a in data["orders"]),
-    )
+    epsilon, delta, share = (float(data[name]) for name in ("epsilon", "delta", "failure_share"))
+    capacities, orders = tuple(map(int, data["capacities"])), tuple(map(float, data["orders"]))
+    return FILTERS[data["rule"]](epsilon, delta, share, capacities, int(data["failure_capacity"]), orders)
+
+
+def _room(total: int, cost: int, cap: int) -> float:
+    """How often a cost still fits under a capacity."""
+    if total > cap:
+        return 0
+    return (cap - total) // cost if cost else math.inf
 
 
 def _shares(delta: float, failure_share: float) -> tuple[float, int]:

@@ -9,18 +9,18 @@ from typing import Any
 from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.plan import Plan
 from shapedp.accounting.repeat import Repetition
+from shapedp.boundary.refusals import refusal
 from shapedp.ledger.charges import pure_epsilon
 from shapedp.ledger.errors import SpendRefusedError
 from shapedp.ledger.filters import BasicFilter, Filter
 from shapedp.ledger.fixed import Charge
-from shapedp.mechanisms import Mechanism, certify, verify
-from shapedp.mechanisms.certify import class_of, mechanism_from_json
+from shapedp.mechanisms import Mechanism, verify
+from shapedp.mechanisms.certify import certify_near, class_of, mechanism_from_json
 from shapedp.numerics.outward import ROUNDINGS_8192
 from shapedp.privacy import Certificate, Loss
 
 _LEAST = ROUNDINGS_8192
 _NAME = 200
-_ROOM = (1e-9, 1e-6, 1e-4, 1e-2)  # another grid may put delta a little higher
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,7 @@ class Job:
     described: Any
 
     def release(self, x: Any, **options: Any) -> Any:
-        raise SpendRefusedError(
-            f"a {type(self.subject).__name__} is spent as a whole: run the training or the fit itself inside the block"
-        )
+        raise SpendRefusedError(refusal("ledger", "spent-as-a-whole", kind=type(self.subject).__name__))
 
 
 def spendable(subject: Any, budget: Filter) -> Mechanism:
@@ -72,16 +70,9 @@ def voucher(job: Mechanism, vouching: bool, vouched_by: object) -> str | None:
     if not _stated(job):
         return None
     if not vouching:
-        raise SpendRefusedError(
-            "this certificate cannot be computed again: it does not describe its mechanism, or rests on a loss that "
-            "somebody stated. Spend the mechanism or its plan; or create the dataset with vouching=True and name who "
-            "answers for it (vouched_by=)"
-        )
+        raise SpendRefusedError(refusal("ledger", "stated-only"))
     if not isinstance(vouched_by, str) or not vouched_by.strip() or len(vouched_by) > _NAME:
-        raise SpendRefusedError(
-            f"this certificate cannot be computed again: name the person who answers for it in vouched_by= "
-            f"(1 to {_NAME} characters)"
-        )
+        raise SpendRefusedError(refusal("ledger", "no-voucher", most=_NAME))
     return vouched_by
 
 
@@ -113,13 +104,6 @@ def _certificate(stated: Certificate) -> Job:
 def _plan(plan: Plan, budget: Filter) -> Job:
     """The evidence kept of a plan is its certificate at the cap's delta; the charge does not depend on it."""
     if isinstance(budget, BasicFilter) and not pure_epsilon(plan.loss) < float("inf"):
-        raise SpendRefusedError(
-            "a basic ledger charges claims and a plan makes none: spend shapedp.certify(plan, epsilon=..., delta=...), "
-            "or a training's .certificate"
-        )
-    spent = plan.epsilon(budget.delta).upper
-    for room in _ROOM:
-        found = certify(plan, epsilon=max(spent, _LEAST) * (1 + room), delta=budget.delta)
-        if found.verdict == "certified":
-            break
-    return Job(plan, plan.loss, found, plan)
+        raise SpendRefusedError(refusal("ledger", "plan-makes-no-claim"))
+    spent = max(plan.epsilon(budget.delta).upper, _LEAST)
+    return Job(plan, plan.loss, certify_near(plan, spent, budget.delta), plan)

@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 import sqlalchemy as sa
 
 from shapedp.accounting.plan import Plan
+from shapedp.boundary.refusals import refusal
 from shapedp.boundary.values import boolean
 from shapedp.ledger import schema
 from shapedp.ledger.book import dataset_row, now
@@ -58,7 +59,7 @@ class Ledger:
     ...         release = spend.release([3.0, 4.0])
     ...     (left, entries) = ledger.affords("d", mechanism), ledger.status("d").entries
     >>> left, entries
-    (94, 1)
+    (88, 1)
     """
 
     store: Store
@@ -81,7 +82,7 @@ class Ledger:
     ) -> Ledger:
         """A ledger with a new dataset in it; the database is made where it is missing.
 
-        `rule` is "gaussian" (the default for delta > 0), "renyi" or "basic" (the default for delta = 0);
+        `rule` is "either" (the default for delta > 0), "gaussian", "renyi" or "basic" (the default for delta = 0);
         `failure_share` is the part of delta kept for failure events and samplers' errors, which mechanisms
         without such events do not need. With `vouching` certificates that cannot be computed again are spent too,
         where `spend` names a person who answers for them.
@@ -199,9 +200,7 @@ class Ledger:
             row = self._row(connection, dataset)
             number, marks = schema.marks_sum(connection, row["id"])
         if number != row["entries"]:
-            raise LedgerCorruptedError(
-                f"{dataset!r} has {number} entries, its row counts {row['entries']}: one was set back"
-            )
+            raise LedgerCorruptedError(refusal("ledger", "entries-missing", row=row, number=number))
         if schema.marks_text(marks) != row["marks"]:
             raise LedgerCorruptedError(f"the state, end or units of an entry of {dataset!r} were changed by hand")
         return self.status(dataset)
@@ -215,9 +214,7 @@ class Ledger:
             digest = schema.digest_of(digest, raw)
             totals = totals.plus(entry.cost)
             if raw["digest"] != digest or entry.sequence != number:
-                raise LedgerCorruptedError(
-                    f"entry {entry.sequence} of {name!r} was changed, or the one before it is missing"
-                )
+                raise LedgerCorruptedError(refusal("ledger", "entry-changed", number=entry.sequence, dataset=name))
             kept = digest if head is not None and head.entries == number else kept
         if (number, digest, totals) != (row["entries"], row["chain"], totals_of(row)):
             raise LedgerCorruptedError(f"the entries of {name!r} do not add up to its totals")

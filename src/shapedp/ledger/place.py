@@ -8,6 +8,7 @@ import re
 import stat
 from pathlib import Path
 
+from shapedp.boundary.refusals import refusal
 from shapedp.ledger.errors import LedgerPlaceError
 
 _MOUNTS = Path("/proc/self/mountinfo")
@@ -26,10 +27,7 @@ def check_one_name(path: str) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise LedgerPlaceError(f"the ledger {path} is a folder, a pipe or a device: name a plain file")
     if found.st_nlink > 1:
-        raise LedgerPlaceError(
-            f"the ledger {path} has {found.st_nlink} names (hard links): a crash under one of them undoes spends made "
-            "under another; remove the links, and copy the file for a backup"
-        )
+        raise LedgerPlaceError(refusal("ledger", "hard-links", path=path, number=found.st_nlink))
     if os.path.realpath(path) in _mounted():
         raise LedgerPlaceError(f"the ledger {path} is mounted as a single file, so has a second name: mount its folder")
 
@@ -72,11 +70,7 @@ def check_place(path: str, kept: object) -> None:
     except (ValueError, AttributeError, TypeError, RecursionError):
         same = False
     if not same:
-        raise LedgerPlaceError(
-            f"the ledger {path} is a copy or was renamed: spends made in the original are missing here, or will be "
-            "there. Use the original; or, once no other copy will ever be spent from, take this one over with "
-            "`shapedp ledger adopt`"
-        )
+        raise LedgerPlaceError(refusal("ledger", "copied-or-renamed", path=path))
 
 
 def _mounted() -> set[str]:

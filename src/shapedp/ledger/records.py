@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar
 
 from shapedp.boundary.documents import described
+from shapedp.boundary.refusals import refusal
 from shapedp.boundary.values import booleans
 from shapedp.ledger import schema
 from shapedp.ledger.errors import LedgerCorruptedError
@@ -51,17 +52,11 @@ class Status:
 
     Examples
     --------
-    >>> from shapedp.ledger import Ledger
-    >>> import tempfile
-    >>> import shapedp as sdp
-    >>> mechanism = sdp.calibrate("gaussian", sdp.L2(1.0, dim=2, adjacency="replace"), epsilon=0.1, delta=1e-7)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     ledger = Ledger.create(f"{folder}/l.db", dataset="d", epsilon=1.0, delta=1e-6, adjacency="replace")
-    ...     with ledger.spend("d", mechanism) as spend:
-    ...         release = spend.release([3.0, 4.0])
-    ...     status = ledger.status("d")
-    >>> status.states
-    {'reserved': 0, 'released': 1, 'abandoned': 0}
+    >>> from shapedp.ledger import Charge, Status, make_filter
+    >>> cap = make_filter(epsilon=1.0, delta=0.0)
+    >>> half = Charge((cap.capacities[0] // 2,))
+    >>> Status("visits", "replace", cap, half, entries=1, states={"released": 1}).spent
+    0.5
     """
 
     dataset: str
@@ -104,17 +99,13 @@ class Entry:
 
     Examples
     --------
-    >>> from shapedp.ledger import Ledger
-    >>> import tempfile
-    >>> import shapedp as sdp
-    >>> mechanism = sdp.calibrate("gaussian", sdp.L2(1.0, dim=2, adjacency="replace"), epsilon=0.1, delta=1e-7)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     ledger = Ledger.create(f"{folder}/l.db", dataset="d", epsilon=1.0, delta=1e-6, adjacency="replace")
-    ...     with ledger.spend("d", mechanism) as spend:
-    ...         release = spend.release([3.0, 4.0])
-    ...     (entry,) = ledger.history("d")
-    >>> entry.sequence, entry.count, entry.taken, entry.state
-    (1, 1, 1, 'released')
+    `Ledger.history` hands them out, in order of reservation.
+
+    >>> from shapedp.ledger import Charge, Entry
+    >>> when, certificate = "2026-01-01T12:00:00+00:00", {"epsilon": 0.1, "delta": 0.0}
+    >>> entry = Entry(7, "visits", 1, when, 1, 1, {"type": "Additive"}, certificate, Charge((5,)), "released", when)
+    >>> entry.to_json()["cost"]
+    {'amounts': ['5'], 'failure': '0'}
     """
 
     id: int
@@ -213,10 +204,7 @@ def check_continues(kept: Head, row: dict[str, Any], digest: str | None) -> None
     if kept.dataset != name:
         raise ValueError(f"the kept head is of dataset {kept.dataset!r}, not of {name!r}")
     if now.entries < kept.entries or now.events < kept.events:
-        raise LedgerCorruptedError(
-            f"the ledger of {name!r} was set back: {kept.entries} entries ({kept.events} changes) were kept, "
-            f"{now.entries} ({now.events}) are here; treat what is missing as spent"
-        )
+        raise LedgerCorruptedError(refusal("ledger", "set-back", dataset=name, kept=kept, now=now))
     if digest != kept.chain or (now.events == kept.events and now.seal != kept.seal):
         raise LedgerCorruptedError(f"the ledger of {name!r} does not continue the kept head: it was rewritten")
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from shapedp.boundary.refusals import refusal
 from shapedp.ledger.errors import RESTORE, LedgerCorruptedError, LedgerError
 
 try:
@@ -46,9 +47,8 @@ datasets = sa.Table(
     *_columns("created:text adjacency:text filter:text vouching:integer totals:text entries:long events:long"),
     *_columns("genesis:text chain:text marks:text seal:text"),
 )
-documents = sa.Table(
-    "shapedp_document", metadata, sa.Column("digest", sa.Text, primary_key=True), *_columns("text:text")
-)
+_DIGEST = sa.Column("digest", sa.Text, primary_key=True)
+documents = sa.Table("shapedp_document", metadata, _DIGEST, *_columns("text:text"))
 entries = sa.Table(
     "shapedp_entry",
     metadata,
@@ -164,10 +164,7 @@ def bring_to_this(connection: sa.Connection) -> bool:
     """
     version = connection.execute(sa.select(meta.c.schema_version)).scalar()
     if version not in (1, SCHEMA_VERSION):
-        raise LedgerError(
-            f"the ledger has schema version {version!r}, this library reads {SCHEMA_VERSION}: use the release that "
-            "wrote it"
-        )
+        raise LedgerError(refusal("ledger", "other-schema", version=version, known=SCHEMA_VERSION))
     if version == SCHEMA_VERSION:
         return False
     for statement in _TO_SCHEMA_2:
@@ -175,10 +172,7 @@ def bring_to_this(connection: sa.Connection) -> bool:
     for row in list(rows(connection, sa.select(datasets), datasets)):
         number, marks = marks_sum(connection, row["id"])
         if fields_digest([row[name] for name in _SEALED_1]) != row["seal"] or number != row["entries"]:
-            raise LedgerCorruptedError(
-                f"the row of dataset {row['name']!r} was damaged or changed by hand, so that the ledger is not brought "
-                f"to this release; {RESTORE}"
-            )
+            raise LedgerCorruptedError(refusal("ledger", "row-changed", dataset=row["name"], remedy=RESTORE))
         new = {"events": number, "marks": marks_text(marks)}
         new["seal"] = seal_of(row | new)
         connection.execute(datasets.update().where(datasets.c.id == row["id"]).values(**new))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from shapedp.boundary.refusals import refusal
 from shapedp.ledger import book, schema
 from shapedp.ledger.errors import LedgerError, SpendRefusedError
 from shapedp.ledger.fixed import Charge
@@ -34,17 +34,15 @@ class Spend:
 
     Examples
     --------
-    >>> from shapedp.ledger import Ledger
-    >>> import tempfile
-    >>> import shapedp as sdp
-    >>> mechanism = sdp.calibrate("gaussian", sdp.L2(1.0, dim=2, adjacency="replace"), epsilon=0.1, delta=1e-7)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     ledger = Ledger.create(f"{folder}/l.db", dataset="d", epsilon=1.0, delta=1e-6, adjacency="replace")
-    ...     with ledger.spend("d", mechanism) as spend:
-    ...         release = spend.release([3.0, 4.0])
-    ...         left = spend.remaining
-    >>> release.certificate.verdict, left
-    ('certified', 0)
+    >>> import tempfile, shapedp as sdp
+    >>> noise = sdp.calibrate("laplace", sdp.L1(1.0, dim=1, adjacency="add-remove"), epsilon=0.1, delta=0.0)
+    >>> cap = {"dataset": "visits", "epsilon": 1.0, "delta": 0.0, "adjacency": "add-remove"}
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with sdp.ledger.Ledger.create(f"{folder.name}/budget.db", **cap).spend("visits", noise, count=3) as spend:
+    ...     first, second = spend.release([120.0]), spend.release([121.0])
+    ...     spend.remaining
+    1
+    >>> folder.cleanup()
     """
 
     ledger: Ledger
@@ -75,9 +73,7 @@ class Spend:
         self._open, self._owner = True, os.getpid()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         self._open = False
         if self.entry is None or self._owner != os.getpid():
             return
@@ -133,12 +129,10 @@ class Spend:
 
 def accepted(mechanism: Any, adjacency: str) -> str:
     """The mechanism's certificate as JSON text, once it is one this ledger accepts."""
-    missing = [name for name in ("loss", "certificate", "release") if not hasattr(mechanism, name)]
+    kind, needed = type(mechanism).__name__, ("loss", "certificate", "release")
+    missing = [name for name in needed if not hasattr(mechanism, name)]
     if missing:
-        raise TypeError(
-            "a ledger spends mechanisms, plans and certificates; "
-            f"{type(mechanism).__name__} has no {', '.join(missing)}"
-        )
+        raise TypeError(f"a ledger spends mechanisms, plans and certificates; {kind} has no {', '.join(missing)}")
     whole = getattr(mechanism, "step_of", "")
     if whole:
         raise SpendRefusedError(f"this mechanism is one step of {whole}")
@@ -151,10 +145,7 @@ def accepted(mechanism: Any, adjacency: str) -> str:
     if certificate.verdict != "certified" or found.verdict != "certified":
         raise SpendRefusedError(f"a ledger spends certified mechanisms only; {found.explain()}")
     if certificate.adjacency != adjacency:
-        raise SpendRefusedError(
-            f"the dataset counts {adjacency!r} neighbours, the mechanism was certified for "
-            f"{certificate.adjacency!r}: build its sensitivity with adjacency={adjacency!r}"
-        )
+        raise SpendRefusedError(refusal("ledger", "another-relation", wanted=adjacency, made=certificate))
     return schema.to_text(replace(certificate, secure=None).to_json())
 
 

@@ -6,25 +6,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
 
 from shapedp.mechanisms.mixing import ROOM, Sketching, calibratable, draw_sketch, eigenvalue_slip, float_share, rounding
+from shapedp.numerics import outward
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, size
 from shapedp.numerics.gram import gram_error, least_eigenvalue
-from shapedp.numerics.outward import (
-    ABOVE_512,
-    ABOVE_8192,
-    ABOVE_WIDE,
-    ABOVE_WIDER,
-    BELOW_8192,
-    BELOW_WIDER,
-    ROUNDINGS_8192,
-    WIDE,
-)
 from shapedp.privacy import Loss
 from shapedp.privacy.losses.gaussian import GaussianLoss
 from shapedp.privacy.losses.mixing import MixingLoss, Neighbours
@@ -75,8 +66,8 @@ class AdaptiveMixing(Sketching):
     @property
     def failure(self) -> float:
         """P(z > tau), z short of tau by the eigenvalue's error and by half a step of the grid that l is rounded to."""
-        reach = self.tau * BELOW_8192 - (self._slip + float(grid_for(self.eta)) / 2) / self.eta
-        return min(float(special.ndtr(-reach)) * ABOVE_8192, 1.0)
+        reach = self.tau * outward.BELOW_8192 - (self._slip + float(grid_for(self.eta)) / 2) / self.eta
+        return min(float(special.ndtr(-reach)) * outward.ABOVE_8192, 1.0)
 
     @property
     def _slip(self) -> float:
@@ -86,7 +77,7 @@ class AdaptiveMixing(Sketching):
     @cached_property
     def loss(self) -> Loss:
         """The privacy loss of the eigenvalue and the sketch together, from above: sigma is mostly larger."""
-        mu = (1 + 2 * self._slip) / self.eta * ABOVE_512
+        mu = (1 + 2 * self._slip) / self.eta * outward.ABOVE_512
         base = MixingLoss(self.rows, float_share(self.gamma, self.records, self.dim), self.adjacency, mu, 0.0)
         missed = rounding(self.rows, self.gamma, self.records, self.dim)
         return base.with_failure(self.failure, total_variation=missed)
@@ -121,18 +112,18 @@ class AdaptiveMixing(Sketching):
         spent = ROOM * delta
         if records is not None and dim is not None:
             tv = rounding(rows, plain, count("records", records), size("dim", dim))
-            spent = ((1 + math.exp(epsilon)) * tv + WIDE * delta) * ABOVE_512
+            spent = ((1 + math.exp(epsilon)) * tv + outward.WIDE * delta) * outward.ABOVE_512
             if not spent < delta / 2:
                 raise ValueError(cls.too_large(rows, records, dim, delta))
         mu, share, about = _best(rows, epsilon, delta - spent, adjacency, plain)
         tau = -float(special.ndtri(share * (delta - spent))) + 2.0**-17  # half a step of the grid, in units of eta
         tau += mu * eigenvalue_slip(records, dim)
-        aim = (delta - spent) * (1 - share) * BELOW_WIDER
+        aim, spread = (delta - spent) * (1 - share) * outward.BELOW_WIDER, mu * outward.ABOVE_WIDER
         near = MixingLoss(rows, min(1 / about, 0.5), adjacency)
-        gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, mu=mu * ABOVE_WIDER, near=near).gamma
+        gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, mu=spread, near=near).gamma
         slip = 0.0 if records is None or dim is None else gram_error(records, dim)
-        gamma *= 1 + ROUNDINGS_8192 + 2 * slip / (gamma - 1)
-        made = cls(rows, row_bound, gamma, 1 / mu, tau * ABOVE_WIDE, epsilon, delta, adjacency, records, dim)
+        gamma *= 1 + outward.ROUNDINGS_8192 + 2 * slip / (gamma - 1)
+        made = cls(rows, row_bound, gamma, 1 / mu, tau * outward.ABOVE_WIDE, epsilon, delta, adjacency, records, dim)
         made.certificate.require()
         return made
 
@@ -163,9 +154,8 @@ def _best(rows: int, epsilon: float, delta: float, adjacency: Neighbours, plain:
                 return 1e6 * plain
             return gamma(mu, left) + tau / mu
 
-        found = optimize.minimize(
-            reach, start, method="Nelder-Mead", options={"xatol": 0.02, "fatol": 1e-4 * plain, "maxfev": 80}
-        )
+        options: Any = {"xatol": 0.02, "fatol": 1e-4 * plain, "maxfev": 80}
+        found = optimize.minimize(reach, start, method="Nelder-Mead", options=options)
         return [float(value) for value in found.x]
 
     def rough(mu: float, left: float) -> float:

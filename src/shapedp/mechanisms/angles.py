@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from functools import cached_property, partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shapedp.boundary.documents import decode, encode
+from shapedp.boundary.refusals import refusal
 from shapedp.boundary.values import boolean
 from shapedp.mechanisms.additive import Additive
 from shapedp.mechanisms.base import Claimed, Release, Rng
@@ -88,6 +90,23 @@ class Polar(Claimed):
         self._plain(probability, "delta")
         one_of("adjacency", self.adjacency, ADJACENCIES)
 
+    @classmethod
+    def calibrated(
+        cls,
+        box: Callable[[float, Adjacency], Box],
+        *,
+        clip: float,
+        batch: int,
+        epsilon: float,
+        delta: float,
+        adjacency: Adjacency = "add-remove",
+        norm_share: float = 0.1,
+        **windows: Any,
+    ) -> Self:
+        """The least noise that meets the claim on the box of a clip; `norm_share` of mu^2 is spent on the norm."""
+        law = _law(box(positive("clip", clip), adjacency), epsilon, delta, norm_share)
+        return cls(law, clip, batch, epsilon, delta, adjacency, **windows)
+
     @property
     @abstractmethod
     def sensitivity(self) -> Box:
@@ -151,20 +170,13 @@ class MeanAngles(Polar):
     kind: ClassVar[str] = "mean-angles"
 
     @classmethod
-    def calibrate(
-        cls,
-        *,
-        dim: int,
-        clip: float,
-        batch: int,
-        epsilon: float,
-        delta: float,
-        adjacency: Adjacency = "add-remove",
-        norm_share: float = 0.1,
-    ) -> MeanAngles:
-        """The least noise that meets the claim; `norm_share` of mu^2 is spent on the norm."""
-        box = _full_range(size("dim", dim, least=2), positive("clip", clip), adjacency)
-        return cls(_law(box, epsilon, delta, norm_share), clip, batch, epsilon, delta, adjacency)
+    def calibrate(cls, *, dim: int, **claim: Any) -> MeanAngles:
+        """The least noise that meets the claim.
+
+        Takes `clip`, `batch`, `epsilon`, `delta` and `adjacency` as the class does, and `norm_share` (0.1): how much of
+        mu^2 is spent on the norm.
+        """
+        return cls.calibrated(partial(_full_range, size("dim", dim, least=2)), **claim)
 
     @property
     def sensitivity(self) -> Box:
@@ -207,24 +219,14 @@ class AngleWindows(Polar):
         object.__setattr__(self, "windows", _windows(self.windows, self.dim))
 
     @classmethod
-    def calibrate(
-        cls,
-        *,
-        dim: int,
-        clip: float,
-        batch: int,
-        epsilon: float,
-        delta: float,
-        adjacency: Adjacency = "add-remove",
-        norm_share: float = 0.1,
-        width: float = 3.0,
-        half_widths: ArrayLike | None = None,
-    ) -> AngleWindows:
-        """The least noise that meets the claim; windows of `width` standard deviations of a random direction."""
+    def calibrate(cls, *, dim: int, width: float = 3.0, half_widths: Any = None, **claim: Any) -> AngleWindows:
+        """The least noise that meets the claim; windows of `width` standard deviations of a random direction.
+
+        Or windows of the `half_widths` given. The other arguments are those of `MeanAngles.calibrate`.
+        """
         d = size("dim", dim, least=2)
         half = _windows(windows(d, width) if half_widths is None else half_widths, d)
-        box = window_box(half, positive("clip", clip), adjacency)
-        return cls(_law(box, epsilon, delta, norm_share), clip, batch, epsilon, delta, adjacency, half)
+        return cls.calibrated(partial(window_box, half), windows=half, **claim)
 
     @property
     def sensitivity(self) -> Box:
@@ -289,10 +291,7 @@ def _law(box: Box, epsilon: float, delta: float, norm_share: float) -> Gaussian:
 def _windows(half: Any, dim: int) -> Floats:
     values = vector("windows", half, least=0.0, strict=True)
     if values.size != dim - 1 or values[:-1].max(initial=0.0) > math.pi / 2 or values[-1] > math.pi:
-        raise ValueError(
-            f"windows must hold {dim - 1} half-widths of at most pi/2, the last of at most pi, got {values.size} "
-            f"up to {values.max():g}"
-        )
+        raise ValueError(refusal("mechanisms", "windows", number=dim - 1, size=values.size, most=values.max()))
     return frozen(values)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shapedp.boundary.refusals import refusal
 from shapedp.boundary.values import boolean
 from shapedp.mechanisms.additive import Additive
 from shapedp.noise import FAMILIES, DoesNotApplyError, Family, Request
@@ -71,10 +72,7 @@ def _request(
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     measure = measure_of(error)
     if not exact_zeros and sensitivity.has_fixed:
-        raise ValueError(
-            "some coordinates have zero sensitivity and would be released without noise: pass exact_zeros=True "
-            "if nobody can change them, or give them a bound > 0"
-        )
+        raise ValueError(refusal("mechanisms", "zero-sensitivity"))
     chosen = None if weights is None else _weights(weights, sensitivity)
     return Request(sensitivity, epsilon, delta, chosen, measure.name, options)
 
@@ -94,10 +92,7 @@ def _calibrated(family: Family, request: Request) -> Additive:
         try:
             law = family.law.fitted(replace(request, delta=request.delta * aim))
         except ArithmeticError:
-            raise DoesNotApplyError(
-                f"epsilon {request.epsilon:g} and delta {request.delta:g} are beyond what {family.name} noise can be "
-                "computed for: claim less extreme ones"
-            ) from None
+            raise DoesNotApplyError(refusal("mechanisms", "extreme-claim", claim=request, name=family.name)) from None
         top = float(law.scales.max())
         if not 1e-145 < top < 1e145:  # squares of other scales overflow or vanish
             raise ValueError(f"the noise needed has scale {top:g}: measure the query in other units")

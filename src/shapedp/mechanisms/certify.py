@@ -9,6 +9,7 @@ from typing import Any
 
 from shapedp._papers import PROVIDED, published
 from shapedp.boundary.documents import described
+from shapedp.boundary.refusals import refusal
 from shapedp.mechanisms.base import KINDS, certificate_for
 from shapedp.numerics.checks import positive, probability
 from shapedp.privacy import Bracket, Certificate, Loss, assumptions_of, certificate_of
@@ -87,6 +88,15 @@ def certify(subject: Any, *, epsilon: float, delta: float) -> Certificate:
     return certificate_for(subject, epsilon, delta)
 
 
+def certify_near(subject: Any, epsilon: float, delta: float) -> Certificate:
+    """The certificate of an epsilon a little above, where it is certified: another grid may put delta higher there."""
+    for room in (1e-9, 1e-6, 1e-4, 1e-2):
+        found = certify(subject, epsilon=epsilon * (1 + room), delta=delta)
+        if found.verdict == "certified":
+            break
+    return found
+
+
 def _compare(stated: Any, made: Any, where: str) -> None:
     """Refuses a description with a field that was not read, or read as something else."""
     if isinstance(stated, Mapping) and isinstance(made, Mapping):
@@ -148,8 +158,5 @@ def verify(certificate: Certificate) -> Certificate:
     if certificate.version == again.version and certificate.method != again.method:
         raise ValueError(f"the certificate says {certificate.method!r}, its mechanism has a {again.method}")
     if certificate.version == again.version and mechanism.loss.settled and not _agree(stated, computed):
-        raise ValueError(
-            f"the stated bracket [{stated.lower!r}, {stated.upper!r}] does not follow from the mechanism described, "
-            f"for which it is [{computed.lower!r}, {computed.upper!r}]: one of the two was edited"
-        )
+        raise ValueError(refusal("mechanisms", "edited", stated=stated, computed=computed))
     return replace(again, scope=certificate.scope) if certificate.scope else again

@@ -11,20 +11,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from shapedp.boundary.refusals import refusal
 from shapedp.boundary.values import boolean
 from shapedp.mechanisms.base import Claimed, Release, Rng
+from shapedp.numerics import gram as grams
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, numeric, one_of, positive, probability, size
-from shapedp.numerics.gram import (
-    BLOCK,
-    GROUP,
-    block_error,
-    eigenvalue_error,
-    factor,
-    factor_error,
-    gram_error,
-    gram_sum,
-)
 from shapedp.numerics.outward import ABOVE_512, ABOVE_8192, BELOW_1, BELOW_512, BELOW_8192, ROUNDINGS_1024, UNIT, WIDER
 from shapedp.privacy import Certificate, Loss
 from shapedp.privacy.losses.mixing import NEIGHBOURS, MixingLoss, Neighbours
@@ -33,7 +25,7 @@ from shapedp.sensitivity import L2
 
 ROOM = 2.0**-10  # of delta, left for floating point where the sizes are not known yet
 MOST_EPSILON = 700.0
-CHUNK = GROUP * BLOCK
+CHUNK = grams.GROUP * grams.BLOCK
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,10 +108,7 @@ class Sketching(Claimed):
     @staticmethod
     def too_large(rows: int, records: int, dim: int, delta: float) -> str:
         """Why floating point does not let a claim be certified."""
-        return (
-            f"rounding of float64 for {records} records, {dim} columns and {rows} rows is not covered by delta "
-            f"{delta:g}: calibrate with records= and dim=, or claim a larger delta or a smaller epsilon"
-        )
+        return refusal("mechanisms", "too-large", rows=rows, records=records, dim=dim, delta=delta)
 
     @abstractmethod
     def _draw(self, moments: Floats, randomness: Source) -> tuple[Floats, float]:
@@ -208,7 +197,7 @@ class Mixing(Sketching):
             if not aim > 0:
                 raise ValueError(cls.too_large(rows, records, dim, delta))
             gamma = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, near=near).gamma
-            gamma *= 1 + 2 * gram_error(records, dim) / (gamma - 1)
+            gamma *= 1 + 2 * grams.gram_error(records, dim) / (gamma - 1)
         made = cls(rows, row_bound, gamma * ABOVE_8192, epsilon, delta, adjacency, records, dim)
         made.certificate.require()
         return made
@@ -231,7 +220,7 @@ def clipped_gram(table: Any, row_bound: float) -> Floats:
     n, d = table.shape
     ball = L2(row_bound, dim=d)
     parts = (ball.clip(table[i : i + CHUNK], adjacency="zero-out")[0] for i in range(0, n, CHUNK))
-    return gram_sum(parts, np.full(d, row_bound))
+    return grams.gram_sum(parts, np.full(d, row_bound))
 
 
 def required(sized: Any) -> Certificate:
@@ -245,7 +234,7 @@ def required(sized: Any) -> Certificate:
 def draw_sketch(moments: Floats, rows: int, variance: float, last: float, randomness: Source) -> Floats:
     """k rows of N(0, moments + variance I), the part `last` of the variance added at the end, by the exact sampler."""
     d = len(moments)
-    root = factor(moments + (variance - last) * np.eye(d))
+    root = grams.factor(moments + (variance - last) * np.eye(d))
     mixed = normals(rows * d, randomness).reshape(rows, d) @ root
     return np.asarray(rounded_sum(mixed, "gaussian", math.sqrt(last), None, randomness))
 
@@ -267,14 +256,14 @@ def float_share(gamma: float, records: int | None, dim: int | None) -> float:
     """t = 1/gamma, and more by what rounding may take from the eigenvalues of the other records' covariance."""
     if records is None or dim is None:
         return ABOVE_512 / gamma
-    return min(ABOVE_512 / gamma * (1 + 2 * gram_error(records, dim) / (gamma - 1)), BELOW_1)
+    return min(ABOVE_512 / gamma * (1 + 2 * grams.gram_error(records, dim) / (gamma - 1)), BELOW_1)
 
 
 def eigenvalue_slip(records: int | None, dim: int | None) -> float:
     """How far the computed least eigenvalue of X^T X may be off, in units of the squared row bound; 0 without sizes."""
     if records is None or dim is None:
         return 0.0
-    return gram_error(records, dim) + eigenvalue_error(dim) * records
+    return grams.gram_error(records, dim) + grams.eigenvalue_error(dim) * records
 
 
 def rounding(rows: int, gamma: float, records: int | None, dim: int | None) -> float:
@@ -297,7 +286,7 @@ def rounding(rows: int, gamma: float, records: int | None, dim: int | None) -> f
         return 0.0
     n, d, k, v = float(records), float(dim), float(rows), (gamma - 1) / 2
     trace = n + d * v
-    error = (factor_error(dim) * trace + block_error(records, dim)) * 1.01
+    error = (grams.factor_error(dim) * trace + grams.block_error(records, dim)) * 1.01
     if not error < v / 4:
         return 1 - UNIT
     spectral, frobenius = math.sqrt(k) + math.sqrt(d) + 9, math.sqrt(k * d) + 9

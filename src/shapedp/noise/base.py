@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp._papers import PROVIDED, published
 from shapedp.boundary.documents import LacksFieldError, decode, described, encode
 from shapedp.boundary.values import boolean, booleans
 from shapedp.noise.errors import Measure, measure_of
@@ -281,10 +282,10 @@ def law_from_json(data: Any) -> Law:
         12.0
     """
     kind = data.get("law") if isinstance(data, dict) else None
-    if not isinstance(kind, str) or kind not in LAWS:
+    if not isinstance(kind, str) or kind not in {**LAWS, **PROVIDED["law"]}:
         raise ValueError(f"law must be one of {', '.join(LAWS)}, got {kind!r}")
     try:
-        return LAWS[kind].from_json(data)
+        return (LAWS[kind] if kind in LAWS else published("law", kind)).from_json(data)
     except (KeyError, LacksFieldError) as missing:
         raise ValueError(f"law {kind!r} lacks the field {missing.args[0]!r}") from None
 

@@ -42,7 +42,5 @@ def measure_of(value: Any) -> Measure:
     elif isinstance(value, tuple) and len(value) == 2 and value[0] == "lp":
         power = real("p", value[1])
     if not 1 <= power < math.inf:
-        raise ValueError(
-            f"error must be 'squared', 'absolute', 'max', 'l3' or ('lp', 3) for a power p >= 1, got {value!r}"
-        )
+        raise ValueError(f"error must be 'squared', 'absolute', 'max', or 'l3' or ('lp', 3) with p >= 1, got {value!r}")
     return Measure(power)

@@ -31,8 +31,8 @@ class Laplace(SpreadLaw):
     Parameters: `scale` is b, one number (with `dim`), one per coordinate, or one per block of `sizes`.
 
     Example:
-        >>> Laplace(1.0, dim=2).second_moment
-        4.0
+        >>> Laplace([1.0, 2.0]).variances().tolist()
+        [2.0, 8.0]
     """
 
     kind: ClassVar[str] = "laplace"

@@ -102,15 +102,11 @@ class Mixed(SpreadLaw):
             raise DoesNotApplyError("mixed noise cannot meet delta = 0: use Laplace noise, or allow a delta > 0")
         sensitivity = request.sensitivity
         if not isinstance(sensitivity, Box):
-            raise DoesNotApplyError(
-                f"mixed noise serves boxes, where the corner is the worst, not the set {sensitivity.kind!r}"
-            )
+            raise DoesNotApplyError(f"mixed noise serves boxes, whose corner is the worst, not {sensitivity.kind!r}")
         pure = request.optimal_scales(sensitivity.profile, request.epsilon, order=1)
         found = least_error(sensitivity, request, Laplace(pure), cls._of, mixed=True)
         if not isinstance(found, Mixed) or found.gaussian.all():
-            raise DoesNotApplyError(
-                "no mixture beats one kind of noise for all coordinates here: use laplace or gaussian"
-            )
+            raise DoesNotApplyError("no mixture beats one kind of noise for all coordinates: use laplace or gaussian")
         return found
 
     @classmethod

@@ -247,9 +247,7 @@ class Radial(Law):
             slip, missed = law.slip
             epsilon = request.epsilon - 2 * slip * ABOVE_8192
             if request.delta == 0:
-                raise DoesNotApplyError(
-                    "float releases of spherical noise carry a delta > 0: ask for delta = 1e-12, say"
-                )
+                raise DoesNotApplyError("releases of spherical noise in floats carry a delta > 0: ask for 1e-12, say")
             left = request.delta - (1 + math.exp(min(request.epsilon, 700.0))) * missed
             delta = left * math.exp(-slip) * BELOW_8192
             if not (epsilon > 0 and delta > 0):
@@ -325,10 +323,6 @@ def best_shape(dim: int, epsilon: float, delta: float, *, progress: Progress | N
 
     root = 0.1 * math.sqrt(dim)
     simplex = np.array([[root, 0.2], [3 * root, 0.25], [root, 0.5]])
-    optimize.minimize(
-        cost,
-        simplex[0],
-        method="Nelder-Mead",
-        options={"xatol": 2e-3, "fatol": 1e-5, "initial_simplex": simplex, "maxfev": EVALUATIONS},
-    )
+    options: Any = {"xatol": 2e-3, "fatol": 1e-5, "initial_simplex": simplex, "maxfev": EVALUATIONS}
+    optimize.minimize(cost, simplex[0], method="Nelder-Mead", options=options)
     return best[1]

@@ -74,9 +74,7 @@ class Stack(Law):
         if isinstance(sensitivity, L2) and sensitivity.scales is None:
             sensitivity = Blocks([sensitivity.radius], [sensitivity.dim])
         if not isinstance(sensitivity, Blocks):
-            raise TypeError(
-                f"no bound is known for tensor noise on the set {sensitivity.kind!r}: use Flat or PerLayer clips"
-            )
+            raise TypeError(f"no bound is known for tensor noise on {sensitivity.kind!r}: use Flat or PerLayer clips")
         sizes = np.array([law.dim for law in self.laws])
         ends = np.cumsum(sizes)
         block = np.searchsorted(np.cumsum(sensitivity.sizes), ends, side="left")

@@ -19,6 +19,7 @@ from shapedp.privacy.losses import LaplaceLoss
 from shapedp.sampling import Source, exponential_coins, geometric
 from shapedp.sensitivity import L1, Box, Sensitivity
 
+Integers = NDArray[np.int64]
 UNITS = 2**30  # epsilons are multiples of 1/UNITS
 _LANES = 1 << 15
 _STEPS_BITS = 24
@@ -87,9 +88,7 @@ class Staircase(GridLaw):
         if (self.inner > self.width).any() or (np.minimum(self.inner, self.units) < 1).any():
             raise ValueError("1 <= inner <= width and units >= 1 must hold in every coordinate")
         if (self.width * (800 * UNITS / self.units + 1) > 2.0**62).any():
-            raise ValueError(
-                "width is too large beside units: draws beyond 800 units of decay would leave 64-bit integers"
-            )
+            raise ValueError("width is too large beside units: draws beyond 800 units would leave 64-bit integers")
 
     @property
     def dim(self) -> int:  # type: ignore[override]
@@ -159,7 +158,7 @@ class Staircase(GridLaw):
     def steps_per_scale(self) -> Floats:
         return self.width
 
-    def _draw(self, shape: tuple[int, ...], source: Source) -> NDArray[np.int64]:
+    def _draw(self, shape: tuple[int, ...], source: Source) -> Integers:
         lanes = [np.broadcast_to(array.astype(np.int64), shape) for array in (self.width, self.inner, self.units)]
         noise = np.empty(math.prod(shape), dtype=np.int64)
         for start in range(0, noise.size, _LANES):
@@ -220,17 +219,13 @@ def _box_bounds(sensitivity: Sensitivity) -> Floats:
     if isinstance(sensitivity, Box):
         return sensitivity.profile
     if not isinstance(sensitivity, L1):
-        raise DoesNotApplyError(
-            f"staircase noise serves boxes, coordinate by coordinate, not the set {sensitivity.kind!r}"
-        )
+        raise DoesNotApplyError(f"staircase noise serves boxes, one coordinate at a time, not {sensitivity.kind!r}")
     if sensitivity.dim > 1:
         raise DoesNotApplyError("staircase noise on an L1 ball has no float-safe sampler beyond one coordinate")
     return np.array([sensitivity.radius])
 
 
-def _draw(
-    width: NDArray[np.int64], inner: NDArray[np.int64], units: NDArray[np.int64], source: Source
-) -> NDArray[np.int64]:
+def _draw(width: Integers, inner: Integers, units: Integers, source: Source) -> Integers:
     """Level by a geometric count, place in the step by rejection, sign by a bit; zero is kept once."""
     out = np.empty(width.size, dtype=np.int64)
     todo = np.arange(width.size)
@@ -248,7 +243,7 @@ def _draw(
     return out
 
 
-def _uniform(bound: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
+def _uniform(bound: Integers, source: Source) -> Integers:
     """One uniform integer of [0, bound) per lane, by rejection."""
     limit = np.uint64(2**63) // bound.astype(np.uint64) * bound.astype(np.uint64)
     words = source.words(bound.size) >> np.uint64(1)

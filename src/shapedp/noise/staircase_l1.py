@@ -82,9 +82,7 @@ class L1Staircase(Law):
 
     def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
         if source.secure:
-            raise ValueError(
-                "l1 staircase noise has no float-safe sampler: use laplace noise, or pass rng= to simulate"
-            )
+            raise ValueError("l1 staircase noise has no float-safe sampler: use laplace noise, or rng= to simulate")
         values = np.asarray(numeric("x", x), dtype=np.float64)
         n = values.size // self.dim
         edges = np.arange(max(math.ceil(60 / self.epsilon), 64), dtype=np.float64)

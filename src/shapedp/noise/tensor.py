@@ -260,9 +260,7 @@ class TensorGaussian(Law):
         spent = self._loss(sensitivity).mu
         room = mu - (SLACK if self.turned else 0.0)
         if not (math.isfinite(spent) and room > 0):
-            raise DoesNotApplyError(
-                "factors leave a direction without noise, or epsilon is too small to turn x exactly"
-            )
+            raise DoesNotApplyError("factors leave a direction without noise, or epsilon is too small to turn x")
         return self.times((spent - self.slack) / room * _UP)
 
 

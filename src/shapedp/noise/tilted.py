@@ -186,10 +186,8 @@ def least_error(sensitivity: Box, request: Request, pure: Law, make: Maker, *, m
         slope = problem.slope(problem.loss(c, log_lambda, split))
         law = certified(sensitivity, request, _scaled(problem, y, sensitivity, make, (c, log_lambda, split)), slope)
         if law is not None:
-            better = law.expected_error(request.error, request.weights) < pure.expected_error(
-                request.error, request.weights
-            )
-            return law if better else None
+            own, other = (one.expected_error(request.error, request.weights) for one in (law, pure))
+            return law if own < other else None
     return None
 
 

@@ -13,8 +13,6 @@ from scipy import linalg
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import ABOVE_8, ABOVE_WIDE, ROUNDINGS_2, ROUNDINGS_4, ROUNDINGS_512
 
-Progress = Callable[[int, float], object]
-
 NEWTON_ORDER = 300  # up to this many variables second derivatives are factored
 _MEMORY = 12
 _HALVINGS = 40
@@ -47,7 +45,7 @@ class Objective(Protocol):
         """An approximate inverse Hessian, or None."""
 
 
-def minimum(objective: Objective, tolerance: float, *, limit: int = 1000, progress: Progress | None = None) -> Floats:
+def minimum(objective: Objective, tolerance: float, *, limit: int = 1000) -> Floats:
     """w with |w_k - argmin f_k|_2 <= tolerance in every column k.
 
     Newton's method, or a limited-memory quasi-Newton method in many variables, followed by a check: a gradient of
@@ -61,7 +59,7 @@ def minimum(objective: Objective, tolerance: float, *, limit: int = 1000, progre
         raise ValueError(f"a tolerance of {tolerance:g} is below what rounding allows")
     start = np.zeros((objective.order, objective.columns))
     goal = 0.25 * objective.modulus * tolerance
-    w = _searched(objective, start, goal, limit, progress)
+    w = _searched(objective, start, goal, limit)
     gap = distance(objective, w)
     late = gap > tolerance
     if late.any():
@@ -124,17 +122,14 @@ def _line_search(
     return w, value, gradient, np.zeros_like(active)
 
 
-def _searched(objective: Objective, w: Floats, goal: float, limit: int, progress: Progress | None) -> Floats:
+def _searched(objective: Objective, w: Floats, goal: float, limit: int) -> Floats:
     """Newton's method, or limited-memory BFGS in many variables: one memory per column, one evaluation for all."""
     newton = objective.order <= NEWTON_ORDER
     apply = None if newton else objective.preconditioner()
     value, gradient = objective.evaluate(w)
     moves: list[tuple[Floats, Floats, Floats]] = []
-    for turn in range(min(limit, 100) if newton else limit):
-        norms = _norms(gradient)
-        active = ~(norms <= goal)
-        if progress is not None:
-            progress(turn, float(norms.max(initial=0.0)))
+    for _ in range(min(limit, 100) if newton else limit):
+        active = ~(_norms(gradient) <= goal)
         if not active.any():
             break
         if newton:

@@ -56,11 +56,8 @@ class _Panels:
 
     def split(self, parts: int) -> _Panels:
         offsets = (2 * np.arange(parts) + 1) / parts - 1
-        return _Panels(
-            np.repeat(self.index, parts),
-            (self.centre[:, None] + self.half[:, None] * offsets).ravel(),
-            np.repeat(self.half / parts, parts),
-        )
+        centres = (self.centre[:, None] + self.half[:, None] * offsets).ravel()
+        return _Panels(np.repeat(self.index, parts), centres, np.repeat(self.half / parts, parts))
 
 
 @dataclass(frozen=True)
@@ -249,15 +246,9 @@ class ShiftExcess:
             log_first = log_f + np.log(tail + side)
             log_second = log_f + second
             crude = log_f + eta + half * np.log1p(-(np.minimum(least, 1.0) ** 2)) - math.log(2)
-        unfit = np.inf
-        return (
-            np.where(tall < 1.5, log_f, unfit),
-            np.where(fits, log_first, unfit),
-            np.where(fits, log_second, unfit),
-            log_f + np.log(tail + 1e-320),
-            log_f + np.log(rest + 1e-320),
-            crude,
-        )
+        first, second = np.where(fits, log_first, np.inf), np.where(fits, log_second, np.inf)
+        below, above = log_f + np.log(tail + 1e-320), log_f + np.log(rest + 1e-320)
+        return np.where(tall < 1.5, log_f, np.inf), first, second, below, above, crude
 
     def bounds(self, levels: Floats, relative: float, absolute: float = 0.0) -> tuple[Floats, Floats]:
         """Lower and upper bounds on H at each level >= 0, aiming at a relative or absolute gap, the wider of both."""
@@ -362,42 +353,42 @@ class ShiftExcess:
             crowded &= panels.index.size > _MOST * (levels.size + 8)  # levels that cannot be settled hold up no other
             zero = tail + crude <= allowed
             good = ~zero & (error <= allowed)
-            one = ~zero & ~good & (rest + crude + error_one <= allowed)
+            missed = rest + crude + error_one
+            one = ~zero & ~good & (missed <= allowed)
             stuck = (panels.half < ROUNDINGS_512 * (1 + np.abs(panels.centre))) | crowded | last
             zero |= stuck & ~good & ~one
-            add(above, panels.index[zero], tail[zero])
-            add(below, panels.index[zero], crude[zero])
-            add(above, panels.index[good], error[good])
-            add(below, panels.index[good], error[good])
-            add(above, panels.index[one], error_one[one])
-            add(below, panels.index[one], (rest + crude + error_one)[one])
+            for mask, up, down in ((zero, tail, crude), (good, error, error), (one, error_one, missed)):
+                add(above, panels.index[mask], up[mask])
+                add(below, panels.index[mask], down[mask])
             accepted.append(panels.take(good))
             ones.append(panels.take(one))
             panels = panels.take(~(zero | good | one)).split(2 if turn < 3 else 4)
             if last:
                 break
-        nodes, weights = legendre(_POINTS)
         for parts, whole in ((accepted, False), (ones, True)):
-            index = np.concatenate([part.index for part in parts]) if parts else np.zeros(0, dtype=np.intp)
-            if not index.size:
-                continue
-            centre = np.concatenate([part.centre for part in parts])[:, None]
-            half = np.concatenate([part.half for part in parts])[:, None]
-            z = centre + half * nodes
-            if whole:
-                value = np.exp(self._log_peak - self.k * deviance(z))
-                error = value * (UNIT * (64 + 10 * self.k * deviance(z)) + self._blur * np.abs(z))
-            else:
-                value, error = self._values(z, levels[index][:, None])
-            value, error = half * weights * value, half * weights * error
-            add(total, index, value.sum(axis=1))
-            spread = error.sum(axis=1) + ROUNDINGS_8 * np.abs(value).sum(axis=1)
-            add(above, index, spread)
-            add(below, index, spread)
+            if any(part.index.size for part in parts):
+                index, value, spread = self._integrated(parts, levels, whole)
+                for sums, more in ((total, value), (above, spread), (below, spread)):
+                    add(sums, index, more)
         floor = _FLOOR + ROUNDINGS_16 * np.abs(total)
         low, high = total - below - floor, total + above + floor
         low, high = np.where(np.isnan(low), 0.0, low), np.where(np.isnan(high), 1.0, high)
         return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0), np.where(np.isnan(total), 0.0, total)
+
+    def _integrated(self, parts: list[_Panels], levels: Floats, whole: bool) -> tuple[Ints, Floats, Floats]:
+        """The level of each panel, the integral over it and a bound on its rounding; `whole`: of the density alone."""
+        nodes, weights = legendre(_POINTS)
+        index = np.concatenate([part.index for part in parts])
+        centre = np.concatenate([part.centre for part in parts])[:, None]
+        half = np.concatenate([part.half for part in parts])[:, None]
+        z = centre + half * nodes
+        if whole:
+            value = np.exp(self._log_peak - self.k * deviance(z))
+            error = value * (UNIT * (64 + 10 * self.k * deviance(z)) + self._blur * np.abs(z))
+        else:
+            value, error = self._values(z, levels[index][:, None])
+        value, error = half * weights * value, half * weights * error
+        return index, value.sum(axis=1), error.sum(axis=1) + ROUNDINGS_8 * np.abs(value).sum(axis=1)
 
     def _layout(self, levels: Floats) -> tuple[Floats, Floats, Floats, _Panels, Floats, Floats]:
         """The mass left of the panels, the errors of both tails, the first panels, a rough value, and what the

@@ -8,6 +8,9 @@ from collections.abc import Callable
 from shapedp.numerics.checks import real
 from shapedp.numerics.outward import ROUNDINGS_8, ROUNDINGS_32, ROUNDINGS_128
 
+Condition = Callable[[float], bool]
+Function = Callable[[float], float]
+
 
 class SearchError(ArithmeticError):
     """No point of the searched range satisfies the condition.
@@ -37,8 +40,12 @@ def _middle(low: float, high: float) -> float:
     return low + (high - low) / 2
 
 
-def _narrowed(holds: Callable[[float], bool], good: float, bad: float, relative: float) -> float:
-    """Bisection between a point where a condition holds and one where it fails; the last one where it held."""
+def _narrowed(holds: Condition, good: float, bad: float, relative: float, end: str) -> float:
+    """Bisection between a point where a condition holds and one where it may fail; the last one where it held."""
+    if not holds(good):
+        raise SearchError(f"the condition fails at the {end} end {good!r}")
+    if holds(bad):
+        return bad
     while abs(good - bad) > relative * max(abs(good), abs(bad)):
         middle = _middle(min(good, bad), max(good, bad))
         if middle in (good, bad):
@@ -47,7 +54,7 @@ def _narrowed(holds: Callable[[float], bool], good: float, bad: float, relative:
     return good
 
 
-def last_true(holds: Callable[[float], bool], low: float, high: float, *, relative: float = ROUNDINGS_8) -> float:
+def last_true(holds: Condition, low: float, high: float, *, relative: float = ROUNDINGS_8) -> float:
     """The largest argument found in [low, high] at which a condition, true below some point, holds.
 
     Guarantee: `holds` returned True at the returned value, and no true point exceeds it by more than the
@@ -60,14 +67,10 @@ def last_true(holds: Callable[[float], bool], low: float, high: float, *, relati
         >>> round(last_true(lambda x: x * x <= 2, 0.0, 2.0), 9)
         1.414213562
     """
-    if not holds(low):
-        raise SearchError(f"the condition fails at the lower end {low!r}")
-    if holds(high):
-        return high
-    return _narrowed(holds, low, high, relative)
+    return _narrowed(holds, low, high, relative, "lower")
 
 
-def first_true(holds: Callable[[float], bool], low: float, high: float, *, relative: float = ROUNDINGS_8) -> float:
+def first_true(holds: Condition, low: float, high: float, *, relative: float = ROUNDINGS_8) -> float:
     """The smallest argument found in [low, high] at which a condition, true above some point, holds.
 
     Guarantee: `holds` returned True at the returned value. Raises SearchError if it fails at `high`.
@@ -79,14 +82,10 @@ def first_true(holds: Callable[[float], bool], low: float, high: float, *, relat
         >>> round(first_true(lambda x: x * x >= 2, 0.0, 2.0), 9)
         1.414213562
     """
-    if not holds(high):
-        raise SearchError(f"the condition fails at the upper end {high!r}")
-    if holds(low):
-        return low
-    return _narrowed(holds, high, low, relative)
+    return _narrowed(holds, high, low, relative, "upper")
 
 
-def last_true_near(holds: Callable[[float], bool], guess: float, *, relative: float = ROUNDINGS_32) -> float:
+def last_true_near(holds: Condition, guess: float, *, relative: float = ROUNDINGS_32) -> float:
     """A true point just below a good guess at the point where a condition turns false.
 
     Steps down from the guess by `relative`, then by ever more, until the condition holds.
@@ -108,9 +107,7 @@ def last_true_near(holds: Callable[[float], bool], guess: float, *, relative: fl
     raise SearchError(f"the condition holds nowhere near {guess!r}")
 
 
-def first_true_near(
-    holds: Callable[[float], bool], guess: float, high: float, *, relative: float = ROUNDINGS_8
-) -> float:
+def first_true_near(holds: Condition, guess: float, high: float, *, relative: float = ROUNDINGS_8) -> float:
     """A true point just above a good guess at the point where a condition turns true.
 
     Steps up from the guess by `relative`, then by ever more, until the condition holds.
@@ -133,9 +130,7 @@ def first_true_near(
     raise SearchError(f"the condition fails at the upper end {high!r}")
 
 
-def falling_root(
-    log_value: Callable[[float], float], target: float, high: float, *, relative: float = ROUNDINGS_128
-) -> float:
+def falling_root(log_value: Function, target: float, high: float, *, relative: float = ROUNDINGS_128) -> float:
     """About where a falling function, given by its logarithm, passes a target in [0, high]: a guess, no bound.
 
     Regula falsi with the Illinois rule; bisection where a value is infinite or progress stalls.
@@ -172,7 +167,7 @@ def falling_root(
     return top
 
 
-def increasing_root(gap: Callable[[float], float], start: float, tolerance: float = 1e-11) -> float:
+def increasing_root(gap: Function, start: float, tolerance: float = 1e-11) -> float:
     """About a root of an increasing function: secants from the start first, then a bracket. A guide, no proof."""
     from scipy import optimize
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from shapedp.audit.empirical import AuditResult, Witness
 from shapedp.audit.fit import Check, DistributionResult
+from shapedp.boundary.refusals import refusal
 from shapedp.numerics.checks import real
 from shapedp.privacy import Certificate
 from shapedp.report.figures import counted, number, percent, whole
@@ -33,10 +34,7 @@ class Findings:
             raise ValueError("not an audit: the field kind must read 'audit' or 'distribution-audit'")
         for result in empirical:
             if (result.epsilon, result.delta) != (certificate.epsilon, certificate.delta):
-                raise ValueError(
-                    f"the audit is of the claim ({result.epsilon:g}, {result.delta:g}), the page is about "
-                    f"({certificate.epsilon:g}, {certificate.delta:g}): give the audit of this claim"
-                )
+                raise ValueError(refusal("report", "another-claim", audit=result, page=certificate))
         return cls(empirical, noise)
 
     @property
@@ -79,12 +77,9 @@ def _fit(fit: DistributionResult) -> Markup:
     verdict = "the noise fits its law" if fit.passed else "the noise does not fit its law"
     rows = [(check.name, check.detail, number(check.p_value, 3)) for check in fit.checks]
     alarm = f"Correct noise fails with probability {number(fit.false_alarm)}."
-    return many(
-        el("h3", "By the noise against its law"),
-        _verdict(verdict, fit.passed),
-        el("p", f"{fit.law}: {counted(fit.samples, 'draw')}. {alarm}"),
-        table("Checks", ("check", "what", "p-value"), rows, words=2),
-    )
+    drawn = el("p", f"{fit.law}: {counted(fit.samples, 'draw')}. {alarm}")
+    checks = table("Checks", ("check", "what", "p-value"), rows, words=2)
+    return many(el("h3", "By the noise against its law"), _verdict(verdict, fit.passed), drawn, checks)
 
 
 def _empirical(data: Mapping[str, Any]) -> AuditResult:

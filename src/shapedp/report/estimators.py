@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from shapedp.boundary.documents import described
+from shapedp.boundary.refusals import refusal
 from shapedp.privacy import Certificate
 from shapedp.report.figures import counted, number, whole
 from shapedp.report.markup import Markup, el, text
@@ -73,10 +74,7 @@ class Fitted:
         """From an estimator with `privacy_`, and `coef_`, `intercept_`, their standard errors and names if present."""
         certificate = getattr(estimator, "privacy_", None)
         if not isinstance(certificate, Certificate):
-            raise TypeError(
-                f"a report is of a mechanism, a certificate, a plan, a ledger or a fitted estimator with privacy_, "
-                f"got {type(estimator).__name__}"
-            )
+            raise TypeError(refusal("report", "no-subject", kind=type(estimator).__name__))
         weights = _weights(released(estimator), getattr(estimator, "fit_intercept", True))
         return cls(type(estimator).__name__, certificate, weights, _settings(estimator))
 
@@ -88,11 +86,9 @@ class Fitted:
             raise ValueError(f"not a model: the field kind must read one of {', '.join(MODELS)}")
         made = Certificate.from_json(dict(certificate))
         for name in ("epsilon", "delta", "adjacency"):
-            if model.get(name) != getattr(made, name):
-                raise ValueError(
-                    f"the certificate is not the model's: its {name} is {getattr(made, name)!r}, the model states "
-                    f"{model.get(name)!r}"
-                )
+            stated, found = model.get(name), getattr(made, name)
+            if stated != found:
+                raise ValueError(refusal("report", "another-model", name=name, found=found, stated=stated))
         try:
             weights = _weights({name: model[name] for name in RELEASED if model.get(name) is not None})
         except (TypeError, ValueError) as wrong:
@@ -155,14 +151,10 @@ def _weights_section(weights: Sequence[Weight]) -> Markup:
     listed = table("Released weights", ("weight", "released value", *(["standard error"] if known else [])), rows)
     left = el("p", f"The first {_LISTED} of {whole(len(weights))} are listed.") if len(weights) > _LISTED else None
     drawn = weights[:_DRAWN]
-    return section(
-        "weights",
-        "What was released",
-        el("p", text("errors-known" if known else "errors-unknown")),
-        charts(_weights_figure(drawn, known)) if all(math.isfinite(w.value) for w in drawn) else None,
-        left,
-        listed if len(weights) <= 30 else more("Every weight", listed),
-    )
+    errors = el("p", text("errors-known" if known else "errors-unknown"))
+    picture = charts(_weights_figure(drawn, known)) if all(math.isfinite(w.value) for w in drawn) else None
+    shown = listed if len(weights) <= 30 else more("Every weight", listed)
+    return section("weights", "What was released", errors, picture, left, shown)
 
 
 def _weights_figure(weights: Sequence[Weight], known: bool) -> Markup:

@@ -89,15 +89,9 @@ class Guarantee:
                 el("p", "What the computation does support is weaker than the claim:") if held[1] < 1 else None,
             )
         supported = words.meaning(*held) if held[1] < 1 else None
-        return section(
-            "promise",
-            "What is promised",
-            lead,
-            supported,
-            el("p", el("strong", "Neighbours. "), words.neighbours(made.adjacency)),
-            words.assumed(made),
-            words.not_promised(made),
-        )
+        relation = el("p", el("strong", "Neighbours. "), words.neighbours(made.adjacency))
+        limits = words.assumed(made), words.not_promised(made)
+        return section("promise", "What is promised", lead, supported, relation, limits)
 
     def bracket(self) -> Markup:
         """Claimed against computed, with the profile."""
@@ -184,12 +178,9 @@ class Guarantee:
         shown = figure("trade-off", chart, text("trade-off", most=most), legend)
         headers = ("false positives allowed", "detected, at most", "by guessing")
         listed = table("Largest share of cases an attacker can detect", headers, rows, words=0)
-        return section(
-            "attacker",
-            "What an attacker can do",
-            el("p", words.advantage_words(gain)),
-            charts(shown, el("div", listed, el("p", text("detected"), class_="note"))),
-        )
+        beside = el("div", listed, el("p", text("detected"), class_="note"))
+        risk = el("p", words.advantage_words(gain))
+        return section("attacker", "What an attacker can do", risk, charts(shown, beside))
 
 
 def least_epsilon(loss: Loss, delta: float) -> Bracket:

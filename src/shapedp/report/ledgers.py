@@ -19,6 +19,7 @@ from shapedp.report.svg import Axis, Chart, linear, places
 _DRAWN = 400
 _LISTED = 300
 _RULES = {
+    "either": "either: the sums of ε and of δ, or the sum of μ², whichever is within its share of the cap",
     "gaussian": "Gaussian: the sum of μ², each spend priced as Gaussian differential privacy",
     "renyi": "Rényi: the sum of Rényi divergences at fixed orders",
     "basic": "basic: the sums of ε and of δ",
@@ -86,12 +87,9 @@ def _shares(status: Status, entries: Sequence[Entry]) -> list[float]:
 def _timeline(place: int, status: Status, entries: Sequence[Entry], shares: Sequence[float]) -> Markup:
     seconds = [_seconds(entry.time) for entry in entries]
     x, at = _time_axis(seconds)
-    chart = Chart(
-        x,
-        Axis("share of the cap", 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), show=percent),
-        "Spent over time",
-        text("ledger-timeline", entries=whole(len(entries)), spent=percent(status.spent, 4, "up")),
-    )
+    y = Axis("share of the cap", 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), show=percent)
+    described = text("ledger-timeline", entries=whole(len(entries)), spent=percent(status.spent, 4, "up"))
+    chart = Chart(x, y, "Spent over time", described)
     chart.across((x.low, 1.0), (x.high, 1.0), "limit", "the cap")
     every = max(-(-len(entries) // _DRAWN), 1)
     kept = [*range(0, len(entries) - 1, every), len(entries) - 1]
@@ -127,21 +125,16 @@ def _entry_words(entry: Entry, share: float) -> str:
 def _table(status: Status, entries: Sequence[Entry], shares: Sequence[float]) -> Markup | None:
     if not entries:
         return el("p", "Nothing was spent yet.")
-    rows = [
-        (
-            whole(entry.sequence),
-            _clock(_seconds(entry.time)),
-            entry.state,
-            _subject(entry),
-            words.claim(float(entry.certificate["epsilon"]), float(entry.certificate["delta"])),
-            whole(entry.count),
-            percent(share, 4, "up"),
-        )
-        for entry, share in list(zip(entries, shares, strict=True))[-_LISTED:]
-    ]
+    rows = [_row(entry, share) for entry, share in list(zip(entries, shares, strict=True))[-_LISTED:]]
     headers = ("entry", "time (UTC)", "state", "mechanism", "its own claim", "releases", "spent after it")
     caption = f"The latest {whole(len(rows))} of {whole(status.entries)} entries"
     return more("Entry by entry", table(caption, headers, rows, words=5))
+
+
+def _row(entry: Entry, share: float) -> tuple[str, ...]:
+    claim = words.claim(float(entry.certificate["epsilon"]), float(entry.certificate["delta"]))
+    what = (whole(entry.sequence), _clock(_seconds(entry.time)), entry.state, _subject(entry))
+    return (*what, claim, whole(entry.count), percent(share, 4, "up"))
 
 
 def _subject(entry: Entry) -> str:

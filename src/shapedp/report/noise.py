@@ -176,15 +176,9 @@ def coordinate_figure(law: Law) -> Markup:
     density = np.diff(np.concatenate([[0.0], levels])) / np.diff(np.concatenate([[0.0], widths])) / 2
     middles = (np.concatenate([[0.0], widths[:-1]]) + widths) / 2
     marks = [(float(law.half_widths(level)[0]), f"{percent(level)} within ±") for level in (0.5, 0.95)]
-    return _density_figure(
-        "coordinate",
-        "Noise of one coordinate",
-        "noise",
-        np.concatenate([-middles[::-1], middles]),
-        np.concatenate([density[::-1], density]),
-        marks,
-        "Every coordinate has the same distribution.",
-    )
+    at, both = np.concatenate([-middles[::-1], middles]), np.concatenate([density[::-1], density])
+    alike = "Every coordinate has the same distribution."
+    return _density_figure("coordinate", "Noise of one coordinate", "noise", at, both, marks, alike)
 
 
 def _density_figure(

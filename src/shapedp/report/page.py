@@ -51,14 +51,8 @@ class Page:
         style = (resources.files("shapedp.report") / "page.css").read_text(encoding="utf-8")
         digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
         policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
-        text = frame(
-            policy=policy,
-            version=__version__,
-            title=self.title,
-            style=Markup(style),
-            header=self.header,
-            sections=self.sections,
-        )
+        parts = {"title": self.title, "header": self.header, "sections": self.sections}
+        text = frame(policy=policy, version=__version__, style=Markup(style), **parts)
         if len(text.encode()) > LIMIT:
             raise ValueError(f"the page would be larger than {LIMIT} bytes: report a part of it")
         return text
@@ -74,15 +68,10 @@ class Page:
 
 def top(kind: str, title: str, lead: Child, cards: Sequence[tuple[str, Child, Child]] = ()) -> Markup:
     """The head of a page: what it is about, in a sentence, and the figures that matter most."""
-    items = [
-        el("div", el("dt", name), el("dd", value, el("small", note) if note else None)) for name, value, note in cards
-    ]
-    return many(
-        el("p", f"shapedp report: {kind}", class_="eyebrow"),
-        el("h1", title),
-        el("p", lead, class_="lead"),
-        el("dl", items, class_="cards") if items else None,
-    )
+    items = [el("div", el("dt", name), el("dd", value, note and el("small", note))) for name, value, note in cards]
+    figures = el("dl", items, class_="cards") if items else None
+    eyebrow = el("p", f"shapedp report: {kind}", class_="eyebrow")
+    return many(eyebrow, el("h1", title), el("p", lead, class_="lead"), figures)
 
 
 def section(name: str, title: str, *content: Child) -> Markup:
@@ -146,15 +135,6 @@ def commands(lines: Sequence[str]) -> Markup:
 
 def meter(share: float, words: str) -> Markup:
     """A bar filled to a share of one."""
-    used = min(max(share, 0.0), 1.0)
-    return el(
-        "svg",
-        el("title", words),
-        el("rect", width=100, height=4, class_="rest"),
-        el("rect", width=100 * used, height=4, class_="bar one"),
-        viewBox="0 0 100 4",
-        preserveAspectRatio="none",
-        role="img",
-        aria_label=words,
-        class_="meter",
-    )
+    used, shape = min(max(share, 0.0), 1.0), {"viewBox": "0 0 100 4", "preserveAspectRatio": "none"}
+    bars = el("rect", width=100, height=4, class_="rest"), el("rect", width=100 * used, height=4, class_="bar one")
+    return el("svg", el("title", words), bars, **shape, role="img", aria_label=words, class_="meter")

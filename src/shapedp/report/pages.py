@@ -193,11 +193,6 @@ def _page(
 
 
 def _about(certificate: Certificate) -> Markup:
-    return text(
-        "claim-again",
-        epsilon=repr(certificate.epsilon),
-        delta=repr(certificate.delta),
-        lower=repr(certificate.bracket.lower),
-        upper=repr(certificate.bracket.upper),
-        version=certificate.version,
-    )
+    claim = {"epsilon": repr(certificate.epsilon), "delta": repr(certificate.delta)}
+    ends = {"lower": repr(certificate.bracket.lower), "upper": repr(certificate.bracket.upper)}
+    return text("claim-again", version=certificate.version, **claim, **ends)

@@ -44,17 +44,16 @@ def _row(place: int, step: Step, delta: float) -> list[Child]:
     def bound(loss: Loss) -> str:
         return number(loss.epsilon(delta).upper, 4, "up")
 
-    rate = step.sampling_rate
     whole_step = compose([(step.loss, step.count)], accuracy=_ROUGH) if step.count > 1 else step.loss
-    return [
-        whole(place),
-        subject_words(step.subject),
-        "everybody" if rate == 1 else f"each person with probability {percent(rate, 4)}",
-        whole(step.count),
-        bound(loss_from(step.subject)),
-        bound(step.loss),
-        bound(whole_step),
-    ]
+    costs = map(bound, (loss_from(step.subject), step.loss, whole_step))
+    return [whole(place), subject_words(step.subject), _sample(step), whole(step.count), *costs]
+
+
+def _sample(step: Step) -> str:
+    if step.sampling_rate == 1:
+        return "everybody"
+    share = percent(step.sampling_rate, 4)
+    return f"each person with probability {share}" if step.scheme == "poisson" else f"{share} of the people, drawn anew"
 
 
 def growth_figure(plan: Plan, certificate: Certificate) -> Markup | None:
@@ -67,14 +66,9 @@ def growth_figure(plan: Plan, certificate: Certificate) -> Markup | None:
         return None
     top = max(certificate.epsilon, *(epsilon for _, epsilon in points))
     x, y = linear("runs done", 0.0, float(total), show=lambda value: number(value, 7)), linear("ε", 0.0, top)
-    described = text(
-        "growth-described",
-        delta=number(delta),
-        moments=str(len(points)),
-        last=number(points[-1][1], 4, "up"),
-        runs=counted(total, "run"),
-        claim=number(certificate.epsilon),
-    )
+    sizes = {"moments": str(len(points)), "runs": counted(total, "run")}
+    ends = {"last": number(points[-1][1], 4, "up"), "claim": number(certificate.epsilon)}
+    described = text("growth-described", delta=number(delta), **sizes, **ends)
     chart = Chart(x, y, "The budget as the plan runs", described)
     chart.across((x.low, certificate.epsilon), (x.high, certificate.epsilon), "limit", "the claim")
     chart.line(points, "one")

@@ -55,12 +55,9 @@ def claims_page(claims: Iterable[Claim] | None = None, findings: Sequence[Findin
     verdicts = Counter(claim.standing for claim, _ in shown)
     disagree = [claim.id for claim, finding in shown if finding is not None and not finding.verified]
     state = text("register-kept" if findings is None else "register-computed")
-    head = top(
-        "the claims register",
-        "Published statements and their computed verdicts",
-        text("register", statements=counted(len(shown), "statement"), state=state),
-        [(verdict, str(number_), None) for verdict, number_ in verdicts.most_common()],
-    )
+    lead = text("register", statements=counted(len(shown), "statement"), state=state)
+    cards = [(verdict, str(number_), None) for verdict, number_ in verdicts.most_common()]
+    head = top("the claims register", "Published statements and their computed verdicts", lead, cards)
     how = section("how", "How to read it", text("register-how"))
     rows = [(el("a", claim.id, href=f"#{_anchor(claim.id)}"), badge(claim.standing)) for claim, _ in shown]
     caption = f"{counted(len(shown), 'statement')} from {counted(len(papers), 'source')}"
@@ -115,22 +112,13 @@ def _article(claim: Claim, finding: Finding | None) -> Markup:
         [name.replace("_", " "), number(float(value), 6), number(float(printed[name]), 6) if name in printed else ""]
         for name, value in values.items()
     ]
-    numbers = table("Computed", ("quantity", "computed", "printed"), rows) if rows else None
+    numbers = more("Numbers", table("Computed", ("quantity", "computed", "printed"), rows)) if rows else None
     wrong = None
     if finding is not None and not finding.verified:
         wrong = callout("bad", "The register disagrees: " + "; ".join(finding.disagreements))
-    return el(
-        "article",
-        el("h3", claim.id),
-        badge(claim.standing),
-        el("p", claim.statement),
-        el("p", el("strong", "Why: "), claim.witness),
-        wrong,
-        pairs,
-        more("Numbers", numbers) if numbers is not None else None,
-        commands([claim.command]),
-        id=_anchor(claim.id),
-    )
+    head = el("h3", claim.id), badge(claim.standing), el("p", claim.statement)
+    why = el("p", el("strong", "Why: "), claim.witness)
+    return el("article", head, why, wrong, pairs, numbers, commands([claim.command]), id=_anchor(claim.id))
 
 
 def _anchor(name: str) -> str:

@@ -13,6 +13,7 @@ from shapedp.report.markup import Child, Markup, el
 WIDTH, HEIGHT = 360.0, 262.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48.0, 14.0, 28.0, 44.0
 _LETTER = 7.6  # the width allowed for a letter of a tick
+_DECADES = 8  # the most ticks of a logarithmic axis
 
 Points = Sequence[tuple[float, float]]
 
@@ -56,7 +57,7 @@ def places(thing: str, n: int) -> Axis:
     return Axis(thing, 0.5, n + 0.5, tuple(map(float, ticks)), show=lambda value: whole(int(value)), grid=False)
 
 
-def logarithmic(label: str, low: float, high: float, *, most: int = 8, show: Callable[[float], str] = power) -> Axis:
+def logarithmic(label: str, low: float, high: float) -> Axis:
     """Powers of ten, thinned where there are many; within two decades 1, 2 and 5 times them."""
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
     last = max(last, first + 1)
@@ -65,10 +66,10 @@ def logarithmic(label: str, low: float, high: float, *, most: int = 8, show: Cal
         start = max((t for t in fine if t <= low * (1 + 1e-9)), default=10.0**first)
         end = min((t for t in fine if t >= high * (1 - 1e-9) and t > start), default=10.0**last)
         ticks = tuple(float(f"{t:.6g}") for t in fine if start <= t <= end)
-        return Axis(label, ticks[0], ticks[-1], ticks, log=True, show=show)
-    every = -(-(last - first) // most)
+        return Axis(label, ticks[0], ticks[-1], ticks, log=True, show=power)
+    every = -(-(last - first) // _DECADES)
     ticks = tuple(10.0**k for k in range(last, first - 1, -every))
-    return Axis(label, 10.0**first, 10.0**last, ticks[::-1], log=True, show=show)
+    return Axis(label, 10.0**first, 10.0**last, ticks[::-1], log=True, show=power)
 
 
 def suited(label: str, low: float, high: float) -> Axis:
@@ -132,18 +133,10 @@ class Chart:
 
     def render(self, name: str) -> Markup:
         """The drawing; `name` tells its ids from those of the page's other drawings."""
-        return el(
-            "svg",
-            el("title", self.title, id=f"{name}-title"),
-            el("desc", self.text, id=f"{name}-text"),
-            self._across(),
-            self._up(),
-            self.drawn,
-            viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
-            role="img",
-            aria_labelledby=f"{name}-title {name}-text",
-            class_="chart",
-        )
+        said = el("title", self.title, id=f"{name}-title"), el("desc", self.text, id=f"{name}-text")
+        box, labels = f"0 0 {WIDTH:g} {HEIGHT:g}", f"{name}-title {name}-text"
+        parts = (said, self._across(), self._up(), self.drawn)
+        return el("svg", parts, viewBox=box, role="img", aria_labelledby=labels, class_="chart")
 
     def _across(self) -> Markup:
         foot = HEIGHT - _BOTTOM

@@ -200,15 +200,9 @@ def _prepare(
                 raise ValueError(f"{name} must be a number or match x's trailing shape {values.shape}, got {trailing}")
     columns = int(np.prod(trailing, dtype=np.int64)) if trailing else values.size
     rows = values.size // columns if columns else 0
-    return _Job(
-        x=np.ascontiguousarray(values).reshape(rows, columns),
-        shape=values.shape,
-        law=law,
-        scale=scales.reshape(-1),
-        grid=None if grids is None else grids.reshape(-1),
-        source=source,
-        margin=ratio * _MARGIN + ROUNDINGS_8,
-    )
+    table, steps = np.ascontiguousarray(values).reshape(rows, columns), None if grids is None else grids.reshape(-1)
+    margin = ratio * _MARGIN + ROUNDINGS_8
+    return _Job(table, values.shape, law, scales.reshape(-1), steps, source, margin)
 
 
 def _scales(scale: ArrayLike) -> Floats:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from shapedp.boundary.arrays import numbers
 from shapedp.boundary.columns import refuse_columns
+from shapedp.boundary.refusals import refusal
 from shapedp.numerics.arrays import Floats
 from shapedp.tables.blocks import NO_TARGET, InMemory, Streamed, Table, entries, same_length, target_of
 from shapedp.tables.sources import pandas_source
@@ -87,10 +88,7 @@ class Distributed:
             raise
         except Exception as error:  # of what makes the partitions: it may quote a cell
             failed = type(error).__name__
-        raise ValueError(  # raised here, so that it does not carry the other error along
-            f"a partition could not be computed ({failed}): compute x alone to see why; give read_csv and its kin "
-            "the types of the columns (dtype=), or pass the path of the file itself"
-        )
+        raise ValueError(refusal("tables", "no-partition", kind=failed))  # here: without the other error
 
 
 def _worked(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from shapedp.boundary import columns as read
 from shapedp.boundary.files import check_input
+from shapedp.boundary.refusals import refusal
 from shapedp.numerics.gram import BLOCK, GROUP
 
 Part = tuple[int, list[NDArray[Any]]]
@@ -177,10 +178,7 @@ def _same_types(dataset: Any) -> None:
             at = dataset.schema.get_field_index(field.name)
             kinds = (field.type, field.type if at < 0 else dataset.schema.field(at).type)
             if kinds[0] != kinds[1] and not (_widens(kinds[0]) and kinds[1] == library.float64()):
-                raise ValueError(
-                    f"the files disagree on the type of column {field.name!r} ({kinds[1]} and {kinds[0]}): "
-                    "write them with one type"
-                )
+                raise ValueError(refusal("tables", "types-differ", name=field.name, one=kinds[1], other=kinds[0]))
 
 
 def _widens(kind: Any) -> bool:

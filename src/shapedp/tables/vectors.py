@@ -14,6 +14,7 @@ from shapedp.boundary.arrays import numbers
 from shapedp.boundary.cells import text_number
 from shapedp.boundary.columns import arrow, arrow_floats, arrow_numeric, refuse_columns
 from shapedp.boundary.files import atomic, check_input, csv_bytes, read_array
+from shapedp.boundary.refusals import refusal
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import column_names, laid_out
 from shapedp.tables.csvfiles import csv_column, csv_rows
@@ -74,9 +75,7 @@ def read_records(path: Path, columns: list[str] | None = None, *, header: bool =
     if kind == ".npy":
         array = read_array(path)
         if array.ndim != 2 or array.dtype.kind not in "iuf":
-            raise ValueError(
-                f"{path}: records must be a 2-d array of real numbers, a row each, got shape {array.shape}"
-            )
+            raise ValueError(f"{path}: records must be a 2-d array of real numbers, a row each, got {array.shape}")
         names = [str(i) for i in range(array.shape[1])]
         rows = np.asarray(numbers(array), dtype=np.float64)
         return columns or names, rows[:, _chosen(path, names, columns)]
@@ -100,9 +99,7 @@ def _read_parquet(path: Path, columns: list[str] | None) -> Any:
 def _csv_records(path: Path, columns: list[str] | None, header: bool) -> tuple[list[str], Floats]:
     rows = csv_rows(path)
     if header and columns is None:
-        raise ValueError(
-            f"{path}: name the columns with --columns a,b,c, or say --no-header if the first row is a record"
-        )
+        raise ValueError(refusal("tables", "name-the-columns", path=path))
     width = len(rows[0])
     names = list(column_names(path, rows.pop(0))) if header else [str(i) for i in range(width)]
     wanted = _chosen(path, names, columns, listed=False)

@@ -33,6 +33,7 @@ __all__ = [
     "PrivacyEngine",
     "Progress",
     "Published",
+    "PublishedGeoDP",
     "PublishedProductNoise",
     "PublishedTensorNoise",
     "RadialNoise",

@@ -12,6 +12,7 @@ from typing import Any
 from shapedp.accounting import Plan, Step
 from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms import Additive, certify
+from shapedp.mechanisms.certify import certify_near
 from shapedp.privacy import Bracket, Certificate
 from shapedp.privacy.assumptions import known
 from shapedp.torch.journal import Journal
@@ -149,11 +150,7 @@ class Account:
             if early and found.verdict != "refuted":
                 found = certify(plan, epsilon=self.epsilon, delta=delta)
         else:
-            spent = plan.epsilon(delta).upper
-            for room in (1e-9, 1e-6, 1e-4, 1e-2):  # another grid may put delta a little higher there
-                found = certify(plan, epsilon=spent * (1 + room), delta=delta)
-                if found.verdict == "certified":
-                    break
+            found = certify_near(plan, plan.epsilon(delta).upper, delta)
         return found.with_randomness(self.secure) if self.steps else found
 
     def state_dict(self) -> dict[str, Any]:

@@ -93,9 +93,7 @@ class PrivacyEngine:
         self._made()
         return self.accountant.get_epsilon(delta)
 
-    def is_compatible(
-        self, *, module: nn.Module, optimizer: Any = None, data_loader: DataLoader[Any] | None = None
-    ) -> bool:
+    def is_compatible(self, *, module: nn.Module, optimizer: Any = None, data_loader: Any = None) -> bool:
         """Whether `validate` has nothing to say."""
         try:
             self.validate(module=module, optimizer=optimizer, data_loader=data_loader)
@@ -103,7 +101,7 @@ class PrivacyEngine:
             return False
         return True
 
-    def validate(self, *, module: nn.Module, optimizer: Any = None, data_loader: DataLoader[Any] | None = None) -> None:
+    def validate(self, *, module: nn.Module, optimizer: Any = None, data_loader: Any = None) -> None:
         """Raise ValueError with cause and remedy where `make_private` would refuse these."""
         check_model(module)
         if optimizer is not None:

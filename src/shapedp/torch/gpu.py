@@ -75,10 +75,8 @@ def add_noise(
 def conv_rows(module: Any, x: Tensor, grad: Tensor) -> Tensor | None:
     """The weight gradients of a 2-d convolution per record, or None where the kernel does not serve it."""
     found = kernels()
-    plain = (
-        x.ndim == 4 and module.groups == 1 and module.padding_mode == "zeros" and not isinstance(module.padding, str)
-    )
-    if found is None or not plain:
+    plain = x.ndim == 4 and module.groups == 1 and module.padding_mode == "zeros"
+    if found is None or not plain or isinstance(module.padding, str):
         return None
     x, grad = x.contiguous(), grad.contiguous()
     n, channels, height, width = x.shape

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from shapedp.boundary.files import sync_folder
 from shapedp.torch.refusals import refusal
 
 _KIND = "shapedp-journal"
@@ -29,7 +30,7 @@ class Journal:
         with _locked(path, os.O_RDWR | os.O_CREAT) as file:
             if not os.fstat(file).st_size:
                 _write(file, f"{_KIND} {step} {secrets.token_hex(8)} {','.join(premises) or '-'}\n".encode())
-                _sync_folder(path)
+                sync_folder(path.parent)
             line = os.pread(file, 1024, 0).partition(b"\n")
         words = line[0].decode("ascii", "replace").split()
         if len(words) not in (3, 4) or words[0] != _KIND or not line[1]:
@@ -80,11 +81,3 @@ def _write(file: int, data: bytes) -> None:
     while data:
         data = data[os.write(file, data) :]
     os.fsync(file)
-
-
-def _sync_folder(path: Path) -> None:
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

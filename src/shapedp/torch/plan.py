@@ -113,7 +113,10 @@ class TrainingPlan:
         sensitivity, rate = self.clip.sensitivity(self.layout), self.sampling_rate
         claim = None if self.steps is None else noise.claim(sensitivity, rate, self.steps)
         if claim is None or (self.epsilon, self.delta) not in ((None, None), claim) or self.scale not in (0.0, 1.0):
-            raise ValueError("published noise brings its own scale and claim: give epochs or steps, nothing else")
+            raise ValueError(
+                f"{type(noise).__name__} brings its own scale and claim: leave out epsilon, delta and "
+                "noise_multiplier, and give epochs or steps; optimizer.privacy_.certificate then holds the claim"
+            )
         for name, value in zip(("epsilon", "delta", "scale"), (*claim, 1.0), strict=True):
             object.__setattr__(self, name, value)
 
@@ -174,9 +177,8 @@ class TrainingPlan:
         """An account without steps, whose limit is the planned number where a claim was made."""
         secure = boolean("secure", secure)
         limit = self.steps if self.epsilon is not None else None
-        return Account(
-            Step(self.mechanism, self.sampling_rate), self.epsilon, self.delta, limit, journal, secure=secure
-        )
+        step = Step(self.mechanism, self.sampling_rate)
+        return Account(step, self.epsilon, self.delta, limit, journal, secure=secure)
 
     @cached_property
     def certificate(self) -> Certificate:

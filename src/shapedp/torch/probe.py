@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from shapedp.torch.detour import RecordError
 from shapedp.torch.madeup import filled, leaves, made_record, made_up, plans
@@ -17,7 +17,6 @@ from shapedp.torch.refusals import refusal
 from shapedp.torch.rules import shared_mask
 from shapedp.torch.secret import kept_states
 
-Tensor = torch.Tensor
 _SAME = 1e-4  # between two batches of one size, whose arithmetic is the same
 _NEAR = 1e-2  # between batches of two sizes; ten times that in half precision
 _ROWS = 4  # of made-up records

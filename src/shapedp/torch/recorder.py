@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
 from shapedp.sampling import Source, source
@@ -22,7 +22,6 @@ from shapedp.torch.refusals import refusal
 from shapedp.torch.rules import Rule, rule_for
 from shapedp.torch.secret import secret_states
 
-Tensor = torch.Tensor
 _CALL = "_call_impl"  # what torch runs when a module is called: its hooks, and its forward
 
 

@@ -1,18 +1,7 @@
-"""The longer messages of what a training refuses: cause and remedy, kept in refusals.toml."""
+"""The longer messages of what a training refuses; see `boundary.refusals`."""
 
-from __future__ import annotations
+from functools import partial
 
-import tomllib
-from functools import cache
-from importlib.resources import files
+from shapedp.boundary import refusals
 
-
-@cache
-def messages() -> dict[str, str]:
-    """All messages by name."""
-    return tomllib.loads(files("shapedp.torch").joinpath("refusals.toml").read_text("utf-8"))
-
-
-def refusal(name: str, /, **values: object) -> str:
-    """The message of that name, with values for the words in braces."""
-    return messages()[name].format(**values)
+refusal = partial(refusals.refusal, "torch")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.func import functional_call, vjp, vmap
 from torch.nn import functional as F
 from torch.nn.utils.parametrize import is_parametrized
@@ -21,7 +21,6 @@ from shapedp.torch.detour import RecordError
 from shapedp.torch.gradients import GRAMS, Dense, Outer, Piece, Products, Scattered
 from shapedp.torch.refusals import refusal
 
-Tensor = torch.Tensor
 Parts = dict[str, Piece]
 Given = dict[str, Callable[[], Piece]]  # how to compute the gradients of a parameter, by its name
 _CACHED = 1 << 19  # entries of a buffer that stays in a core's cache
@@ -252,19 +251,15 @@ def opacus_rule(module: nn.Module) -> Rule:
 
 
 UNIT = Rule(unit_forward, _unit, fresh=False)
-_CONV = _layer(lambda m, x, weight, bias: m._conv_forward(x, weight, bias), _conv)
-_INSTANCE = _norm(
-    lambda m, x, weight, bias: F.instance_norm(x, None, None, weight, bias, True, 0.0, m.eps), _per_channel
-)
+_CONV = _layer(lambda m, x, w, b: m._conv_forward(x, w, b), _conv)
+_INSTANCE = _norm(lambda m, x, w, b: F.instance_norm(x, None, None, w, b, True, 0.0, m.eps), _per_channel)
 RULES: dict[type[nn.Module], Rule] = {
-    nn.Linear: _layer(lambda m, x, weight, bias: F.linear(x, weight, bias), _linear),
+    nn.Linear: _layer(lambda m, x, w, b: F.linear(x, w, b), _linear),
     **dict.fromkeys((nn.Conv1d, nn.Conv2d, nn.Conv3d), _CONV),
-    nn.Embedding: _layer(lambda m, x, weight, bias: F.embedding(x, weight, m.padding_idx), _embedding),
-    nn.LayerNorm: _norm(
-        lambda m, x, weight, bias: F.layer_norm(x, m.normalized_shape, weight, bias, m.eps), _over_positions
-    ),
-    nn.RMSNorm: _norm(lambda m, x, weight, bias: F.rms_norm(x, m.normalized_shape, weight, m.eps), _over_positions),
-    nn.GroupNorm: _norm(lambda m, x, weight, bias: F.group_norm(x, m.num_groups, weight, bias, m.eps), _per_channel),
+    nn.Embedding: _layer(lambda m, x, w, b: F.embedding(x, w, m.padding_idx), _embedding),
+    nn.LayerNorm: _norm(lambda m, x, w, b: F.layer_norm(x, m.normalized_shape, w, b, m.eps), _over_positions),
+    nn.RMSNorm: _norm(lambda m, x, w, b: F.rms_norm(x, m.normalized_shape, w, m.eps), _over_positions),
+    nn.GroupNorm: _norm(lambda m, x, w, b: F.group_norm(x, m.num_groups, w, b, m.eps), _per_channel),
     **dict.fromkeys((nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d), _INSTANCE),
 }
 ROUTES: dict[str, Callable[[nn.Module], Rule]] = {"fast": rule_for, "opacus": opacus_rule}

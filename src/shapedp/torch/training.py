@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 from torch import distributed as dist
-from torch import nn
 
 from shapedp.accounting import Plan
 from shapedp.boundary.values import booleans
@@ -26,8 +26,6 @@ from shapedp.torch.gradients import Gradients, summed_rows
 from shapedp.torch.plan import TrainingPlan
 from shapedp.torch.published import Published
 from shapedp.torch.refusals import refusal
-
-Tensor = torch.Tensor
 
 
 @dataclass(frozen=True)
@@ -117,12 +115,10 @@ class Training:
     Examples
     --------
     >>> import torch, shapedp as sdp
-    >>> from torch.utils.data import DataLoader, TensorDataset
-    >>> model, data = torch.nn.Linear(3, 1), TensorDataset(torch.zeros(50, 3), torch.zeros(50, 1))
-    >>> _, optimizer, _ = sdp.torch.make_private(
-    ...     model, torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(data, batch_size=10), clip=1.0,
-    ...     noise_multiplier=1.0, delta=1e-5,
-    ... )
+    >>> model = torch.nn.Linear(3, 1)
+    >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    >>> loader = torch.utils.data.DataLoader(torch.zeros(50, 3), batch_size=10)
+    >>> private = sdp.torch.make_private(model, optimizer, loader, clip=1.0, noise_multiplier=1.0, delta=1e-5)
     >>> optimizer.privacy_
     Training(0 steps, delta=1e-05, noise=GaussianNoise scale 1, clip=Flat)
 

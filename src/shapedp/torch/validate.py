@@ -23,12 +23,9 @@ def check_model(model: nn.Module) -> None:
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch Module, got {type(model).__name__}")
     faults = [f"{name or 'the model'}: {fault}" for name, m in model.named_modules() if (fault := fault_of(m))]
-    faults += [
-        f"{name} is {str(p.dtype).removeprefix('torch.')}: keep trainable parameters in float32 or float64 and run the "
-        "forward pass under torch.autocast for speed"
-        for name, p in model.named_parameters()
-        if p.requires_grad and p.dtype not in (torch.float32, torch.float64)
-    ]
+    trained = {name: p.dtype for name, p in model.named_parameters() if p.requires_grad}
+    coarse = {name: kind for name, kind in trained.items() if kind not in (torch.float32, torch.float64)}
+    faults += [refusal("coarse-parameter", name=name, kind=kind) for name, kind in coarse.items()]
     if faults:
         raise ValueError("the model cannot be trained privately: " + "; ".join(faults))
 
@@ -39,10 +36,8 @@ def fault_of(module: nn.Module) -> str | None:
         return "pass the bare model; the processes of torch.distributed are found by make_private"
     if isinstance(module, LazyModuleMixin) and module.has_uninitialized_params():
         return f"{type(module).__name__} has no parameters yet; run the model once on an input of zeros first"
-    if isinstance(module, _InstanceNorm):
-        return (
-            "set track_running_stats=False: running statistics are not private" if module.track_running_stats else None
-        )
+    if isinstance(module, _InstanceNorm) and module.track_running_stats:
+        return "set track_running_stats=False: running statistics are not private"
     if isinstance(module, _BatchNorm):
         return refusal("batch-norm", kind=type(module).__name__)
     if isinstance(module, nn.RNNBase):

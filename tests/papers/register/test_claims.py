@@ -14,6 +14,7 @@ from shapedp.papers.register.harness import (
     NOTHING,
     STATES,
     Table,
+    _judged,
     compared,
     experiments_folder,
     find_item,
@@ -49,6 +50,8 @@ def test_corrupting_any_constant_is_noticed(name):
 def _corrupted(claim):
     for part in ("statement", "source", "witness"):
         yield part, dataclasses.replace(claim, **{part: getattr(claim, part) + " "})
+    for name, text in claim.readings.items():
+        yield name, dataclasses.replace(claim, readings={**claim.readings, name: text + " "})
     yield "verdict", dataclasses.replace(claim, verdict="false" if claim.verdict == "holds" else "holds")
     for part in ("parameters", "found"):
         for key, value in getattr(claim, part).items():
@@ -108,6 +111,31 @@ def test_every_figure_and_table_has_a_state():
     for entry in listed:
         assert entry.state in (*STATES, NOTHING), f"{entry.paper}/{entry.name}: {entry.state}"
         assert entry.why or entry.state != "differs", entry.name
+
+
+def test_only_figures_without_printed_numbers_are_merely_computed():
+    drawn = {("product-noise", "figure-2"), ("product-noise", "figure-4"), ("inid-noise", "figure-2")}
+    found = {(entry.paper, entry.name) for entry in published(experiments_folder()) if entry.state == "computed"}
+    own = {
+        (paper, name)
+        for paper, name in found
+        if paper == "gaussian-mixing" or (paper, name[:8]) == ("geodp", "figure-1")
+    }
+    assert found - own <= drawn
+    assert all(name.startswith("figure") for _, name in own)
+
+
+def test_printed_cells_decide_a_table(tmp_path):
+    cells = {"A, ours": {"0.1": [0.5, 0.1], "1": 2.0}, "B, ours": {"0.1": 1.0}}
+    data = {"headers": ["data set", "epsilon", "noise", "x", "sd"], "rows": [["A", 0.1, "n", 0.65, 0.05]]}
+
+    def judged(*rows):
+        table = {"column": "x", "within": 0.1, "cells": cells}
+        return _judged(table, data | {"rows": [*data["rows"], *rows]}, {"ours": "n"}, {"B": "no file"})
+
+    assert judged() == ("reproduced", "1 of 3 cells agree, 1 not run (no file), 1 not run (no such run is stored)")
+    state, why = judged(["A", 1.0, "n", 2.3, 0.0])
+    assert (state, why.split("; ")[1]) == ("differs", "A, ours, epsilon 1: computed 2.3, printed 2")
 
 
 def test_numbers_apart_are_a_difference_with_its_reason():

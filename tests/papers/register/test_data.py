@@ -28,6 +28,7 @@ ENTRY = {
         ({"compute": 3}, "must be texts"),
         ({"verdict": "maybe"}, "verdict must be one of"),
         ({"about": "all"}, "verdict must be one of"),
+        ({"readings": {"guessed": "x"}}, "readings must be among printed, intended, code"),
         ({"found": {"exact": "0.1"}}, "tables of numbers"),
         ({"parameters": {"dim": True}}, "tables of numbers"),
         ({"printed": {"exact": [0.1]}}, "pairs of numbers"),

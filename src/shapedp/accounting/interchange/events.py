@@ -45,6 +45,11 @@ def to_event(subject: Any, *, adjacency: Read = "add-remove") -> Any:
     Guarantee: noise multipliers are rounded down. What no event describes is refused: hand over its privacy-loss
     distribution instead (`to_dp_accounting`). Laplace noise on a grid is described by the continuous noise, a little
     smaller, that dominates it.
+
+    Example:
+        >>> from shapedp import GaussianLoss
+        >>> to_event(GaussianLoss(0.5))
+        GaussianDpEvent(noise_multiplier=1.9999999999999982)
     """
     one_of("adjacency", adjacency, READ)
     own = adjacency_of(subject)
@@ -106,6 +111,11 @@ def from_event(event: Any, *, adjacency: Read = "add-remove") -> Loss:
 
     Guarantee: exact for Gaussian and Laplace noise, their Poisson samples and compositions, and for randomised
     response; an upper bound for zCDP. Anything else is refused.
+
+    Example:
+        >>> from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
+        >>> round(from_event(PoissonSampledDpEvent(0.1, GaussianDpEvent(1.0))).epsilon(1e-6).upper, 2)
+        2.18
     """
     _events()
     return _from(event, one_of("adjacency", adjacency, READ))

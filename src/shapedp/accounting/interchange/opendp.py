@@ -37,6 +37,15 @@ def to_opendp(mechanism: Additive, *, delta: float) -> Any:
     Guarantee: its privacy map answers (epsilon, delta) with the least certified epsilon of the same noise at the
     distance asked for; delta is fixed (a function of ours cannot hand OpenDP a whole profile), 0.0 for pure DP.
     The functions are ours, so OpenDP wants its features "contrib" and "honest-but-curious" enabled.
+
+    Example:
+        >>> import opendp.prelude as dp
+        >>> import shapedp as sdp
+        >>> dp.enable_features("contrib", "honest-but-curious")
+        >>> ball = sdp.L2(1.0, dim=2, adjacency="add-remove")
+        >>> gaussian = sdp.calibrate("gaussian", ball, epsilon=1.0, delta=1e-6)
+        >>> len(to_opendp(gaussian, delta=1e-6)([3.0, 4.0]))
+        2
     """
     dp, delta = _library(), probability("delta", delta)
     ball = mechanism.sensitivity
@@ -75,6 +84,15 @@ def from_opendp(measurement: Any, distance: Any) -> Loss:
     Guarantee: as good as the measurement's privacy map, which bounds from above: the lower ends are 0. Pure and
     approximate DP, zCDP and privacy profiles. At a distance of 1 between data sets the loss is labelled with their
     neighbour relation; otherwise the user vouches for it.
+
+    Example:
+        >>> import opendp.prelude as dp
+        >>> import shapedp as sdp
+        >>> dp.enable_features("contrib", "honest-but-curious")
+        >>> ball = sdp.L2(1.0, dim=2, adjacency="add-remove")
+        >>> gaussian = sdp.calibrate("gaussian", ball, epsilon=1.0, delta=1e-6)
+        >>> round(from_opendp(to_opendp(gaussian, delta=1e-6), 1.0).epsilon(1e-6).upper, 3)
+        1.0
     """
     _library()
     one = isinstance(distance, numbers.Real) and distance == 1

@@ -29,6 +29,12 @@ def to_dp_accounting(loss: Loss, *, step: float = 1e-4, tail: float = 1e-20, pes
 
     Masses below `tail` go to infinity, and so does what a loss keeps at every epsilon: a failure, a sampler's error.
     Guarantee: the masses handed over bound the loss; what the other library computes from them is its own.
+
+    Example:
+        >>> from shapedp import GaussianLoss
+        >>> theirs = to_dp_accounting(GaussianLoss(0.5), step=1e-3)
+        >>> round(theirs.get_epsilon_for_delta(1e-6), 2)
+        2.25
     """
     pessimistic = boolean("pessimistic", pessimistic)
     pmf, distribution = _library()
@@ -54,6 +60,12 @@ def from_dp_accounting(distribution: Any, *, adjacency: str | None = None) -> Di
 
     A distribution names no neighbour relation: `adjacency` does.
     Guarantee: as good as the masses: an upper bound if the other library's pessimistic masses are one.
+
+    Example:
+        >>> from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+        >>> loss = from_dp_accounting(from_gaussian_mechanism(2.0), adjacency="add-remove")
+        >>> round(loss.delta(1.0).upper, 3)
+        0.007
     """
     _library()
 

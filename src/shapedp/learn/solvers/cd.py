@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from shapedp.accounting import Step, compose
+from shapedp.boundary.progress import bar
 from shapedp.learn.losses import MarginLoss
-from shapedp.learn.moments import bar, in_units
+from shapedp.learn.moments import in_units
 from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.learn.solvers.erm.problem import Problem, Risk, two_classes
 from shapedp.mechanisms import Additive

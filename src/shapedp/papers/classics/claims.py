@@ -66,7 +66,11 @@ def theorem_3(p: Values) -> Values:
     times = int(p["times"])
     epsilon, delta = he_theorem_3(p["epsilon"], p["delta"], times, p["constant"])
     best = compose([(BareLoss(p["epsilon"], p["delta"]), times)]).delta(epsilon)
-    return {"epsilon": epsilon, "claimed": delta, "exact_at_least": best.lower}
+    total, half = times * p["epsilon"], (epsilon + times * p["epsilon"]) / 2
+    printed = times * (math.log(2 * total / (total - epsilon)) - math.log1p(math.exp(p["epsilon"]))) - half
+    printed -= half * math.log((total + epsilon) / (total - epsilon))
+    found = {"claimed": delta, "exact_at_least": best.lower}
+    return {"epsilon": epsilon, **found, "log10_of_printed_delta": printed / math.log(10)}
 
 
 def _training(p: Values, accountant: str) -> tuple[float, Bracket]:

@@ -11,6 +11,7 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple
 
+from shapedp.boundary.refusals import refusal
 from shapedp.papers.datasets.base import ChecksumError, DataFormatError, MissingDataError
 from shapedp.papers.datasets.cards import CARDS
 from shapedp.papers.values import read_toml
@@ -81,11 +82,7 @@ def locate(data: str, names: tuple[str, ...], folder: Folder) -> Path:
         reason = f"{base / names[0]} does not exist"
         if any((base / Path(name).name).is_file() for name in names):
             reason += f"; {base} holds the file itself: give the folder above it"
-    card = CARDS[data]
-    raise MissingDataError(
-        f"{card.title}: file {names[0]} not found: {reason}. Set {VARIABLE} (or folder=) to the folder that holds "
-        f"{names[0]}. Official source: {card.source}. Licence: {card.licence}"
-    )
+    raise MissingDataError(refusal("papers.datasets", "missing", card=CARDS[data], name=names[0], reason=reason))
 
 
 def unpacked(raw: bytes, path: Path, size: int | None = None) -> bytes:
@@ -104,8 +101,4 @@ def unpacked(raw: bytes, path: Path, size: int | None = None) -> bytes:
 
 
 def _mismatch(data: str, path: Path, detail: str) -> ChecksumError:
-    card = CARDS[data]
-    return ChecksumError(
-        f"{card.title}: {path} is not the expected file: {detail}. Fetch it again from its official source: "
-        f"{card.source}"
-    )
+    return ChecksumError(refusal("papers.datasets", "another-file", card=CARDS[data], path=path, detail=detail))

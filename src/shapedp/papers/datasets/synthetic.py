@@ -251,11 +251,11 @@ def make_gaussian(rng: np.random.Generator, *, rows: int = 8192, test_rows: int 
 def make_mlp(rng: np.random.Generator, *, rows: int = 8192, test_rows: int = 2048, **options: Any) -> Dataset:
     """The MLP set in memory, parts 'train' and 'test'; options: stream_mlp. extra["theta"]: the truth.
 
-    Parameters: `rng` and the options of `stream_mlp`; `rows` and `test_rows` are the sizes of the two parts.
-    Returns: the data set.
+    Parameters and result are those of `make_gaussian`, the options those of `stream_mlp`.
 
-    >>> make_mlp(np.random.default_rng(0), rows=100, dim=20, test_rows=20).x.shape
-    (120, 20)
+    >>> data = make_mlp(np.random.default_rng(0), rows=8, dim=3, test_rows=2)
+    >>> [len(data.split(part)[1]) for part in ("train", "test")]
+    [8, 2]
     """
     return _in_memory(stream_mlp, rng, rows, test_rows, options)
 
@@ -263,11 +263,10 @@ def make_mlp(rng: np.random.Generator, *, rows: int = 8192, test_rows: int = 204
 def make_uniform(rng: np.random.Generator, *, rows: int = 8192, test_rows: int = 2048, **options: Any) -> Dataset:
     """The uniform set in memory, parts 'train' and 'test'; options: stream_uniform. extra["theta"]: the truth.
 
-    Parameters: `rng` and the options of `stream_uniform`; `rows` and `test_rows` are the sizes of the two parts.
-    Returns: the data set.
+    Takes `rng`, the sizes of both parts and the options of `stream_uniform`; every entry of x lies in [-1, 1].
 
-    >>> make_uniform(np.random.default_rng(0), rows=100, dim=20, test_rows=20).x.shape
-    (120, 20)
+    >>> bool(abs(make_uniform(np.random.default_rng(0), rows=9, dim=2).x).max() <= 1)
+    True
     """
     return _in_memory(stream_uniform, rng, rows, test_rows, options)
 

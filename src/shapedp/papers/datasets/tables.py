@@ -15,14 +15,8 @@ COMMUNITIES_IDENTIFIERS = ("state", "county", "community", "communityname", "fol
 COMMUNITIES_INCOMPLETE = NAMES["communities_incomplete"]
 COMMUNITIES_TARGET = "ViolentCrimesPerPop"
 
-TECATOR_SPLITS = {
-    "train": slice(0, 129),
-    "monitoring": slice(129, 172),
-    "test": slice(172, 215),
-    "extrapolation_1": slice(215, 223),
-    "extrapolation_2": slice(223, 240),
-    "usual": slice(0, 215),
-}
+TECATOR_PARTS = ("train", "monitoring", "test", "extrapolation_1", "extrapolation_2")
+TECATOR_SPLITS = {**parts((129, 43, 43, 8, 17), TECATOR_PARTS), "usual": slice(0, 215)}
 
 
 def load_adult(folder: Folder = None, *, missing: str = "zero") -> Dataset:

@@ -41,9 +41,8 @@ def load_imdb(folder: Folder = None, *, length: int = 256, words: int | None = N
     names = [f"{part}_{key}" for key in keys for part in ("train", "test")]
     arrays = read_npz(read("imdb/imdb_tokens.npz", folder), names)
     vocabulary = tuple(read("imdb/vocab.txt.gz", folder).decode("utf-8").removesuffix("\n").split("\n"))
-    tokens, label, stars, number = (
-        np.concatenate([arrays[f"train_{key}"], arrays[f"test_{key}"]]) for key in keys if key != "offsets"
-    )
+    joined = (np.concatenate([arrays[f"train_{key}"], arrays[f"test_{key}"]]) for key in keys[:-1])
+    tokens, label, stars, number = joined
     train, test = arrays["train_offsets"], arrays["test_offsets"]
     offsets = np.concatenate([train, test[1:] + train[-1]])
     if words is not None:

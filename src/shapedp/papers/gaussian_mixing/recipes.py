@@ -1,8 +1,8 @@
 """Gaussian mixing as published: Lemma 1, Theorem 1 with Algorithm 1, and Sheffet's bound.
 
-Errata of Algorithm 1: the first branch adds gamma C where sqrt(gamma) C is meant (safe); the eigenvalue is in units
-of C^2 but is subtracted from the unit-free gamma, which breaks privacy for C > 1; Theorem 1 prices the eigenvalue by
-sqrt(2 log(3.75/delta))/eta, a bound proved only where that is at most 1.
+Misprints of Algorithm 1: the first branch adds gamma C where sqrt(gamma) C is meant (safe); the eigenvalue is in units
+of C^2 but is subtracted from the unit-free gamma, which to the letter breaks privacy for C > 1. Erratum: Theorem 1
+prices the eigenvalue by sqrt(2 log(3.75/delta))/eta, a bound proved only where that is at most 1.
 """
 
 from __future__ import annotations

@@ -106,6 +106,11 @@ def example_1(p: Values) -> Values:
     return {"theta_1": math.atan2(first[1], first[0]), "theta_2": math.atan2(second[1], second[0])}
 
 
+def example_3(p: Values) -> Values:
+    """The directions of (1, 1) + n and (2, 2) + n."""
+    return {f"theta_{g}": math.atan2(g + p["n_2"], g + p["n_1"]) for g in (1, 2)}
+
+
 def lemma_1(p: Values) -> Values:
     """DP at C/B sigma per coordinate; GeoDP adds (d - 1) spread^2 to the angles."""
     d, batch = int(p["dim"]), int(p["batch"])

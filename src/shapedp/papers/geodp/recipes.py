@@ -44,9 +44,11 @@ class TurnedMeanLoss(Loss):
     record lies along axis z, y_z is pi/2 minus that.
 
     - The record is C e_1 or C e_2; the test is y_1 > c. It shows
-      delta(epsilon) >= P(|n| < pi/2 - c) - exp(epsilon) P(|n| >= c) for every c in (0, pi/2).
+      delta(epsilon) >= P(|n| < pi/2 - c) - exp(epsilon) P(|n| >= c) for every c in (0, pi/2). C e_1 or no record at
+      all shows the same, since a mean of zero has right angles.
     - The record is C e_d, or the limit of (1, h, h^2, ...) as h -> 0; this changes all d - 2 angles by pi/2. The
-      number of y_z above pi/4 is binomial, with p against 1 - p, p = P(folded |n| < pi/4).
+      number of y_z above pi/4 is binomial, with p against 1 - p, p = P(folded |n| < pi/4); so it is where the second
+      record joins a mean of zero.
     """
 
     spread: float
@@ -63,13 +65,13 @@ class TurnedMeanLoss(Loss):
         return np.minimum(np.clip(lower, 0.0, 1.0), upper), upper
 
     def _one_angle(self, epsilon: Floats) -> Floats:
-        cut = np.linspace(0.0, math.pi / 2, 129)[1:-1]
+        cut = np.minimum(math.pi / 4 + 2 * self.spread**2 * epsilon / math.pi, math.pi / 2)  # the best c
         with np.errstate(under="ignore", over="ignore"):
             seen = 1 - 2 * special.ndtr(-(math.pi / 2 - cut) / self.spread)
             mistaken = special.log_ndtr(-cut / self.spread) + math.log(2)
-            slack = ROUNDINGS_16 * (epsilon[..., None] - mistaken)  # of the two logs, which nearly cancel
-            gains = seen - np.exp(epsilon[..., None] + mistaken + slack)
-        return np.asarray(gains.max(axis=-1) * BELOW_8192 - ROUNDINGS_256)
+            slack = ROUNDINGS_16 * (epsilon - mistaken)  # of the two logs, which nearly cancel
+            gain = seen - np.exp(epsilon + mistaken + slack)
+        return np.asarray(gain * BELOW_8192 - ROUNDINGS_256)
 
     def _all_angles(self, epsilon: Floats) -> Floats:
         turns = math.pi * np.arange(-8, 9)
@@ -79,8 +81,9 @@ class TurnedMeanLoss(Loss):
             return np.zeros_like(epsilon)
         p = min(p, 1 - 1e-12)
         least = np.ceil(self.angles / 2 + np.minimum(epsilon, 600.0) / (2 * math.log(p / (1 - p))))
-        with np.errstate(under="ignore"):
-            seen, mistaken = (special.bdtrc(least - 1, self.angles, q) for q in (p, 1 - p))
+        at = np.minimum(least, self.angles + 1).astype(np.intp)
+        with np.errstate(under="ignore"):  # P(count >= at), from a table of all counts
+            seen, mistaken = (special.bdtrc(np.arange(-1, self.angles + 1), self.angles, q)[at] for q in (p, 1 - p))
         gain = seen - np.exp(np.minimum(epsilon, 600.0)) * mistaken * (1 + 1e-6) - 1e-6
         return np.where((least <= self.angles) & (epsilon < 600), gain, 0.0)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import special
 
 from shapedp.mechanisms import Additive, calibrate
 from shapedp.noise import Gaussian
@@ -119,6 +120,20 @@ def majorization(p: Values) -> Values:
         "gaussian": gaussian[0] / gaussian[1],
         "laplace": laplace[0] / laplace[1],
     }
+
+
+def lemma_11(p: Values) -> Values:
+    """The least slope of phi over a grid of mu, and how far a difference quotient is from the printed derivative."""
+    mu = np.geomspace(p["least"], p["most"], 40)
+    step = 1e-5 * mu
+    slope = (_phi(mu + step, p["epsilon"]) - _phi(mu - step, p["epsilon"])) / (2 * step)
+    printed = np.exp(-((p["epsilon"] / mu - mu / 2) ** 2) / 2) / math.sqrt(2 * math.pi)
+    return {"least_slope": float(slope.min()), "furthest_from_printed": float(abs(slope / printed - 1).max())}
+
+
+def _phi(mu: Floats, epsilon: float) -> Floats:
+    lower, upper = special.ndtr(mu / 2 - epsilon / mu), special.ndtr(-mu / 2 - epsilon / mu)
+    return np.asarray(lower - math.exp(epsilon) * upper)
 
 
 def appendix_b(p: Values) -> Values:

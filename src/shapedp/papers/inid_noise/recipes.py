@@ -1,7 +1,7 @@
 """Independent, non-identical noise for unequally sensitive coordinates: one paper's calibrations and its baselines.
 
 Reference: Muthukrishnan and Kalyani, Differential Privacy with Higher Utility by Exploiting Coordinate-wise Disparity
-(the "i.n.i.d. noise paper"). A profile l_i bounds each coordinate; the paper's Delta_p is |l|_p (its Remark 1).
+(the "i.n.i.d. noise paper"). A profile l_i, of any shape, bounds each coordinate; its Delta_p is |l|_p (Remark 1).
 Scales are larger than printed by a relative 2^-44, so that rounding falls on the private side.
 """
 
@@ -16,7 +16,7 @@ from scipy import special
 from shapedp.mechanisms import Additive
 from shapedp.noise import Gaussian, L1Staircase, Laplace
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import positive, probability, vector
+from shapedp.numerics.checks import finite, positive, probability, vector
 from shapedp.numerics.outward import ABOVE_256, ABOVE_512, BELOW_32, BELOW_256
 from shapedp.privacy import GaussianLoss
 from shapedp.sensitivity import L1, Box
@@ -58,57 +58,58 @@ def bisection_mu(epsilon: float, delta: float, *, tolerance: float = 1e-12) -> f
     return low
 
 
-def _gaussian(scales: Floats, profile: Floats, epsilon: float, delta: float, name: str) -> Additive:
+def _gaussian(scales: Floats, profile: ArrayLike, epsilon: float, delta: float, name: str) -> Additive:
     return Additive(Gaussian(scales * ABOVE_512), Box(profile), epsilon, delta, recipe=name)
 
 
-def _laplace(scales: Floats, profile: Floats, epsilon: float, delta: float, name: str) -> Additive:
+def _laplace(scales: Floats, profile: ArrayLike, epsilon: float, delta: float, name: str) -> Additive:
     return Additive(Laplace(scales * ABOVE_512), Box(profile), epsilon, delta, recipe=name)
 
 
 def _profile(profile: ArrayLike) -> Floats:
-    return vector("profile", profile, least=0.0, strict=True)
+    """The entries of a vector, matrix or tensor of bounds."""
+    return vector("profile", finite("profile", profile).reshape(-1), least=0.0, strict=True)
 
 
 def iid_gaussian(*, profile: ArrayLike, epsilon: float, delta: float) -> Additive:
     """sigma = |l|_2/mu_0 for every coordinate. Reference: Lemma 1, Table I."""
     bounds = _profile(profile)
     sigma = math.sqrt(float(bounds @ bounds)) / bisection_mu(epsilon, delta)
-    return _gaussian(np.full(bounds.size, sigma), bounds, epsilon, delta, "iid-gaussian")
+    return _gaussian(np.full(bounds.size, sigma), profile, epsilon, delta, "iid-gaussian")
 
 
 def spr_gaussian(*, profile: ArrayLike, epsilon: float, delta: float) -> Additive:
     """sigma_i = sqrt(K) l_i/mu_0: scale, perturb, rescale. Reference: Definition 5, Table I."""
     bounds = _profile(profile)
     scales = bounds * (math.sqrt(bounds.size) / bisection_mu(epsilon, delta))
-    return _gaussian(scales, bounds, epsilon, delta, "spr-gaussian")
+    return _gaussian(scales, profile, epsilon, delta, "spr-gaussian")
 
 
 def inid_gaussian(*, profile: ArrayLike, epsilon: float, delta: float) -> Additive:
     """sigma_i^2 = l_i |l|_1/mu_0^2. Reference: Theorem 4."""
     bounds = _profile(profile)
     scales = np.sqrt(bounds * float(bounds.sum())) / bisection_mu(epsilon, delta)
-    return _gaussian(scales, bounds, epsilon, delta, "inid-gaussian")
+    return _gaussian(scales, profile, epsilon, delta, "inid-gaussian")
 
 
 def iid_laplace(*, profile: ArrayLike, epsilon: float, delta: float) -> Additive:
     """b = |l|_1/epsilon for every coordinate. Reference: Lemma 2, Table I."""
     bounds = _profile(profile)
     scales = np.full(bounds.size, float(bounds.sum()) / positive("epsilon", epsilon))
-    return _laplace(scales, bounds, epsilon, delta, "iid-laplace")
+    return _laplace(scales, profile, epsilon, delta, "iid-laplace")
 
 
 def spr_laplace(*, profile: ArrayLike, epsilon: float, delta: float) -> Additive:
     """b_i = K l_i/epsilon. Reference: Definition 5, Table I."""
     bounds = _profile(profile)
-    return _laplace(bounds * (bounds.size / positive("epsilon", epsilon)), bounds, epsilon, delta, "spr-laplace")
+    return _laplace(bounds * (bounds.size / positive("epsilon", epsilon)), profile, epsilon, delta, "spr-laplace")
 
 
 def inid_laplace(*, profile: ArrayLike, epsilon: float, delta: float) -> Additive:
     """b_i = l_i^(1/3) sum_j l_j^(2/3)/epsilon. Reference: Theorem 5."""
     bounds = _profile(profile)
     scales = np.cbrt(bounds) * float(np.cbrt(bounds**2).sum()) / positive("epsilon", epsilon)
-    return _laplace(scales, bounds, epsilon, delta, "inid-laplace")
+    return _laplace(scales, profile, epsilon, delta, "inid-laplace")
 
 
 def inid_laplace_approximate(*, profile: ArrayLike, epsilon: float, delta: float) -> Additive:
@@ -119,7 +120,7 @@ def inid_laplace_approximate(*, profile: ArrayLike, epsilon: float, delta: float
     bounds = _profile(profile)
     relaxed = positive("epsilon", epsilon) - math.log1p(-probability("delta", delta))
     scales = np.cbrt(bounds) * float(np.cbrt(bounds**2).sum()) / relaxed
-    return _laplace(scales, bounds, epsilon, delta, "inid-laplace-approximate")
+    return _laplace(scales, profile, epsilon, delta, "inid-laplace-approximate")
 
 
 def staircase(*, dim: int, sensitivity: float, epsilon: float, delta: float) -> Additive:

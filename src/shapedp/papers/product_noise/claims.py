@@ -16,7 +16,8 @@ from shapedp.privacy.losses.radial import RadialLoss
 from shapedp.sensitivity import L2
 
 
-def _noise(p: Values) -> ProductNoise:
+def noise_of(p: Values) -> ProductNoise:
+    """The published calibration that the parameters name, for a unit shift."""
     return ProductNoise(count("dim", int(p["dim"])), 1.0, p["epsilon"], p["k"])
 
 
@@ -31,7 +32,7 @@ def _judged(noise: ProductNoise) -> Values:
 
 
 def theorem_1(p: Values) -> Values:
-    return _judged(_noise(p))
+    return _judged(noise_of(p))
 
 
 def algorithm_1(p: Values) -> Values:
@@ -40,7 +41,7 @@ def algorithm_1(p: Values) -> Values:
 
 def proposition_1(p: Values) -> Values:
     """The log-ratio of densities at noise orthogonal to the difference, and the bound of eq. (3)."""
-    noise = _noise(p)
+    noise = noise_of(p)
     radius, shift = p["radius"], 1 / noise.sigma
     grown = math.hypot(radius, shift)
     ratio = (noise.dim - 1) * math.log(grown / radius) + (grown**2 - radius**2) / 2
@@ -62,7 +63,7 @@ def angles(p: Values) -> Values:
 
 
 def figure_9(p: Values) -> Values:
-    noise = _noise(p)
+    noise = noise_of(p)
     return {"delta_13": noise.claimed_delta, "delta_19": noise.bound_delta(noise.dim / 2)}
 
 
@@ -97,7 +98,7 @@ def calibrated_chi_1(p: Values) -> Values:
 
 def step(p: Values) -> Values:
     """One step on all the data: a record exchanged moves the sum of clipped gradients by 2 C, as the scale allows."""
-    noise = _noise(p)
+    noise = noise_of(p)
     loss = loss_of(radial.chi(1.0, noise.sigma, noise.dim), L2(1.0, noise.dim))
     return {"claimed": noise.claimed_delta, "exact_at_least": loss.delta(noise.epsilon).lower}
 

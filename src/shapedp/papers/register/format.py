@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from typing import Any, Literal
@@ -17,6 +17,7 @@ _VERDICTS = ("holds", "false")
 _ABOUT = ("privacy", "approximation", "other")
 _TEXTS = ("id", "statement", "source", "verdict", "witness", "compute", "holds_if")
 _NUMBERS = ("parameters", "found")
+READINGS = {"printed": "As printed", "intended": "As intended", "code": "As in the authors' code"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +27,8 @@ class Claim:
     `printed` holds numbers of the paper and the relative accuracy to which `compute` must give them again;
     `found` holds every number that `compute` returns; `judge` says from those whether the statement holds.
     `witness` tells in words what decides it; `command` recomputes it. `about` says whether the statement promises
-    privacy, approximates it without promising, or speaks of something else (sizes, formulas).
+    privacy, approximates it without promising, or speaks of something else (sizes, formulas). `readings` says what each
+    version does where the printed text, what is meant and the authors' code differ; the verdict is on what is meant.
 
     >>> from shapedp import claims
     >>> claims.CLAIMS["baselines/laplace"].standing
@@ -44,6 +46,7 @@ class Claim:
     compute: Compute
     judge: Judge
     about: Literal["privacy", "approximation", "other"] = "privacy"
+    readings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def standing(self) -> str:
@@ -83,13 +86,15 @@ def read_claims(room: str) -> Iterator[Claim]:
 
 def _problem(entry: dict[str, Any]) -> str:
     """What is wrong with an entry, or nothing."""
-    unknown = sorted(set(entry) - {*_TEXTS, *_NUMBERS, "printed", "about"})
+    unknown = sorted(set(entry) - {*_TEXTS, *_NUMBERS, "printed", "about", "readings"})
     if unknown:
         return f"unknown fields {', '.join(unknown)}"
     if any(not isinstance(entry.get(name), str) or not entry[name] for name in _TEXTS):
         return f"the fields {', '.join(_TEXTS)} must be texts"
     if entry["verdict"] not in _VERDICTS or entry.get("about", "privacy") not in _ABOUT:
         return f"verdict must be one of {', '.join(_VERDICTS)}, about one of {', '.join(_ABOUT)}"
+    if not set(entry.get("readings", {})) <= set(READINGS):
+        return f"readings must be among {', '.join(READINGS)}"
     numbers = [value for name in _NUMBERS for value in entry.get(name, {None: None}).values()]
     pairs = list(entry.get("printed", {}).values())
     if any(len(pair) != 2 for pair in pairs) or not all(map(_is_number, numbers + [v for pair in pairs for v in pair])):

@@ -18,8 +18,9 @@ from shapedp.boundary.values import boolean
 Progress = Callable[[int, int, str], None]
 REPRODUCED, DIFFERS, COMPUTED, ABSENT = "reproduced", "differs", "computed", "data not at hand"
 NOTHING = "nothing to compute"  # a drawing, or a list
-LIST = "published.toml"
-STATES = (REPRODUCED, DIFFERS, COMPUTED, ABSENT)  # computed: the paper prints no number to compare with
+NOT_RUN = "not run"
+LIST, CELLS = "published.toml", "printed.toml"
+STATES = (REPRODUCED, DIFFERS, COMPUTED, ABSENT, NOT_RUN)  # computed: the paper prints no number to compare with
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ def reproduce(name: str, item: Item, out: Path, *, full: bool, progress: Progres
 
 @dataclass(frozen=True)
 class Published:
-    """A figure or table of a paper, the item that computes it, and how it stands."""
+    """A figure or table of a paper, the item that computes it, how it stands, and what becomes of its conclusion."""
 
     paper: str
     name: str
@@ -170,27 +171,57 @@ class Published:
     item: str
     state: str
     why: str
+    conclusion: str = ""
 
 
 def published(folder: Path) -> list[Published]:
     """Every figure and table of the papers, from published.toml, with the state of the stored results.
 
-    An item without a stored result is "not run"; what no item computes states its own reason in the list.
+    An item without a stored result is "not run"; what no item computes states its own reason in the list. Where the
+    cells that the paper prints are in printed.toml, they decide.
     """
-    entries = tomllib.loads((folder / LIST).read_text(encoding="utf-8"))["entry"]
+    entries, cells = (tomllib.loads((folder / name).read_text(encoding="utf-8")) for name in (LIST, CELLS))
+    tables = {(table["paper"], table["name"]): table for table in cells["table"]}
     known = dict(items(folder))
     found = []
-    for entry in entries:
+    for entry in entries["entry"]:
         item = entry.get("item", "")
         state, why = entry.get("state", ""), entry.get("why", "")
         if item:
             if item not in known:
                 raise ValueError(f"published.toml names the item {item}, which does not exist")
             stored = folder / "results" / (item.replace("/", "-") + ".json")
-            data = documents.read(stored, constants=True) if stored.is_file() else {"state": "not run"}
+            data = documents.read(stored, constants=True) if stored.is_file() else {"state": NOT_RUN}
             state, why = data["state"], data.get("why", "") or why
-        found.append(Published(entry["paper"], entry["name"], entry["title"], item, state, why))
+            table = tables.get((entry["paper"], entry["name"]))
+            if table and "rows" in data:
+                state, why = _judged(table, data, cells["noises"][table["study"]], cells["absent"])
+        conclusion = entry.get("conclusion", "")
+        found.append(Published(entry["paper"], entry["name"], entry["title"], item, state, why, conclusion))
     return found
+
+
+def _judged(table: Any, data: Any, noises: dict[str, str], absent: dict[str, str]) -> tuple[str, str]:
+    """State and reason of a table from its printed cells and the rows found; the last column of a mean is its sd."""
+    at = data["headers"].index(table["column"])
+    found = {(row[0], row[2], float(row[1])): row[at : at + 2] for row in data["rows"]}
+    apart, agree, left = [], 0, dict.fromkeys(absent.values(), 0) | {"no such run is stored": 0}
+    for name, printed in table["cells"].items():
+        dataset, noise = name.split(", ")
+        for epsilon, cell in printed.items():
+            mean, deviation = found.get((dataset, noises[noise], float(epsilon)), (None, None))
+            if dataset in absent or mean is None:
+                left[absent.get(dataset, "no such run is stored")] += 1
+                continue
+            value, spread = cell if isinstance(cell, list) else (cell, 0.0)
+            allowed = 2 * max(spread, deviation) if spread else table["within"] * value
+            agree += abs(mean - value) <= allowed
+            if not abs(mean - value) <= allowed:
+                apart.append(f"{name}, epsilon {float(epsilon):.3g}: computed {mean:.3g}, printed {value:.3g}")
+    whole = f"{agree} of {agree + len(apart) + sum(left.values())} cells agree"
+    counts = [whole, *(f"{count} not run ({why})" for why, count in left.items() if count)]
+    state = DIFFERS if apart else REPRODUCED if agree else NOT_RUN
+    return state, "; ".join([", ".join(counts), *apart])
 
 
 def _module(path: Path) -> Any:

@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import groupby
 from pathlib import Path
 
-from shapedp.papers.register.format import Claim
+from shapedp.papers.register.format import READINGS, Claim
 from shapedp.papers.register.harness import LIST
 from shapedp.papers.register.register import CLAIMS
 
@@ -20,7 +20,8 @@ _HEAD = """\
 Published statements, each with the numbers that decide it. `shapedp claims --verify` computes all of them anew and
 compares this page; `shapedp claims --verify ID` one of them. *Certified* and *refuted* are about privacy: the exact
 value is, or is not, within what is claimed; *slack* is the claimed value over the exact one. *Approximate* marks rules
-that promise nothing. What is not a privacy claim holds or is false.
+that promise nothing. What is not a privacy claim holds or is false. Where the printed text, what is meant and the
+authors' public code differ, an entry says what each does, and its verdict is on what is meant.
 
 This page is written by `shapedp claims --page docs/claims.md`.
 """
@@ -49,6 +50,7 @@ def _entry(claim: Claim) -> str:
     ]
     if claim.printed:
         lines.append(f"- Printed: {listed((name, pair[0]) for name, pair in claim.printed.items())}.")
+    lines += [f"- *{READINGS[name]}*: {text}." for name, text in claim.readings.items()]
     lines += [f"- {claim.witness[0].upper()}{claim.witness[1:]}.", f"- `{claim.command}`\n"]
     return "\n".join(lines)
 

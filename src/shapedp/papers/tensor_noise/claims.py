@@ -46,6 +46,14 @@ def mvg(p: Values) -> Values:
     return _worth(recipes.mvg(shape=(int(p["rows"]), int(p["columns"])), **unit_claim(p)))
 
 
+def lemma_2(p: Values) -> Values:
+    """|Y x_1 U_1 x_2 U_2| over |Y| |U_1|_F |U_2|_F: the largest, by spectral norms, and for factors of rank 1."""
+    spectral, frobenius = (math.prod(float(np.linalg.norm(u, kind)) for u in _FACTORS) for kind in (2, "fro"))
+    column = np.full((3, 1), p["entry"]) @ np.ones((1, 3))
+    rank_1 = float(np.linalg.norm(column, 2) / np.linalg.norm(column, "fro"))
+    return {"largest_over_bound": spectral / frobenius, "rank_1_over_bound": rank_1}
+
+
 def equation_10(p: Values) -> Values:
     """With a 1 x 1 factor sigma the largest <D', Q'>/(s zeta) is 1/sigma; the printed bound is 1/sigma^2."""
     return {"largest": 1 / p["sigma"], "bound": 1 / p["sigma"] ** 2}

@@ -39,7 +39,7 @@ def tvg(
     dim, shape: the size of a vector query, or the shape of a tensor query; give one of them.
     sensitivity: its L2 sensitivity (Frobenius norm).
     epsilon, delta: the claim; delta > 0.
-    weights: P_k, a vector per mode; all ones by default.
+    weights: a vector P_k or a matrix W_k of the utility per mode, P_ki = sum_j (W_k W_Uk)_ji^2; all ones by default.
     directions: an orthogonal W_k per mode, None for the axes.
 
     Returns
@@ -56,10 +56,10 @@ def tvg(
     """
     sizes, radius, epsilon, delta = _checked(dim, shape, sensitivity, epsilon, delta)
     root = _budget(math.prod(sizes), epsilon, delta) / radius
-    modes = _weights(sizes, weights)
     turns = [None] * len(sizes) if directions is None else list(directions)
     if len(turns) != len(sizes):
         raise ValueError(f"directions must have one entry per mode ({len(sizes)}), got {len(turns)}")
+    modes = _weights(sizes, weights, turns)
     factors: list[Any] = []
     for k, roots in enumerate(map(np.sqrt, modes)):
         scales = np.sqrt(roots.sum() / roots) * root ** (-1 / len(sizes))
@@ -210,10 +210,17 @@ def _budget(total: int, epsilon: float, delta: float) -> float:
     return 2 * epsilon / (math.sqrt(square) + math.sqrt(square + 2 * epsilon))
 
 
-def _weights(sizes: tuple[int, ...], weights: Sequence[ArrayLike] | None) -> list[Floats]:
+def _weights(
+    sizes: tuple[int, ...], weights: Sequence[ArrayLike] | None, turns: Sequence[ArrayLike | None]
+) -> list[Floats]:
     if weights is None:
         return [np.ones(size) for size in sizes]
-    given = [vector("weights", one, least=0.0, strict=True) for one in weights]
+    rows = [finite("weights", one) for one in weights]
+    for k, (one, turn) in enumerate(zip(rows, turns, strict=False)):
+        if one.ndim == 2:
+            turned = one if turn is None or one.shape[1] != len(finite("directions", turn)) else one @ np.asarray(turn)
+            rows[k] = np.square(turned).sum(axis=0)
+    given = [vector("weights", one, least=0.0, strict=True) for one in rows]
     if [one.size for one in given] != list(sizes):
         raise ValueError(f"weights must be a vector per mode of shape {sizes}, got {[one.size for one in given]}")
     return given

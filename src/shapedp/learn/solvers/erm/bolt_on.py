@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from shapedp.learn.moments import bar
+from shapedp.boundary.progress import bar
+from shapedp.boundary.refusals import refusal
 from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.learn.solvers.erm.output import default_regularization, noisy, perturbation
 from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
@@ -70,12 +71,7 @@ def descend(
 def mechanisms(problem: Problem) -> tuple[Any, ...]:
     """The mechanism, with a warning where so few steps will not come near the minimum."""
     if problem.regularization < reachable(problem):
-        warnings.warn(
-            "fewer steps than the ratio of smoothness to regularization: the weights will be far from the minimum. "
-            "Raise passes or regularization, or lower batch_size",
-            ConvergenceWarning,
-            stacklevel=5,
-        )
+        warnings.warn(refusal("learn", "too-few-steps"), ConvergenceWarning, stacklevel=5)
     return perturbation(problem, sensitivity(problem))
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from shapedp._papers import PROVIDED, published
+from shapedp.boundary.refusals import refusal
 from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.learn.solvers.erm.output import CERTIFIED, shape_for
 from shapedp.learn.solvers.erm.problem import Problem, Risk, two_classes
@@ -24,6 +26,7 @@ from shapedp.privacy.losses.radial import RadialLoss
 
 FINE = 2.0**-28  # of the noise's effect on the weights: how exactly the minimum is found, rounding permitting
 FINEST = 2.0**-14
+SHARE = 2.0**-8
 MOST_RADIAL = 500.0  # epsilon beyond which rounding costs the other radial laws more than they save
 
 
@@ -44,21 +47,19 @@ def tolerance(problem: Problem, law: Law) -> float:
     return max(FINE * spread, least_tolerance(Risk(problem, tilt=farthest(law) / problem.records)) * ABOVE_128)
 
 
-def perturbation(
-    problem: Problem, law: Law, share: float = 2.0**-8, recipe: str | None = None
-) -> ObjectivePerturbation:
+def perturbation(problem: Problem, law: Law, recipe: str | None = None) -> ObjectivePerturbation:
     """The mechanism with noise `law` on the gradient, and as much on the output as it takes.
 
     For Gaussian noise the two mu^2 are split so that the sum of both errors in w is least, at a typical Hessian; for
-    radial noise `share` of epsilon and of delta goes to the second.
+    radial noise the part `SHARE` of epsilon and of delta goes to the second.
     """
     sharp = problem.records * problem.regularization
     count = math.sqrt(problem.problems)
     second = 2 * (count * tolerance(problem, law) + grid_error(law) / sharp) * ABOVE_128
     first = count * problem.gradient_change / (problem.records * typical_hessian(problem))
+    share = 0.0 if isinstance(law, Gaussian) else SHARE
     if isinstance(law, Gaussian):
         mu = count * problem.gradient_change / float(law.scales[0]) * math.sqrt(second / first)
-        share = 0.0
     else:
         mu = GaussianLoss.calibrate(share * problem.epsilon, share * problem.delta).mu * BELOW_8192
     claim, after = (problem.epsilon, problem.delta, problem.adjacency), Gaussian(second / mu * ABOVE_128, law.dim)
@@ -74,14 +75,13 @@ def mechanism(problem: Problem, noise: str) -> ObjectivePerturbation:
     """
     left = problem.epsilon - log_ratio(problem)
     if not left > 0.01 * problem.epsilon:
-        raise ValueError(
-            f"regularization {problem.regularization:g} is too small for objective perturbation: the curvature of one "
-            f"record alone costs epsilon {problem.epsilon - left:.3g} of {problem.epsilon:g}; use "
-            f"{least_regularization(problem, 0.5):.3g} or more"
-        )
+        least, spent = least_regularization(problem, 0.5), problem.epsilon - left
+        raise ValueError(refusal("learn", "regularization-below-curvature", problem=problem, spent=spent, least=least))
     noise = "gaussian" if noise == "auto" else noise
     if noise not in CERTIFIED:
-        raise ValueError(f"objective perturbation takes the noise 'gaussian' or 'radial', got {noise!r}")
+        raise ValueError(
+            f"objective perturbation takes the noise 'gaussian', 'radial' or 'product-noise', got {noise!r}"
+        )
     change = math.sqrt(problem.problems) * problem.gradient_change
     shape = shape_for(problem.dim, left, problem.delta) if noise == "radial" and left <= MOST_RADIAL else None
 
@@ -101,9 +101,7 @@ def mechanism(problem: Problem, noise: str) -> ObjectivePerturbation:
     except SearchError:
         if shape is not None:
             return mechanism(problem, "gaussian")
-        raise ValueError(
-            f"no noise meets epsilon {problem.epsilon:g}, delta {problem.delta:g}: raise regularization or delta"
-        ) from None
+        raise ValueError(refusal("learn", "no-noise-found", problem=problem)) from None
 
 
 def least_regularization(problem: Problem, share: float) -> float:
@@ -171,9 +169,22 @@ def solve(risk: Risk, mechanisms: tuple[Any, ...], draws: Draws) -> Solution:
     return Solution(mechanism.release(gradient, minimise, rng=draws.rng, unsafe=draws.unsafe).value.reshape(shape))
 
 
-OBJECTIVE: Solver[Problem, Risk] = Solver(
+CERTIFYING: Solver[Problem, Risk] = Solver(
     lambda problem: (mechanism(problem, problem.noise),),
     solve,
     completed=lambda problem: replace(problem, regularization=default_regularization(problem)),
+)
+
+
+def _by_noise(problem: Problem) -> Solver[Problem, Risk]:
+    """The exactly accounted solver, or that of a paper whose noise was named."""
+    known = problem.noise in PROVIDED["objective noise"]
+    return published("objective noise", problem.noise) if known else CERTIFYING
+
+
+OBJECTIVE: Solver[Problem, Risk] = Solver(
+    lambda problem: _by_noise(problem).mechanisms(problem),
+    solve,
+    completed=lambda problem: _by_noise(problem).completed(problem),
 )
 KIFER = Solver(lambda problem: (kifer(problem)[1],), solve, completed=lambda problem: kifer(problem)[0])

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from shapedp._papers import published
+from shapedp.boundary.refusals import refusal
 from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
 from shapedp.mechanisms import Additive, calibrate
@@ -58,10 +59,7 @@ def tolerance(problem: Problem) -> float:
     exact = problem.gradient_change / (problem.records * problem.regularization)
     found = max(SHARE * exact, least_tolerance(Risk(problem)) * ABOVE_32)
     if not found <= exact:
-        raise ValueError(
-            f"regularization {problem.regularization:g} is too small for {problem.records} records: rounding "
-            "would exceed what one record can change. Use a larger one"
-        )
+        raise ValueError(refusal("learn", "regularization-below-rounding", problem=problem))
     return found
 
 

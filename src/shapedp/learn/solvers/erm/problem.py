@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from shapedp.boundary.refusals import refusal
 from shapedp.learn.losses import MarginLoss
 from shapedp.learn.moments import Bounds, clipped
 from shapedp.numerics.arrays import Floats
@@ -75,9 +76,7 @@ class Problem:
 def two_classes(problem: Problem, solver: str) -> None:
     """Refuse more than two classes."""
     if problem.problems > 1:
-        raise ValueError(
-            f"Only binary classification is supported. The type of the target is multiclass, got solver {solver!r}"
-        )
+        raise ValueError(refusal("learn", "binary-only", solver=solver))
 
 
 @dataclass(frozen=True, eq=False)
