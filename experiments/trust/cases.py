@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 from bounds import Composition
-from kinds import CHEAP, KINDS, Generator, Item, mixing, radial
+from kinds import CHEAP, KINDS, Generator, Item, mixing, radial, slow
 
 import shapedp as sdp
 from laws import Law
 from shapedp.accounting import compose
 
 SEED = 20261115
+SLOWER = 40_000  # from this case on there are slow tails and users' losses with mass at infinity
 LATER = 20_000  # from this case on epsilons beside atoms are asked for; the cases before keep their questions
 _SLOW = (radial, mixing)
 _ROUND = 1e-9  # an epsilon is moved by this much to the harmless side before it is held against a bound
@@ -130,9 +131,10 @@ class Case:
         return max(self.side(False, back).upper(epsilon) for back in {False, self.lopsided})
 
 
-def _items(rng: Generator, cheap: bool) -> list[tuple[Item, int]]:
+def _items(rng: Generator, cheap: bool, slower: bool) -> list[tuple[Item, int]]:
     extreme = rng.random() < 0.25
     pool = CHEAP if cheap and rng.random() < 0.85 else KINDS
+    pool = (*pool, slow, slow) if slower else pool
     different = int(rng.choice([1, 2, 3, 4], p=[0.6, 0.3, 0.1, 0.0] if cheap else [0.4, 0.3, 0.2, 0.1]))
     total = int(rng.integers(2, 9)) if rng.random() < 0.4 else int(10 ** rng.uniform(math.log10(2), 2 if cheap else 4))
     chosen: list[Item] = []
@@ -174,7 +176,7 @@ def _beside_an_atom(rng: Generator, whole: Composition, epsilon: float) -> float
 def make(number: int, *, cheap: bool = False) -> Case:
     """The case of a number: always the same."""
     rng = np.random.default_rng([SEED, number, int(cheap)])
-    items = _items(rng, cheap)
+    items = _items(rng, cheap, number >= SLOWER)
     case = Case(number, items, [], 2**13 if number % 10 == 0 and not cheap else 2**11)
     whole = case.side(True, False)
 

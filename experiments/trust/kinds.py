@@ -20,6 +20,7 @@ from laws import (
     Moved,
     Normal,
     Sampled,
+    Slow,
     many_answers,
     response,
     staircase,
@@ -72,6 +73,18 @@ class OwnLoss(Loss):
         below = np.minimum(epsilon - self.scale, 0.0)
         value = -np.expm1(below / 2) if self.name == "laplace" else -np.expm1(below) / (1 + math.exp(-self.scale))
         return value * (1 - 2.0**-48), np.where(value > 0, np.minimum(value * (1 + 2.0**-48), 1.0), 0.0)
+
+
+class OwnTail(Loss):
+    """A user's own loss with a slow tail, and perhaps mass at infinity."""
+
+    def __init__(self, height: float, fall: float, infinity: float) -> None:
+        self.height, self.fall, self.infinity = height, fall, infinity
+
+    def profile(self, epsilon: Any, *, reverse: bool = False) -> tuple[Any, Any]:
+        value = self.infinity + (1 - self.infinity) * self.height * np.exp(-self.fall * epsilon)
+        slack = 2.0**-48 * (1 + self.fall * np.minimum(epsilon, 1e3))
+        return value * (1 - slack), np.minimum(value * (1 + slack) + 5e-324, 1.0)
 
 
 class OwnSampled(Loss):
@@ -360,6 +373,24 @@ def nested(rng: Generator, extreme: bool) -> Item:
     best = one.laws(False, False) * n + other.laws(False, False)
     text = f"compose([({one.text}, {n}), {other.text}])"
     return Item("nested", text, lambda: compose([(one.build(), n), other.build()]), worst, best)
+
+
+def slow(rng: Generator, extreme: bool) -> Item:
+    fall = scale(rng, -0.7, 0.3)
+    height = float(rng.uniform(0.05, 1.0)) / (1 + 2 * fall)
+    lost = scale(rng, -9, -1) if rng.random() < 0.5 else 0.0
+    text, law = f"OwnTail({height!r}, {fall!r}, {lost!r})", Slow(height, fall, lost)
+    if rng.random() < 0.5:
+        return Item("slow", text, lambda: OwnTail(height, fall, lost), (law,))
+    rate = scale(rng, -2, -0.05)
+    return Item(
+        "slow sampled",
+        f"subsample({text}, {rate!r}, adjacency='add-remove')",
+        lambda: subsample(OwnTail(height, fall, lost), rate, adjacency="add-remove"),
+        (Sampled(law, rate),),
+        worst_back=(Sampled(law, rate, False),),
+        relation="add-remove",
+    )
 
 
 CHEAP = (gaussian, laplace, bare, calibrated, own)

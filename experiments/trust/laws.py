@@ -234,6 +234,34 @@ class Ball(Law):
 
 
 @dataclass(frozen=True)
+class Slow(Law):
+    """delta(e) = infinity + (1 - infinity) height e^(-fall e), a pair that mirrors itself."""
+
+    height: float  # at most 1/(1 + 2 fall)
+    fall: float
+    infinity: float = 0.0
+
+    @property
+    def top(self) -> float:
+        return math.inf
+
+    def span(self) -> tuple[float, float]:
+        return math.log(LEFT / (self.height * self.fall)) / (1 + self.fall), -math.log(DEEP) / self.fall
+
+    def _both(self, x: Floats, above: float, below: float) -> Floats:
+        """above e^-(rate x) for x >= 0 and 1 - below e^(rate x) else, the rates being those of the two heights."""
+        rates = [self.fall + (height < self.height * (1 + self.fall)) for height in (above, below)]
+        up, down = above * np.exp(-rates[0] * np.maximum(x, 0.0)), 1 - below * np.exp(rates[1] * np.minimum(x, 0.0))
+        return (1 - self.infinity) * np.where(x >= 0, up, down)
+
+    def tail(self, x: Floats) -> Floats:
+        return self._both(x, self.height * (1 + self.fall), self.height * self.fall)
+
+    def qtail(self, x: Floats) -> Floats:
+        return self._both(x, self.height * self.fall, self.height * (1 + self.fall))
+
+
+@dataclass(frozen=True)
 class Sampled(Law):
     """(1 - rate) Q + rate P against Q, or (`forward` False) Q against it, for a base pair that mirrors itself."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Sequence
@@ -171,6 +172,9 @@ def _pure(items: Sequence[Counted]) -> Ball:
 def _composed(items: tuple[Counted, ...], x: Fraction, delta: float) -> Ends:
     cut = min(max(60, int(-math.log2(delta)) + 50) if delta > 0 else 120, _MOST_CUT)
     low, high = ball(0), ball(1)
+    for pair, _ in items:  # whoever sees all releases sees each
+        with contextlib.suppress(TooLarge):
+            low = low.max(pair.hockey(ball(x)))
     for power in _GRIDS:
         try:
             new = composed(items, x, 1 << power, cut)

@@ -200,7 +200,7 @@ def test_many_coordinates_that_are_alike(law, dim):
         additive({"law": "radial", "dim": 3, "a": 3.0, "b": 1e10, "scale": 1.0}, ball(1.0, 3)),
         additive({"law": "radial", "dim": 3, "a": 1e-300, "b": 1.0, "scale": 1.0}, ball(1.0, 3)),
         plan(({"loss": "bare", "epsilon": 1e-9, "delta": 0.0}, 1.0, 10**15)),
-        plan(*(({"loss": "gaussian", "mu": 1 + n / 1000}, 0.01, 1) for n in range(1000))),
+        plan(*(({"loss": "gaussian", "mu": 0.1 + n / 10000}, 0.01, 1) for n in range(1000))),
     ],
 )
 def test_no_file_stops_the_checker(subject):
@@ -249,3 +249,10 @@ def test_a_fault_in_one_file_leaves_the_others(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("shapedp_check.cli.check", broken)
     assert main([str(good), str(good)]) == 3
     assert capsys.readouterr().err.count("a fault of this program") == 2
+
+
+def test_what_one_of_many_steps_breaks_is_refuted_even_in_a_hurry():
+    steps = (({"loss": "gaussian", "mu": 1 + n / 1000}, 0.01, 1) for n in range(1000))
+    answer = check(claim(plan(*steps), 0.5, 1e-9, "add-remove"), seconds=2.0)
+    assert answer.verdict == "refuted"
+    assert answer.upper == 1.0

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.outward import ABOVE_8192, ROUNDINGS_8, ROUNDINGS_16, ROUNDINGS_256, UNIT
+from shapedp.numerics.outward import ABOVE_8192, BELOW_8192, ROUNDINGS_8, ROUNDINGS_16, ROUNDINGS_256, UNIT
 from shapedp.numerics.tailsums import hockey_stick_sums
 from shapedp.privacy.losses.discrete import Masses
 
@@ -117,6 +117,7 @@ class Convolution:
     below: float
     above: float
     infinity: float
+    log_price: float  # below a loss, infinity adds what it has above e^eps times this Q-mass
     shift: float
     upper: bool
 
@@ -148,10 +149,10 @@ class Convolution:
                 return np.asarray(np.minimum(value + self.infinity + _TINY, 1.0), dtype=np.float64)
             folded = (self.below + self.above) * np.where(early, 1.0, self._most_response())
             found = scale + np.log(np.maximum(raw * (1 - self.relative) - rounding - folded, 0.0))
-            # The lower end is finite only: what lies at infinity raises delta to p + (1 - p) delta.
             value = np.exp(np.minimum(found - error - ROUNDINGS_8 * np.abs(np.maximum(found, -1e9)), 0.0)) * (
                 1 - ROUNDINGS_8
             )
+            value = value + np.maximum(self.infinity - np.exp(np.minimum(epsilon + self.log_price, 0.0)), 0.0)
         return np.asarray(np.where(value > 1e-300, value, 0.0), dtype=np.float64)
 
     def _most_response(self) -> float:
@@ -245,7 +246,7 @@ def convolve(parts: Parts, theta: float, *, upper: bool, tail: float, node_limit
     responses = math.sqrt(float(np.sum((decay * ramp) ** 2))), math.sqrt(float(decay @ decay))
     shifts = [n * cumulant(masses, theta)[0] for masses, n in parts]
     log_scale = math.fsum(shifts)
-    infinity = -math.expm1(math.fsum(n * math.log1p(-masses.infinity) for masses, n in parts)) * ABOVE_8192
+    infinity, log_price = (_at_infinity(parts), -math.inf) if upper else _apart(parts)
     return Convolution(
         theta,
         mean,
@@ -261,10 +262,40 @@ def convolve(parts: Parts, theta: float, *, upper: bool, tail: float, node_limit
         (1.01 * error * responses[0] + _UNDERFLOW, 1.01 * error * responses[1] + _UNDERFLOW),
         1.01 * below,
         1.01 * above,
-        infinity if upper else 0.0,
+        infinity,
+        log_price,
         sum(n * masses.shift for masses, n in parts) * ABOVE_8192,
         upper,
     )
+
+
+def _at_infinity(parts: Parts) -> float:
+    """1 - prod (1 - p)^n, rounded up."""
+    if any(masses.infinity >= 1 for masses, _ in parts):
+        return 1.0
+    return -math.expm1(math.fsum(n * math.log1p(-masses.infinity) for masses, n in parts)) * ABOVE_8192
+
+
+def _apart(parts: Parts) -> tuple[float, float]:
+    """P from below, and log Q from above, of "some part's loss was set apart".
+
+    With f the finite mass of a part, p that apart and q its Q-mass, P = prod (f + p)^n - prod f^n, which rises with
+    f and p, and Q <= sum n q prod S^n with S >= 1 a bound on the Q-mass of a part.
+    """
+    if not any(masses.infinity for masses, _ in parts):
+        return 0.0, -math.inf
+    total, whole, rise, prices, growth = 0, 0.0, 0.0, [-math.inf], 0.0
+    for masses, n in parts:
+        finite = float(masses.masses.sum()) * BELOW_8192
+        total += n
+        whole += n * math.log(finite + masses.infinity)
+        rise += n * math.log1p(masses.infinity / finite)
+        prices.append(math.log(n) + masses.log_price)
+        size = cumulant(masses, -1.0)[0] + masses.shift + ROUNDINGS_16 * _reach([(masses, n)], -1.0)
+        growth += n * max(float(np.logaddexp(size, masses.log_price)), 0.0)
+    error = ROUNDINGS_16 * (total + len(parts)) * (1 + abs(whole))
+    shown = math.exp(min(whole, 0.0)) * -math.expm1(-rise) * max(1 - error, 0.0)
+    return shown, float(np.logaddexp.reduce(prices)) + growth + error
 
 
 def tilt_for_mean(parts: Parts, target: float) -> float:

@@ -10,7 +10,6 @@ from functools import cached_property
 import numpy as np
 
 from shapedp.accounting.fourier import (
-    MOST_TILT,
     Convolution,
     WindowError,
     calmer_tilt,
@@ -22,6 +21,7 @@ from shapedp.accounting.fourier import (
     total_cumulant,
     window,
 )
+from shapedp.accounting.ladder import STEEP, Ladder
 from shapedp.numerics import SelfCheckError
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import ROUNDINGS_2, WIDE
@@ -44,10 +44,10 @@ _ENOUGH = 2e-3  # and to this gap at most
 _SHARPENINGS = 4
 _HOPELESS = 0.5  # as long as the gap is larger, a finer grid is tried even if the last one did not help
 _FADED = 1e-300
-_MOST_RUNGS = 120
 _FINER_LATTICE = 16  # a lattice so many times finer than the step asked for is still used
 _SECTIONS = 32  # of an interval in which an atom is sought
-_STEEP = 20.0  # e^20 roundings are still few
+_LADDER_CAP = 64.0
+_BEYOND = 20.0  # losses so many times likelier than all others hide
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,18 +89,18 @@ def _lattice(loss: Loss, table: Loss) -> float | None:
 
 
 def _last_atom(loss: Loss, relative: float) -> float | None:
+    """The largest finite loss, if there is an atom there; what lies at infinity is seen far out."""
     low, high = 0.0, 1e4
-    if loss.profile(np.array([high]))[1][0] > 1e-290:
-        return None
+    rest = max(float(loss.profile(np.array([high]))[1][0]) * (1 + WIDE), 1e-290)
     while high - low > relative * high:
         between = np.unique(np.linspace(low, high, _SECTIONS + 1)[1:-1])
         between = between[(low < between) & (between < high)]
         if not between.size:
             break
-        held = int(np.count_nonzero(loss.profile(between)[0] > 0))
+        held = int(np.count_nonzero(loss.profile(between)[0] > (rest if rest > 1e-290 else 0.0)))
         low, high = float(between[held - 1]) if held else low, float(between[held]) if held < between.size else high
     beside = loss.profile(np.array([high * (1 - 1e-7), high * (1 + max(1e-12, relative))]))
-    return high if beside[0][0] > 1e-12 and beside[1][1] <= 1e-290 else None
+    return high if high < 5e3 and beside[0][0] > rest + 1e-12 and beside[1][1] <= rest else None
 
 
 def _aligned(step: float, lattice: float | None) -> float:
@@ -108,48 +108,6 @@ def _aligned(step: float, lattice: float | None) -> float:
     if lattice is None or lattice * _FINER_LATTICE < step:
         return coarse_step(step)
     return lattice / math.ceil(lattice / step) if step < lattice else lattice
-
-
-@dataclass(frozen=True, eq=False)
-class _Ladder:
-    """Where the losses of a composition lie at a ladder of tilts: means, deviations, log delta at the mean.
-
-    Estimates from a rough grid: they say where to look and certify nothing.
-    """
-
-    tilt: Floats
-    mean: Floats
-    deviation: Floats
-    log_delta: Floats
-
-    @classmethod
-    def of(cls, parts: Weighted) -> _Ladder:
-        """Tilts are added until the means of neighbouring ones are at most two deviations apart."""
-        step = parts[0][0].step
-        deviation = math.sqrt(total_cumulant(parts, 0.0)[2]) or step
-
-        def row(theta: float) -> tuple[float, float, float, float]:
-            k, mean, variance = total_cumulant(parts, theta)
-            return theta, mean, max(math.sqrt(variance), 1e-3 * step), saddle(k, mean, variance, theta)
-
-        rows, theta = [row(0.0)], 0.1 / deviation
-        while theta <= MOST_TILT / step and rows[-1][3] > -750 and rows[-1][2] > 1e-3 * step:
-            rows.append(row(theta))
-            theta = max(1.25 * theta, theta + 0.25 / rows[-1][2])
-        at = 0
-        while at + 1 < len(rows) < _MOST_RUNGS:
-            (low, mean, narrow, _), (high, further, wide, _) = rows[at], rows[at + 1]
-            if further - mean > 2 * max(narrow, wide) and high > 1.001 * low:
-                rows.insert(at + 1, row(low + (high - low) / 2))
-            else:
-                at += 1
-        tilts, means, deviations, log_deltas = (np.array(column) for column in zip(*rows, strict=True))
-        return cls(tilts, np.maximum.accumulate(means), deviations, np.minimum.accumulate(log_deltas))
-
-    def near(self, epsilon: Floats) -> Floats:
-        """The deviation of the losses that decide at each eps, less where their tilt is so steep that it counts."""
-        tilt = np.maximum(np.interp(epsilon, self.mean, self.tilt), 1e-300)
-        return np.asarray(np.minimum(np.interp(epsilon, self.mean, self.deviation), _STEEP / tilt), dtype=np.float64)
 
 
 class Direction:
@@ -167,6 +125,7 @@ class Direction:
         smallest = min(spacings) if spacings else None
         whole = smallest is not None and all(abs(s / smallest - round(s / smallest)) < 1e-12 for s in spacings)
         self.lattice = smallest if whole else None
+        self._ladders: dict[float, Ladder] = {}
 
     @cached_property
     def grid(self) -> float | None:
@@ -174,7 +133,7 @@ class Direction:
         grids = {loss.upper.step for loss, _ in self.parts if isinstance(loss, DiscreteLoss)}
         step = grids.pop() if len(grids) == 1 else None
         on_grid = (isinstance(loss, DiscreteLoss) for loss, _ in self.parts)
-        others = [end for end, own in zip(self._ends(1e-300), on_grid, strict=True) if not own]
+        others = [end for end, own in zip(self._all, on_grid, strict=True) if not own]
         return None if step is None or (others and _width(others) > step * NODE_LIMIT) else step
 
     def _masses(self, step: float, ends: list[tuple[float, float]]) -> tuple[Weighted, Weighted]:
@@ -193,30 +152,57 @@ class Direction:
             for (loss, n), end in zip(self.parts, ends, strict=True)
         ]
 
-    def _trim(self, masses: Masses, theta: float, delta: float, accuracy: float) -> tuple[float, float]:
-        """The range of losses that matters to delta: by the tilted masses on both sides, by u itself at the top."""
+    def _trim(self, masses: Masses, theta: float, delta: float, accuracy: float, lone: float) -> tuple[float, float]:
+        """The range of losses that matters to delta: by the tilted masses on both sides, by u itself at the top.
+
+        What Q has alone, `lone`, is e^x of itself at a loss x < 0 in the curve of the lower masses.
+        """
         points = masses.losses
-        with np.errstate(under="ignore"):
+        with np.errstate(under="ignore", over="ignore", invalid="ignore"):
             tilted = masses.masses * np.exp(theta * points - cumulant(masses, theta)[0])
         small = accuracy * 1e-4 / self.total
         low = int(min(np.searchsorted(np.cumsum(tilted), small), np.searchsorted(np.cumsum(masses.masses), 1e-9)))
         high = tilted.size - int(np.searchsorted(np.cumsum(tilted[::-1]), small))
         heavy = np.flatnonzero(masses.hockey_stick(points, upper=True) > delta * accuracy * 1e-3 / self.total)
         high = max(high, int(heavy[-1]) + 1 if heavy.size else 0)
-        return float(points[max(low - 1, 0)]), float(points[min(high + 1, points.size - 1)])
+        left = math.log(max(delta * accuracy * 1e-3 / self.total, 1e-60) / lone) if lone > 1e-60 else 0.0
+        left = max(min(left, float(points[max(low - 1, 0)])), float(points[0]))
+        return left, float(points[min(high + 1, points.size - 1)])
 
-    @cached_property
-    def _ladder(self) -> _Ladder:
-        """From a grid that is refined until the variance has settled."""
-        ends = self._ends(1e-300)
+    def _ladder(self, epsilon: float) -> Ladder:
+        """From a grid that is refined until the variance has settled; without losses far above the octave of eps."""
+        cap = _LADDER_CAP * 2.0 ** math.ceil(math.log2(max(epsilon, 16.0) / 16))
+        ends = _capped(self._all, cap)
+        cap = cap if ends != self._all else math.inf
+        if cap in self._ladders:
+            return self._ladders[cap]
         step = self.grid or _aligned(_width(ends) / _LADDER_NODES, self.lattice)
         variance = math.inf
         while True:
             upper = self._upper(step, ends)
             before, variance = variance, total_cumulant(upper, 0.0)[2]
             if variance > 0.9 * before or self.grid is not None or 8 * _width(ends) / step > _ROUGH_NODES:
-                return _Ladder.of(upper)
+                return self._ladders.setdefault(cap, Ladder.of(upper))
             step = _aligned(step / 8, self.lattice)
+
+    @cached_property
+    def _lone(self) -> list[float]:
+        """Of each part what the other law has by itself, next to nothing where its losses end."""
+        return [float(loss.profile(np.array([1e5]), reverse=not self.reverse)[1][0]) for loss, _ in self.parts]
+
+    @cached_property
+    def _own_gap(self) -> float:
+        """How far the parts' own bounds are apart, relatively, at some losses."""
+        at = np.append(0.0, np.array([end for _, end in self._all])[:, None] * np.array([1e-3, 1e-2, 0.1, 0.5]))
+        gaps = [0.0]
+        for loss, _ in self.parts:
+            lower, upper = loss.profile(at, reverse=self.reverse)
+            gaps += ((upper - lower) / np.maximum(upper, 1e-300))[upper > 1e-3 * upper[0]].tolist()
+        return max(gaps)
+
+    @cached_property
+    def _all(self) -> list[tuple[float, float]]:
+        return self._ends(1e-300)
 
     def _ends(self, tail: float) -> list[tuple[float, float]]:
         return [support(loss, tail, reverse=self.reverse, left_tail=max(tail, 1e-60)) for loss, _ in self.parts]
@@ -226,13 +212,14 @@ class Direction:
 
         Multiples of a power of two about as large as the deviation of the losses that decide there.
         """
-        exponent = np.ceil(np.log2(self._ladder.near(epsilon)))
+        near = [self.spread(float(one)) for one in epsilon.ravel()]
+        exponent = np.ceil(np.log2(near)).reshape(epsilon.shape)
         quantum = np.ldexp(1.0, exponent.astype(np.int64))
         return [(float(q * np.round(e / q)), float(q)) for e, q in zip(epsilon.ravel(), quantum.ravel(), strict=True)]
 
     def spread(self, epsilon: float) -> float:
         """The deviation of the losses that decide at an epsilon, about."""
-        return float(self._ladder.near(np.array([epsilon]))[0])
+        return float(self._ladder(epsilon).near(np.array([epsilon]))[0])
 
     def solve(
         self,
@@ -249,14 +236,15 @@ class Direction:
         then the bounds themselves are looked at.
         """
         epsilon, width = (None, 0.0) if place is None else place
-        steepest = 3 * _STEEP / width if width else math.inf
+        steepest = 3 * STEEP / width if width else math.inf
         node_limit = min(node_limit, _ROUGH_NODES) if accuracy >= _ROUGH else node_limit
-        ladder = self._ladder
+        ladder = self._ladder(epsilon or 0.0)
         expected = (
             delta if epsilon is None else math.exp(max(np.interp(epsilon, ladder.mean, ladder.log_delta), -700.0))
         )
         tail = max((expected or 0.0) * 1e-25, 1e-300)
-        ends = self._ends(tail)
+        cap = math.inf if epsilon is None else epsilon + width + math.log(_BEYOND * self.total / accuracy)
+        ends = _capped(self._ends(tail), cap)
         step = self.grid or _aligned(_width(ends) / _FIRST_NODES, self.lattice)
         aim: _Aim | None = None
         known, best = False, math.inf
@@ -269,9 +257,13 @@ class Direction:
             # near the centre the extra variance counts relative to the whole, hence the second term of the tilt
             near = math.hypot(aim.theta, 1 / math.sqrt(variance)) if variance > 0 else aim.theta
             near = max(aim.theta, calmer_tilt(upper, near))
-            gap = abs(total_cumulant(upper, near)[0] - total_cumulant(lower, near)[0])
+            gap = _log_gap(lower, upper, near, cap)
             if chosen is not None and gap > 0.8 * best and step < 0.5 * chosen[1][0][0].step:
-                break  # a finer grid no longer helps: the parts' own bounds are that far apart
+                # a finer grid does not help: the parts' own bounds are that far apart, or their atoms lie badly on it
+                if self._own_gap > 0.1 * best or 3 * _width(ends) / step > _SLOW_LIMIT:
+                    break
+                step = _aligned(step / 3, self.lattice)
+                continue
             if chosen is not None and 0 < gap < best < math.inf:
                 before = chosen[1][0][0].step
                 if math.log(best / gap) < 1.5 * math.log(before / step):
@@ -281,7 +273,10 @@ class Direction:
                 known = True
                 # what is left at the far end of the view
                 rest = aim.delta * math.exp(max(-1.5 * aim.best * math.sqrt(variance) - 1.2, -600.0))
-                ends = [self._trim(part, aim.theta, max(rest, 1e-300), aim.share) for part, _ in upper]
+                ends = [
+                    self._trim(part, aim.theta, max(rest, 1e-300), aim.share, lone)
+                    for (part, _), lone in zip(upper, self._lone, strict=True)
+                ]
             _, _, left, right, *_ = window(upper, aim.theta, aim.tail_mass)
             least = max(1.05 * (right - left), _width(ends)) / node_limit  # the finest grid that fits
             if gap <= accuracy / 2 or step <= 1.05 * least or self.grid is not None:
@@ -291,8 +286,8 @@ class Direction:
                 break
             step = following
         assert chosen is not None
-        view = self._first_view(chosen, _Aim.near(chosen[1], epsilon, delta, accuracy, steepest), ends, node_limit)
-        return view if self.grid is not None else self._sharper(view, accuracy, ends, node_limit, steepest)
+        view = self._first_view(chosen, cap, _Aim.near(chosen[1], epsilon, delta, accuracy, steepest), ends, node_limit)
+        return view if self.grid is not None else self._sharper(view, cap, accuracy, ends, node_limit, steepest)
 
     def _finer(self, step: float, gap: float, goal: float, least: float, width: float) -> float:
         ratio = 0.9 * math.sqrt(goal / gap) if math.isfinite(gap) else 0.0
@@ -302,6 +297,7 @@ class Direction:
     def _first_view(
         self,
         chosen: tuple[Weighted, Weighted],
+        cap: float,
         aim: _Aim,
         ends: list[tuple[float, float]],
         node_limit: int,
@@ -310,7 +306,7 @@ class Direction:
         lower, upper = chosen
         for _ in range(6):
             try:
-                return _view(lower, upper, aim, node_limit)
+                return _view(lower, upper, cap, aim, node_limit)
             except WindowError:
                 if self.grid is not None:
                     break
@@ -320,12 +316,13 @@ class Direction:
         )
 
     def _sharper(
-        self, view: View, accuracy: float, ends: list[tuple[float, float]], node_limit: int, steepest: float
+        self, view: View, cap: float, accuracy: float, ends: list[tuple[float, float]], node_limit: int, steepest: float
     ) -> View:
         """Finer grids as long as the bounds are too far apart where they are asked for, and come closer."""
         reach = 0.5 * self.spread(view.focus)
+        finest = view.upper.step
         for _ in range(_SHARPENINGS):
-            gap, step = view.gap(reach), view.upper.step
+            gap, step = view.gap(reach), min(view.upper.step, finest)
             goal = max(accuracy, _ENOUGH)
             if gap <= _LOOSE * goal:
                 break
@@ -334,12 +331,15 @@ class Direction:
                 break
             lower, upper = self._masses(finer, ends)
             try:
-                following = _view(lower, upper, _Aim.near(upper, view.focus, None, accuracy, steepest), node_limit)
+                following = _view(lower, upper, cap, _Aim.near(upper, view.focus, None, accuracy, steepest), node_limit)
             except WindowError:
                 break
             if gap < _HOPELESS and following.gap(reach) > 0.7 * gap:
-                break
-            view = following
+                if self._own_gap > 0.1 * gap:
+                    break
+                finest /= 3  # atoms that lie badly on this grid
+            else:
+                view = following
         return view
 
 
@@ -376,16 +376,32 @@ class _Aim:
         return cls(theta, best, focus, delta, tail_mass, max(min(accuracy, 0.1) * share, 1e-12))
 
 
+def _log_gap(lower: Weighted, upper: Weighted, theta: float, cap: float) -> float:
+    """How far the cumulants are apart, losses clipped where those of lower masses beyond the cap were merged."""
+    clipped = []
+    for (low, n), (high, _) in zip(lower, upper, strict=True):
+        kept = low.apart(cap)
+        pair = (low, high) if kept is low else (low.clipped(kept.span[1]), high.clipped(kept.span[1]))
+        clipped.append((pair, n))
+    ends = [total_cumulant([(pair[side], n) for pair, n in clipped], theta)[0] for side in (0, 1)]
+    return abs(ends[1] - ends[0])
+
+
 def _nodes(step: float, end: tuple[float, float]) -> tuple[int, int]:
     """The first and the last node of a grid over an interval of losses."""
     return min(math.floor(end[0] / step), -1), max(math.ceil(end[1] / step), 1) + 2
+
+
+def _capped(ends: list[tuple[float, float]], cap: float) -> list[tuple[float, float]]:
+    return [(low, min(high, cap)) for low, high in ends]
 
 
 def _width(ends: list[tuple[float, float]]) -> float:
     return max(high - low for low, high in ends)
 
 
-def _view(lower: Weighted, upper: Weighted, aim: _Aim, node_limit: int) -> View:
+def _view(lower: Weighted, upper: Weighted, cap: float, aim: _Aim, node_limit: int) -> View:
+    lower = [(part.apart(cap), n) for part, n in lower]
     below, above = (
         convolve(parts, aim.theta, upper=top, tail=aim.tail_mass, node_limit=2 * node_limit)
         for parts, top in ((lower, False), (upper, True))

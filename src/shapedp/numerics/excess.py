@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.gammatail import deviance, gamma_below, log_peak, log_radii
-from shapedp.numerics.outward import ABOVE_8, ROUNDINGS_8, ROUNDINGS_16, ROUNDINGS_512, UNIT
+from shapedp.numerics.outward import (
+    ABOVE_8,
+    ABOVE_WIDE,
+    ROUNDINGS_8,
+    ROUNDINGS_16,
+    ROUNDINGS_64,
+    ROUNDINGS_512,
+    ROUNDINGS_8192,
+    UNIT,
+)
 from shapedp.numerics.quadrature import ellipse_axes, gauss_error, legendre
 from shapedp.numerics.sphere import CAP_ERROR, Cap
 
@@ -26,6 +35,7 @@ _LEAST_BUDGET = 1e-270
 _ROUNDS = 40
 _CHUNK = 512
 _MOST = 512
+_FAR = 1e-7  # balls about the pole whose volumes are so nearly equal
 
 
 def growth_of(exponent: float, eta: Floats) -> Floats:
@@ -255,7 +265,9 @@ class ShiftExcess:
         if self.slack == 0 and self.b <= 1:  # log g is Lipschitz: the loss never exceeds shift^b
             most = self.shift if self.b == 1 else self.shift**self.b * ABOVE_8
             upper = -np.expm1(np.minimum(levels - most, 0.0)) * ABOVE_8
-        todo = np.flatnonzero(upper > 1e-12)
+        far, low, high = self._far(levels)
+        lower[far], upper[far] = low, high
+        todo = np.flatnonzero((upper > 1e-12) & ~far)
         scale: Floats | None = None
         before = np.full_like(levels, np.inf)
         for _ in range(3):
@@ -269,6 +281,41 @@ class ShiftExcess:
             scale = np.maximum(np.minimum(middle, 0.5 * (lower[todo] + upper[todo])), lower[todo])[wide]
             todo = todo[wide]
         return lower, upper
+
+    @np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore")
+    def _far(self, levels: Floats) -> tuple[NDArray[np.bool_], Floats, Floats]:
+        """The levels so high that g > e^level g(. + v) on little but a ball about the pole, and bounds on H there.
+
+        With slack log(shift/r) + shift^b = level, e = r/shift and t below, the balls of radii r e^-t and r e^t hold
+        and are held by that set, as far as `_edges` reach; Q of a ball is its volume times a density between those
+        at shift + r and shift - r.
+        """
+        b, slack, none = self.b, self.slack, np.zeros(0)
+        if not slack > 0:
+            return np.zeros(levels.shape, dtype=np.bool_), none, none
+        power, last = self.shift**b, (self.k * math.exp(self._edges[-1])) ** (1 / b)
+        log_e = -(levels - power) / slack
+        e = np.exp(log_e)
+        t = 4 * e + power * (b * 2 ** max(b, 1.0) * e + 2 * np.exp(b * log_e)) / slack
+        t += ROUNDINGS_64 * (1 + np.abs(log_e) + power / slack + self._log_size) * (1 + 1 / b)
+        beyond = max((2**b - 1) * power, (self.shift + last) ** b - last**b)
+        far = (
+            (t * self.dim < _FAR) & (b * (self._log_d + log_e) < -1) & (levels > 1.01 * (slack * math.log(2) + beyond))
+        )
+        far &= -log_e > 1.01 + b * 2 ** max(b, 1.0) * power / slack
+        if not far.any():
+            return far, none, none
+        z, t = b * (self._log_d + log_e[far]), t[far]
+        near, away = np.maximum(z - b * t, self._edges[0]), np.maximum(z + b * t, self._edges[0])
+        (least, miss), (most, more) = gamma_below(self.k, near), gamma_below(self.k, away)
+        shell = [b / self.dim * np.exp(self._log_peak - self.k * deviance(end)) for end in (near, away)]
+        blur = ROUNDINGS_8192 + UNIT * 20 * self.k * deviance(near) + self._blur * np.abs(near)
+        lower = least * (1 - blur) - miss - shell[1] * np.exp(2 * slack * t) * (1 + blur)
+        lower = np.where(z - b * t > self._edges[0], np.maximum(lower, 0.0), 0.0)
+        end = self._edges[-1:]
+        right = np.exp(self._log_peak - self.k * deviance(end)) / (self.k * np.expm1(end))
+        upper = most * (1 + blur) + more + right - shell[0] * np.exp(-2 * slack * t) * (1 - blur) * (lower > 0)
+        return far, lower, upper + _FLOOR
 
     def _enclose(
         self, levels: Floats, relative: float, absolute: float, scale: Floats | None
@@ -301,12 +348,14 @@ class ShiftExcess:
                 suprema = np.exp(log_first[:, 1:]) + np.exp(log_second[:, 1:])
                 error = gauss_error(panels.half, np.where(np.isnan(suprema), np.inf, suprema), _POINTS)
                 error_one = gauss_error(panels.half, np.exp(log_f[:, 1:]), _POINTS)
-            last = turn == _ROUNDS - 1 or panels.index.size > _MOST * (levels.size + 8)
+            last = turn == _ROUNDS - 1
+            crowded = np.bincount(panels.index, minlength=levels.size)[panels.index] > _MOST
+            crowded &= panels.index.size > _MOST * (levels.size + 8)  # levels that cannot be settled hold up no other
             zero = tail + crude <= allowed
             good = ~zero & (error <= allowed)
             missed = rest + crude + error_one
             one = ~zero & ~good & (missed <= allowed)
-            stuck = (panels.half < ROUNDINGS_512 * (1 + np.abs(panels.centre))) | last
+            stuck = (panels.half < ROUNDINGS_512 * (1 + np.abs(panels.centre))) | crowded | last
             zero |= stuck & ~good & ~one
             for mask, up, down in ((zero, tail, crude), (good, error, error), (one, error_one, missed)):
                 add(above, panels.index[mask], up[mask])
@@ -374,4 +423,8 @@ class ShiftExcess:
             right = math.exp(log_f[-1]) / (self.k * math.expm1(z[-1]))
             up = z[-1] + self.b * eta[:, -1]
             right_second = np.exp(self._log_peak + levels - self.k * deviance(up)) / (self.k * np.expm1(up))
+            # where p > e^level q, that is also at most P(|x + v| >= up) <= P(|x| >= up - shift)
+            back = up + self.b * np.log1p(-np.exp(self._log_d - up / self.b)) - ROUNDINGS_512 * (1 + np.abs(up))
+            own = ABOVE_WIDE * np.exp(self._log_peak - self.k * deviance(back)) / (self.k * np.expm1(back))
+            right_second = np.where(back > 0, np.fmin(right_second, own), right_second)
         return total, spread + left_second + right_second, spread + left + right, panels, estimate, bound

@@ -9,14 +9,14 @@ e^eps H(Q, P; -eps) for eps < 0: same changes of slope away from k = 1, and no c
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, positive
-from shapedp.numerics.outward import ROUNDINGS_4, ROUNDINGS_8, ROUNDINGS_8192, WIDE, WIDER
+from shapedp.numerics.outward import ROUNDINGS_4, ROUNDINGS_8, ROUNDINGS_32, ROUNDINGS_8192, WIDE, WIDER
 from shapedp.numerics.tailsums import hockey_stick_sums, underflow
 from shapedp.privacy.losses.base import Loss
 
@@ -34,6 +34,8 @@ _WIDEST = 600.0  # e^step is a float
 class Masses:
     """P-masses of a loss at the points (first + i) step, less `shift` >= 0, and the mass at infinity.
 
+    In a lower set that mass is taken for infinite at a price: its Q-mass, the logarithm of which is `log_price`.
+
     Guarantee: H(eps) of these masses is at least (an upper set) or at most (a lower set) the loss's own at every
     real eps, and so is that of any composition: all masses are >= 0 and both statements are monotone in them.
     """
@@ -43,6 +45,7 @@ class Masses:
     masses: Floats
     infinity: float = 0.0
     shift: float = 0.0
+    log_price: float = -math.inf
 
     @cached_property
     def losses(self) -> Floats:
@@ -66,6 +69,22 @@ class Masses:
         """The first and the last node that hold any mass."""
         held = np.flatnonzero(self.masses)
         return (self.first + int(held[0]), self.first + int(held[-1])) if held.size else (0, 0)
+
+    def apart(self, cap: float) -> Masses:
+        """The last point set apart where it lies beyond the cap: its mass at infinity, and the log of its Q-mass."""
+        last, kept = self.span[1], self.masses[: self.span[1] - self.first]
+        if self.infinity or last * self.step < cap or not kept.any():
+            return self
+        mass, loss = float(self.masses[last - self.first]), last * self.step - self.shift
+        log_price = math.log(mass) - loss
+        log_price += ROUNDINGS_32 * (1 + abs(math.log(mass)) + loss)
+        return replace(self, masses=kept, infinity=mass, log_price=log_price)
+
+    def clipped(self, last: int) -> Masses:
+        """All that lies beyond a node, at infinity too, on that node."""
+        end = max(last - self.first, 0)
+        beyond = float(self.masses[end:].sum()) + self.infinity
+        return replace(self, masses=np.append(self.masses[:end], beyond), infinity=0.0)
 
     @property
     def _exact(self) -> bool:
@@ -111,9 +130,8 @@ def excess(
             loss.profile(below, reverse=not reverse),
         )
     else:
-        near = np.where(above < shift, 2 * shift, 0.0)
-        low = loss.profile(np.maximum(above * (1 + move) - shift, 0.0), reverse=reverse)[0]
-        high = loss.profile(np.maximum(above * (1 - move) - shift, 0.0), reverse=reverse)[1] + near
+        low = loss.hockey_stick(above * (1 + move) - shift, reverse=reverse)[0]
+        high = loss.hockey_stick(above * (1 - move) - shift, reverse=reverse)[1]
         gain = -math.expm1(-shift)
         back_low = gain + (1 - gain) * loss.profile(below * (1 + move) + shift, reverse=not reverse)[0]
         back_high = gain + (1 - gain) * loss.profile(below * (1 - move) + shift, reverse=not reverse)[1]
@@ -252,17 +270,18 @@ def _point(step: float) -> Masses:
     return Masses(step, 0, np.array([1.0]))
 
 
-def _lower(step: float, first: int, nodes: Floats, sag: Floats, shift: float) -> Masses:
-    """Masses of a polygon below u: by the sagitta of the cells or, where that is much too low, by monotony."""
+def _lower(step: float, first: int, lower: Floats, upper: Floats, shift: float) -> Masses:
+    """Masses of a polygon below u: by the sagitta of the cells or, where that is much too low, by extended chords."""
     zero = -first
+    nodes, sag = _sagitta(lower, upper, first, step)
     at = np.minimum(zero + np.array([0, 1, nodes.size // 64, nodes.size // 8]), nodes.size - 1)
 
     bent = _below(step, first, nodes, _bent(nodes, sag, zero), shift)
     reached = bent.hockey_stick((at - zero) * step, upper=False)
     if (reached >= 0.5 * nodes[at]).all():
         return bent
-    moved = _below(step, first, nodes, _moved(nodes, zero), shift)
-    return bent if reached.sum() >= moved.hockey_stick((at - zero) * step, upper=False).sum() else moved
+    extended = _below(step, first, nodes, _extended(nodes, upper[1:-1:_SUB], zero, step), shift)
+    return bent if reached.sum() >= extended.hockey_stick((at - zero) * step, upper=False).sum() else extended
 
 
 def _bent(nodes: Floats, sag: Floats, zero: int) -> Floats:
@@ -275,15 +294,18 @@ def _bent(nodes: Floats, sag: Floats, zero: int) -> Floats:
     return _ending(lowered, last)
 
 
-def _moved(nodes: Floats, zero: int) -> Floats:
-    """Every node lowered to the next one away from k = 1: w rises before it and falls behind it.
+def _extended(nodes: Floats, upper: Floats, zero: int, step: float) -> Floats:
+    """Every node lowered to where the chord of the two next ones away from k = 1, extended, passes it.
 
-    On each cell both ends are then at most the least value of w there. Rounding may have hidden the monotony of the
-    nodes: bounds of later nodes hold for earlier ones.
+    w is convex on either side of k = 1: such a chord lies below it, on both cells beside the node. Rounding may have
+    hidden that w rises and then falls: bounds of later nodes hold for earlier ones.
     """
     rising, falling = np.maximum.accumulate(nodes[:zero]), np.maximum.accumulate(nodes[zero + 1 :][::-1])[::-1]
-    middle = min(rising[-1], falling[0])
-    lowered = np.concatenate([[0.0], rising[:-1], [middle], falling[1:], [0.0]])
+    rise = math.exp(step) * np.maximum(rising - np.append(0.0, upper[: zero - 1]), 0.0)
+    rise[0] = rising[0] * math.expm1(step)
+    fall = math.exp(-step) * np.maximum(falling - np.append(upper[zero + 2 :], math.inf), 0.0)
+    left, right = rising + rise, falling + fall
+    lowered = np.concatenate([[0.0], left[:-1], [min(left[-1], right[0])], right[1:], [0.0]]) * (1 - ROUNDINGS_8)
     return _ending(lowered, lowered.size - 1)
 
 
@@ -360,7 +382,15 @@ def bound_masses(loss: Loss, step: float, first: int, last: int, *, reverse: boo
         top = _upper(step, first, last, upper[1:-1:_SUB])
         if shift:
             lower, upper = excess(loss, at, reverse=reverse, shift=shift, move=move)
-        bottom = _lower(step, first, *_sagitta(lower, upper, first, step), shift=shift)
+        bottom = _lower(step, first, lower, upper, shift)
+        far = np.array([0.0, step * last / 8])
+        shown = bottom.hockey_stick(far, upper=False)
+        if shown[0] < 0.5 * lower[1 - first * _SUB]:  # perhaps one step hides all negative losses: move them to 0
+            least = -support(loss, 1.0, reverse=reverse, left_tail=1e-60)[0]
+            if shift < least < step:
+                lower, upper = excess(loss, at, reverse=reverse, shift=least, move=move)
+                moved = _lower(step, first, lower, upper, least)
+                bottom = moved if moved.hockey_stick(far, upper=False).sum() > shown.sum() else bottom
     return bottom, top
 
 

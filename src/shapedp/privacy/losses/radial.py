@@ -23,7 +23,7 @@ from shapedp.privacy.losses.gaussian import GaussianLoss
 GAP = 1e-7
 _RENYI_CELLS = 1500
 _MOMENT_CELLS = 2081
-_FAR = 1e4  # beyond this epsilon the upper end of delta is taken here, where it can be computed
+_FAR = 1e5  # beyond this epsilon the upper end of delta is taken here, where it can be computed
 
 
 @dataclass(frozen=True)

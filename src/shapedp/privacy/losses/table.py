@@ -11,13 +11,16 @@ from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import ROUNDINGS_32, ROUNDINGS_8192
 from shapedp.privacy.losses.base import Loss
 
-_NODES = np.concatenate([[0.0], np.geomspace(1e-9, 1e3, 193), np.linspace(1e3, 1e4, 40)[1:]])
+_NODES = np.concatenate(
+    [[0.0], np.geomspace(1e-9, 1e3, 193), np.linspace(1e3, 1e4, 40)[1:], np.linspace(1e4, 1e5, 181)[1:]]
+)
 _MOST = 2**16
 _FINEST = 1e-5  # some five thousand nodes
 _ROUNDS = 30
 _PARTS = 16
 _SHARE = 1 / 40  # of the accuracy asked for: a composition widens the bounds
 _FADE = 1 / 8  # far out the bounds may be rougher, by this power of how far delta has fallen
+_NEAR = 16.0  # and as the epsilons that are asked for grow
 _ROUGHEST = 0.3
 _GONE = 1e-120
 _NARROW = ROUNDINGS_8192
@@ -111,7 +114,7 @@ def _curve(loss: Loss, accuracy: float, *, reverse: bool) -> Curve:
         lower, upper = curve.at(middle)
         noise = np.maximum(curve.upper - curve.lower, 0.0)
         fallen = np.maximum(curve.upper[0] / np.maximum(upper, 1e-300), 1.0)
-        allowed = upper * np.minimum(accuracy * fallen**_FADE, _ROUGHEST)
+        allowed = upper * np.minimum(accuracy * fallen**_FADE * (1 + middle / _NEAR), _ROUGHEST)
         excess = (upper - lower) / np.maximum(np.maximum(allowed, 8 * np.maximum(noise[1:], noise[:-1])), 1e-300)
         excess[(upper <= _GONE) | (width <= _NARROW * middle)] = 0.0
         parts = np.where(excess > 1, np.ceil(np.sqrt(np.minimum(excess, _PARTS**2))), 1).astype(np.intp)
