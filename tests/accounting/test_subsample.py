@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import mpmath as mp
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from shapedp.accounting import BareLoss, SubsampledLoss, amplify, amplify_pure, compose, subsample
 from shapedp.accounting.renyi import subsampled_gaussian_renyi
 from shapedp.numerics.arrays import Floats
-from shapedp.privacy import GaussianLoss, Loss
+from shapedp.privacy import GaussianLoss, LaplaceLoss, Loss
 
 
 def integral(mu: float, rate: float, epsilon: float, *, reverse: bool) -> mp.mpf:
@@ -142,3 +143,17 @@ def test_both_directions_are_accounted() -> None:
     at = np.array([0.3])
     forward, reverse = composed.profile(at), composed.profile(at, reverse=True)
     assert composed.delta(0.3).upper >= max(forward[0][0], reverse[0][0])
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.5, 0.99])
+def test_the_largest_loss_of_a_sample(rate):
+    """Pure bases keep a pure epsilon; what has none is known at once, also for a sampled composition."""
+    for base, pure in ((LaplaceLoss(0.7), 0.7), (BareLoss(3.0), 3.0), (compose([(LaplaceLoss(0.2), 5)]), 1.0)):
+        found = subsample(base, rate, adjacency="add-remove").epsilon(0.0)
+        true = math.log1p(rate * math.expm1(pure))
+        assert found.lower <= true <= found.upper
+        assert found.upper <= true * (1 + 1e-12)
+    plan = compose([(subsample(GaussianLoss(1.0), 0.1, adjacency="add-remove"), 5)])
+    started = time.process_time()
+    assert subsample(plan, rate).epsilon(0.0).upper == math.inf
+    assert time.process_time() - started < 5

@@ -12,13 +12,14 @@ from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.compose import loss_from
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import nonnegative, one_of, probability, real
-from shapedp.numerics.outward import ABOVE_2, ABOVE_16, ABOVE_32, ROUNDINGS_8, ROUNDINGS_16
+from shapedp.numerics.outward import ABOVE_2, ABOVE_16, ABOVE_32, BELOW_16, ROUNDINGS_8, ROUNDINGS_16
 from shapedp.privacy import Bracket, GaussianLoss, Loss
 from shapedp.privacy.losses.base import Pieces, adjacency_of
 from shapedp.sensitivity import ADJACENCIES
 
 Scheme = Literal["poisson", "without-replacement"]
 SCHEMES: tuple[Scheme, ...] = ("poisson", "without-replacement")
+_EXP_LIMIT = 700.0
 RELATIONS = {"poisson": ("add-remove", "zero-out"), "without-replacement": ("replace",)}
 
 
@@ -133,6 +134,15 @@ class SubsampledLoss(Loss):
                 return np.where(value > 0, np.minimum(product * (1 + ROUNDINGS_8) + 5e-324, 1.0), 0.0)
             return np.maximum(product * (1 - ROUNDINGS_8) - 5e-324, 0.0)
 
+    def epsilon(self, delta: float) -> Bracket:
+        """At delta = 0 by the base's: the largest loss L becomes log(1 + rate (e^L - 1))."""
+        if probability("delta", delta) or not 0 < self.rate < 1:
+            return super().epsilon(delta)
+        base = self.base.epsilon(0.0)
+        known = self.base.symmetric and base.lower < _EXP_LIMIT
+        lower = _log_mix(base.lower, self.rate) * BELOW_16 if known else 0.0
+        return Bracket(lower, _log_mix(base.upper, self.rate) * ABOVE_16 if base.upper < math.inf else math.inf)
+
     def tabulated(self, accuracy: float) -> Loss:
         """Sampling of a table: the base is asked at the same points for both directions and every grid."""
         base = self.base.tabulated(accuracy)
@@ -230,7 +240,7 @@ def amplify(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
 
 def _log_mix(epsilon: float, rate: float) -> float:
     """log(1 + rate (e^epsilon - 1)), without overflow."""
-    if epsilon > 700:
+    if epsilon > _EXP_LIMIT:
         return epsilon + math.log(rate) if rate > 1e-200 else epsilon
     return math.log1p(rate * math.expm1(epsilon))
 

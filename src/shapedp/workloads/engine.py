@@ -16,6 +16,7 @@ ROUNDS = 5000
 STEEPEST = 1e3
 FLOOR = 0.1  # of the gap: the weight that every vertex keeps
 _QUIET = 2.0**-21  # of the largest precision, kept where no query asks
+_LEAST = 1e-12  # of the largest eigenvalue, kept so that roots can be inverted
 
 
 def best_precisions(
@@ -63,7 +64,7 @@ def _roots(lam: Floats, corners: Floats) -> tuple[Floats, Floats, float]:
     """S^(1/2) and S^(-1/2), one small matrix per cell, and a bound on their relative error squared."""
     moments = np.einsum("kc,cv,cw->kvw", lam, corners, corners)
     values, axes = np.linalg.eigh(moments)
-    values = np.maximum(values, values[:, -1:] * 2.0**-40)
+    values = np.maximum(values, values[:, -1:] * _LEAST)
     root = np.einsum("kvr,kr,kwr->kvw", axes, np.sqrt(values), axes)
     inverse = np.einsum("kvr,kr,kwr->kvw", axes, 1 / np.sqrt(values), axes)
     condition = float((values[:, -1] / values[:, 0]).max())

@@ -19,7 +19,7 @@ from shapedp.noise.rotation import Mode
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability, vector
 from shapedp.numerics.modes import replace_mode
-from shapedp.numerics.outward import ABOVE_WIDE
+from shapedp.numerics.outward import ABOVE_WIDE, BELOW_WIDER
 from shapedp.privacy import Bracket, GaussianLoss
 from shapedp.sampling import Source, rounded_sum
 from shapedp.sensitivity import ADJACENCIES, Adjacency, Box
@@ -349,7 +349,7 @@ def calibrate(
     least = found.least if error == "squared" else 0.0
     made = WorkloadMechanism(workload, found.families, epsilon, delta, adjacency, least, records)
     spent = made.loss.mu
-    for aim in (1 - 2.0**-34, 1 - 2.0**-28, 1 - 2.0**-20):
+    for aim in (1 - 1e-10, 1 - 1e-8, BELOW_WIDER):
         sigma = [frozen(family.sigma * (spent / (target * aim))) for family in found.families]
         scaled = tuple(replace(family, sigma=one) for family, one in zip(found.families, sigma, strict=True))
         made = replace(made, families=scaled)
