@@ -18,6 +18,7 @@ from shapedp.papers.register.condition import holds
 from shapedp.papers.register.seal import unsealed
 
 pytest.importorskip("torch")
+pytest.importorskip("sqlalchemy")
 
 
 def noise(**changed):
@@ -35,6 +36,19 @@ def test_a_claim_that_one_step_breaks_says_whose_bracket_it_shows():
     assert found.bracket.upper < 0.2  # ten steps at rate 0.1 have a delta of 0.65
     assert "one step alone; all 10 give away more" in found.explain()
     assert "one step" not in plan(1).certificate.explain()
+
+
+def test_a_ledger_refuses_a_plan_that_gives_records_away(tmp_path, monkeypatch):
+    budget = {"epsilon": 10.0, "delta": 1e-4, "adjacency": "add-remove"}
+    ledger = sdp.ledger.Ledger.create(tmp_path / "ledger.db", dataset="data", **budget)
+    with pytest.raises(sdp.ledger.BudgetExceededError), ledger.spend("data", plan(1).account().plan()):
+        pass
+    monkeypatch.setattr(sdp.accounting.Plan, "epsilon", lambda *_: sdp.privacy.Bracket(1.0, math.inf))
+    with pytest.raises(sdp.ledger.SpendRefusedError, match="no finite epsilon at the delta of the cap"):
+        ledger.spend("data", plan(1).account().plan())
+    with pytest.raises(sdp.ledger.SpendRefusedError, match="refuted"):
+        ledger.spend("data", plan(10).certificate)
+    assert list(ledger.history("data")) == []
 
 
 def test_a_window_above_one_is_refused_at_once():
