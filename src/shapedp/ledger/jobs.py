@@ -106,4 +106,6 @@ def _plan(plan: Plan, budget: Filter) -> Job:
     if isinstance(budget, BasicFilter) and not pure_epsilon(plan.loss) < float("inf"):
         raise SpendRefusedError(refusal("ledger", "plan-makes-no-claim"))
     spent = max(plan.epsilon(budget.delta).upper, _LEAST)
+    if not spent < float("inf"):
+        raise SpendRefusedError(f"the plan has no finite epsilon at the delta of the cap, {budget.delta:g}")
     return Job(plan, plan.loss, certify_near(plan, spent, budget.delta), plan)

@@ -139,7 +139,7 @@ class Account:
         """The claim against the steps taken (against all planned ones before the first).
 
         Without a claim of its own what is claimed is the epsilon spent, rounded up. With `early` the first step is
-        tried alone before: a claim that it breaks is broken by more of them.
+        tried alone before: a claim that it breaks is broken by more of them, and the bracket is then that of one step.
         """
         early = boolean("early", early)
         delta = self._delta(None)
@@ -147,8 +147,11 @@ class Account:
         if self.epsilon is not None:
             first = Plan((*self.past, replace(self.step, count=1)))
             found = certify(first if early else plan, epsilon=self.epsilon, delta=delta)
+            steps = sum(step.count for step in plan.steps)
             if early and found.verdict != "refuted":
                 found = certify(plan, epsilon=self.epsilon, delta=delta)
+            elif early and steps > 1:
+                found = replace(found, reason=f"the bracket is that of one step alone; all {steps} give away more")
         else:
             found = certify_near(plan, plan.epsilon(delta).upper, delta)
         return found.with_randomness(self.secure) if self.steps else found

@@ -49,17 +49,25 @@ class EigenvalueLoss(Loss):
 
     @abstractmethod
     def no_noise(self, least: float) -> float:
-        """The probability that no noise at all is added where lambda_min = least C^2."""
+        """The probability, at least, that no noise at all is added where lambda_min = least C^2."""
+
+    @property
+    @abstractmethod
+    def spread(self) -> float:
+        """The scale of what is added to the eigenvalue, in units of C^2."""
 
     def shown(self, least: float, epsilon: Floats) -> Floats:
         """A lower bound on delta, from wide data with X^T X = least C^2 I against the same less one row.
 
-        Where no noise is added the loss is that of mixing with the share 1/least. A row is exchanged for nothing, so
-        that the pair belongs to both relations.
+        Where no noise is added the loss is that of mixing with the share 1/least, after that of having added none,
+        which the row less makes rarer. A row is exchanged for nothing, so that the pair belongs to both relations.
         """
-        if not 1 < least <= self.most:
+        if not 1 < least <= self.most or not self.no_noise(least) > 0:
             return np.zeros_like(epsilon)
-        return self.no_noise(least) * MixingLoss(self.rows, 1 / least).profile(epsilon)[0] * (1 - 1e-12)
+        rarer = max(self.no_noise(least - 1 + 2 * self.slip + 2 * HALF_STEP * self.spread), 1e-300)
+        told = max(math.log(self.no_noise(least) / rarer) - 1e-9, 0.0)
+        left = epsilon - np.minimum(told, np.maximum(epsilon, 0.0))
+        return self.no_noise(least) * MixingLoss(self.rows, 1 / least).profile(left)[0] * (1 - 1e-12)
 
 
 @dataclass(frozen=True)
@@ -123,6 +131,10 @@ class PublishedMixingLoss(EigenvalueLoss):
         rounded = 1 - HALF_STEP**2 * (1 + epsilon / mu + mu / 2) ** 3  # a threshold half a step off the best one
         return max(GaussianLoss(mu).delta(epsilon).lower * rounded - cut * (1 + 1e-12), 0.0)
 
+    @property
+    def spread(self) -> float:
+        return self.eta
+
     def no_noise(self, least: float) -> float:
         short = (least - self.slip - self.gamma / self.row_bound**2) / self.eta
         return float(special.ndtr(short - HALF_STEP - self.tau))
@@ -168,6 +180,10 @@ class ThresholdLoss(EigenvalueLoss):
         grid = self.least + self.slack + self.scale * np.linspace(-12.0, 4.0, 33)
         lower = np.max([self.shown(least, epsilon.ravel()) for least in grid.tolist()], axis=0)
         return np.minimum(lower.reshape(epsilon.shape), upper), upper
+
+    @property
+    def spread(self) -> float:
+        return self.scale
 
     def no_noise(self, least: float) -> float:
         gap = (least - self.slip - self.least - self.slack) / self.scale - HALF_STEP

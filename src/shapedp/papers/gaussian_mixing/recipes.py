@@ -157,7 +157,7 @@ def modified_gauss_mix(*, rows: int, row_bound: float, epsilon: float, delta: fl
     """Algorithm 1 as Algorithm 2 calls it: gamma by Theorem 1, eta = gamma/sqrt(k), tau = sqrt(2 log(3/delta)).
 
     Guarantee: none. For C <= 1 it is certified wherever the exact composition meets the claim, for C well above 1 it
-    is refuted by a witness; in between (about 1.5 to 2.3 at (1, 1e-6), k = 1000) it is undecided.
+    is refuted by a witness; in between (about 1.5 to 2 at (1, 1e-6), k = 1000) it is undecided.
     Reference: Lev et al. 2025, Theorem 1, Algorithms 1 and 2; errata above.
     """
     gamma = theorem_1_gamma(rows, epsilon, delta)

@@ -93,6 +93,8 @@ class PublishedGeoDP(Published):
     def __post_init__(self) -> None:
         for name, check in {"sigma": positive, "beta": positive, "batch": count, "delta": probability}.items():
             object.__setattr__(self, name, check(name, getattr(self, name)))
+        if self.beta > 1:
+            raise ValueError(f"beta must lie in (0, 1], got {self.beta!r}")
 
     @property
     def step_epsilon(self) -> float:  # type: ignore[override]

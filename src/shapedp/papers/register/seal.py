@@ -23,6 +23,7 @@ def digest(claim: Claim) -> str:
     for name in ("parameters", "found"):
         constants[name] = {key: repr(value) for key, value in getattr(claim, name).items()}
     constants["printed"] = {key: [repr(part) for part in pair] for key, pair in claim.printed.items()}
+    constants["judged"] = [getattr(claim.compute, "__qualname__", ""), *map(str, getattr(claim.judge, "args", ()))]
     if claim.readings:
         constants["readings"] = dict(claim.readings)
     return hashlib.sha256(json.dumps(constants, sort_keys=True).encode()).hexdigest()[:16]

@@ -222,7 +222,9 @@ def _weights(
             rows[k] = np.square(turned).sum(axis=0)
     given = [vector("weights", one, least=0.0, strict=True) for one in rows]
     if [one.size for one in given] != list(sizes):
-        raise ValueError(f"weights must be a vector per mode of shape {sizes}, got {[one.size for one in given]}")
+        raise ValueError(
+            f"weights must be a vector or a matrix per mode of shape {sizes}, got {[one.size for one in given]}"
+        )
     return given
 
 
