@@ -30,7 +30,9 @@ def test_the_refusal_names_the_rule_and_the_remedy(tmp_path: Path, rule: str) ->
 
 
 def test_no_remedy_where_plain_addition_is_dearer(tmp_path: Path) -> None:
-    ledger = Ledger.create(tmp_path / "l.db", dataset="d", epsilon=1.0, delta=1e-6, adjacency="replace")
+    ledger = Ledger.create(
+        tmp_path / "l.db", dataset="d", epsilon=1.0, delta=1e-6, adjacency="replace", rule="gaussian"
+    )
     gaussian = sdp.calibrate("gaussian", sdp.L2(1.0, 1, adjacency="replace"), epsilon=0.9, delta=9e-7)
     with pytest.raises(BudgetExceededError) as caught, ledger.spend("d", gaussian, count=2):
         raise AssertionError("never reached")

@@ -19,7 +19,8 @@ HONEST = sdp.certify(gaussian(40), epsilon=0.5, delta=5e-7)
 
 
 def ledger(where: Path, rule: str, **options: object) -> Ledger:
-    return Ledger.create(where / "l.db", dataset="d", rule=rule, failure_share=0.5, **CAP, **options)  # type: ignore[arg-type]
+    cap = {**CAP, "rule": rule, "failure_share": 0.5, **options}
+    return Ledger.create(where / "l.db", dataset="d", **cap)  # type: ignore[arg-type]
 
 
 def spend(kept: Ledger, subject: object, **options: object) -> None:

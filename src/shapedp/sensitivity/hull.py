@@ -89,11 +89,11 @@ class Hull(Sensitivity):
         shape: Sequence[int] | None = None,
         adjacency: Adjacency | None = None,
     ) -> None:
-        matrix = _matrix(vertices)
+        differences, matrix = boolean("differences", differences), _matrix(vertices)
         entries = layout(matrix.shape[1], None) if shape is None else layout(None, shape)
         if math.prod(entries) != matrix.shape[1]:
             raise ValueError(f"vertices must have {math.prod(entries)} entries each, got {matrix.shape[1]}")
-        self._fill(adjacency, vertices=matrix, shape=entries, differences=boolean("differences", differences))
+        self._fill(adjacency, vertices=matrix, shape=entries, differences=differences)
         if not self._widths().max() > 0:
             raise ValueError("vertices must differ: a query nobody can change needs no noise")
 
@@ -108,10 +108,11 @@ class Hull(Sensitivity):
             >>> Hull.of_people([[1.0, 0.0], [0.0, 1.0]], adjacency="replace").extreme()
             array([ 1., -1.])
         """
+        distinct = boolean("distinct", distinct)
         one_of("adjacency", adjacency, ADJACENCIES)
         most, matrix = count("max_rows", max_rows), _matrix(contributions)
         exchange = adjacency == "replace"
-        if boolean("distinct", distinct) and most > 1:
+        if distinct and most > 1:
             matrix = _sums(matrix, min(most, matrix.shape[0]), empty=exchange)
         elif most > 1:
             matrix = matrix * float(most)

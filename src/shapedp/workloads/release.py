@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shapedp.boundary.values import boolean
+from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms.base import Rng
 from shapedp.noise.gaussian import normal_half_width
 from shapedp.numerics.arrays import Floats
@@ -72,6 +72,9 @@ class WorkloadRelease:
     certificate: Certificate
     unsafe: bool = False
 
+    def __post_init__(self) -> None:
+        booleans(self)
+
     def __getitem__(self, name: str) -> Floats:
         """The answers of a group of queries, in its shape."""
         return self._answers(self.mechanism.term(name))
@@ -89,7 +92,7 @@ class WorkloadRelease:
         Guarantee: Gaussian noise of any covariance is within all of k symmetric intervals with at least the product
         of their probabilities (Sidak 1967), so joint intervals have the level confidence^(1/k) each.
         """
-        answers = self[name]
+        joint, answers = boolean("joint", joint), self[name]
         level = confidence ** (1 / answers.size) if joint else confidence
         half = normal_half_width(level) * self.standard_error(name)
         return answers - half, answers + half

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shapedp.boundary.cells import is_label
 from shapedp.boundary.columns import each_number
-from shapedp.boundary.values import boolean
+from shapedp.boundary.values import boolean, booleans
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, real, vector
 
@@ -35,6 +35,9 @@ class Attribute:
     edges: tuple[float, ...] | None = None
     whole: int = 0
     other: bool = False
+
+    def __post_init__(self) -> None:
+        booleans(self)
 
     @classmethod
     def of(cls, name: Any, domain: Any) -> Attribute:
