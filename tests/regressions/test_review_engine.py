@@ -28,7 +28,7 @@ class Atoms(Loss):
         value = exact(self.law, np.asarray(epsilon), reverse)
         with np.errstate(invalid="ignore"):
             gaps = np.abs(self.law[0] - self.law[1])
-        slack = 2.0**-46 * (1 + float(np.max(gaps[np.isfinite(gaps)])))
+        slack = 2.0**-48 * (1 + float(np.max(gaps[np.isfinite(gaps)])))
         upper = np.where(value > 0, value * (1 + self.fuzz) + slack, slack)
         return np.maximum(value * (1 - self.fuzz) - slack, 0.0), np.minimum(upper, 1.0)
 
@@ -72,14 +72,16 @@ def test_grids_and_points_set_apart_bound_enumerated_laws(seed: int) -> None:
     step = coarse_step(step) if rng.random() < 0.6 else step
     laws: list[Laws] = []
     lower, upper = [], []
-    near = np.append(rng.normal(size=60) * step * 10, step * np.arange(-3.0, 4.0))
+    spread = np.concatenate([rng.normal(size=60) * step * 10, step * np.linspace(-3.0, 3.0, 121)])
     for _ in range(int(rng.integers(1, 4))):
         law, count = random_law(rng), int(rng.integers(1, 4))
         if len(laws) + count > 5:
             break
-        loss = Atoms(law, float(rng.choice([0, 1e-9, 1e-3])))
+        loss = Atoms(law, float(rng.choice([0, 0, 0, 1e-9, 1e-3])))
         first, last = -int(rng.integers(1, 80)), int(rng.integers(3, 200))
         low, high = bound_masses(loss, step, first, last, reverse=reverse)
+        places = (law[0] - law[1])[np.isfinite(law[0]) & np.isfinite(law[1])] * (-1 if reverse else 1)
+        near = np.append(spread, places)
         alone = exact(law, near, reverse)
         assert (low.hockey_stick(near, upper=False) <= alone * (1 + 1e-10) + 1e-15).all()
         assert (high.hockey_stick(near, upper=True) >= alone * (1 - 1e-10) - 1e-15).all()
