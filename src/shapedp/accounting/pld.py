@@ -239,9 +239,7 @@ class Direction:
         steepest = 3 * STEEP / width if width else math.inf
         node_limit = min(node_limit, _ROUGH_NODES) if accuracy >= _ROUGH else node_limit
         ladder = self._ladder(epsilon or 0.0)
-        expected = (
-            delta if epsilon is None else math.exp(max(np.interp(epsilon, ladder.mean, ladder.log_delta), -700.0))
-        )
+        expected = delta if epsilon is None else math.exp(max(np.interp(epsilon, ladder.mean, ladder.log_delta), -700))
         tail = max((expected or 0.0) * 1e-25, 1e-300)
         cap = math.inf if epsilon is None else epsilon + width + math.log(_BEYOND * self.total / accuracy)
         ends = _capped(self._ends(tail), cap)
