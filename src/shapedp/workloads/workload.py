@@ -305,7 +305,7 @@ class Workload:
         """
         one_of("adjacency", adjacency, ADJACENCIES)
         cells = math.prod(self.schema.sizes)
-        corners = self.schema.corners() * self.schema.units()
+        corners = self.schema.corners() * self.schema.steps()
         if not self.terms or cells * len(corners) * len(self) > _MOST_ROWS:
             raise ValueError("the workload is empty, or too large to list what a record changes of each answer")
         rows = []
