@@ -104,3 +104,24 @@ def test_more_records_than_sums_can_hold_are_refused():
     asked = sdp.Workload({"g": 2}, measures={"v": (0, 1)}).means("v", "g")
     with pytest.raises(ValueError, match="2\\^32"):
         asked.calibrate(**CLAIM, records=1 << 40)
+
+
+def test_means_ask_for_counts_whatever_a_group_is_called():
+    """A group of other queries under the usual name passed for the counts, and `means` failed after the release."""
+    asked = sdp.Workload({"g": 4}, measures={"v": (0, 1)})
+    with pytest.raises(ValueError, match="a name of its own"):
+        asked.prefixes("g", name="g").means("v", "g")
+    named = asked.marginal("g", name="people").means("v", "g")
+    assert [term.name for term in named.terms] == ["people", "v by g"]
+    found = named.calibrate(**CLAIM).release(pd.DataFrame({"g": [0.0], "v": [1.0]}))
+    assert found.means("v", "g")[0].shape == (4,)
+
+
+def test_rounding_counts_every_coordinate_of_a_mode_without_rotation():
+    """Those of such modes, which only an edited plan has, were left out of the slack."""
+    data = sdp.Workload({"g": 9}).marginal("g").prefixes("g").calibrate(**CLAIM).to_json()
+    mode = data["families"][0]["parts"][0]["modes"][0]
+    mode["rotation"], mode["scales"] = None, [1.0] * 9
+    data["families"][0]["sigma"] = [1.0]
+    made = WorkloadMechanism.from_json(data)
+    assert made.loss.mu - made._unrounded[1] >= made.step * 3
