@@ -3,8 +3,9 @@
 Along an attribute of n cells the contrasts are rows a_k (1, ..., 1, -k, 0, ...)/2^24, k = 1 ... n - 1, where a_k is
 2^24/sqrt(k (k + 1)) rounded to an integer. A record in cell j moves the vector of their j-th entries. In the block of
 some attributes it moves the product of such vectors, times, along the special attributes and the measures, W s with
-W = diag(1/scales) R and s = e_cell x (1, values), all over the block's sigma. All blocks together are one Gaussian
-release: mu^2 is the largest sum of squares. Every factor is largest on its own, so the largest product is the product.
+W = diag(1/scales) R and s = e_cell x (1, values), each value in a unit of its own, the power of two above its bounds;
+all over the block's sigma. All blocks together are one Gaussian release: mu^2 is the largest sum of squares. Every
+factor is largest on its own, so the largest product is the product.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def _table(data: Any) -> Table:
     for bounds in measures.values():
         low, high = numbers(bounds, "the bounds of a measure")
         step = Fraction(2) ** (math.frexp(max(abs(low), abs(high)))[1] - _STEPS)
-        ends = [step * (exact(low) // step), -step * (-exact(high) // step)]
+        ends = [Fraction(whole, 1 << _STEPS) for whole in (exact(low) // step, -(-exact(high) // step))]
         corners = [[*row, end] for row in corners for end in ends]
     return Table(sizes, corners)
 

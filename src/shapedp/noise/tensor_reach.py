@@ -14,6 +14,7 @@ from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import ROUNDINGS_2, ROUNDINGS_128
 from shapedp.privacy.losses import GaussianLoss
 from shapedp.sensitivity import L1, L2, Blocks, Box, Hull, Sensitivity, Slices
+from shapedp.sensitivity.hull import lengths
 
 if TYPE_CHECKING:
     from shapedp.noise.tensor import TensorGaussian
@@ -128,7 +129,7 @@ def _hull(sensitivity: Hull, law: TensorGaussian) -> tuple[float, float]:
             else:
                 image = law.transformed(rows, matrices)
                 room = law.transformed(np.abs(rows), [np.abs(one) for one in matrices])
-            yield image, np.sqrt(np.square(room).sum(axis=1)) * unit
+            yield image, lengths(room) * unit
 
     return sensitivity.reach(images())
 

@@ -153,12 +153,19 @@ class Hull(Sensitivity):
     def reach(self, parts: Iterable[tuple[Floats, Floats]]) -> tuple[float, float]:
         """Bounds on the largest |v|_2 from images of the rows, each with a bound on the length of its error."""
         if not self.differences:
-            norms = [(np.sqrt(np.square(image).sum(axis=1)), error) for image, error in parts]
+            norms = [(lengths(image), error) for image, error in parts]
+            if not all(np.isfinite(norm).all() and np.isfinite(error).all() for norm, error in norms):
+                return 0.0, math.inf
             slack = (self.dim + 8) * UNIT
             low = max(float((norm * (1 - slack) - error).max()) for norm, error in norms)
             return outward(max(low, 0.0), max(float((norm * (1 + slack) + error).max()) for norm, error in norms))
         images, errors = (np.concatenate(one) for one in zip(*parts, strict=True))
-        return outward(*_farthest(images, errors))
+        unit = _unit(images)
+        images, errors = images / unit, errors / unit
+        if not (np.isfinite(images).all() and np.isfinite(errors).all()):
+            return 0.0, math.inf
+        low, high = _farthest(images, errors)
+        return outward(low * unit, high * unit)
 
     def l2_reach(self, scales: Floats) -> tuple[float, float]:
         def images() -> Iterator[tuple[Floats, Floats]]:
@@ -256,6 +263,18 @@ def _compressed(parts: dict[str, Floats], shape: tuple[int, int]) -> Any:
     if not (ends and inside and (np.diff(indptr) >= 0).all() and (indices % 1 == 0).all() and (indptr % 1 == 0).all()):
         raise ValueError("vertices is not a sparse matrix by rows: its data, indices and indptr do not fit")
     return sparse.csr_array((data, indices.astype(np.int64), indptr.astype(np.int64)), shape=shape)
+
+
+def _unit(images: Floats) -> float:
+    """The power of two below the largest entry: squares of entries over it neither overflow nor all vanish."""
+    top = float(np.abs(images).max(initial=0.0))
+    return 2.0 ** max(math.frexp(top)[1] - 1, -1022) if 0 < top < math.inf else 1.0
+
+
+def lengths(rows: Floats) -> Floats:
+    """|row|_2 of every row that is not tiny beside the longest, whatever the unit."""
+    unit = _unit(rows)
+    return np.asarray(np.sqrt(np.square(rows / unit).sum(axis=1)) * unit)
 
 
 def _stacked(*parts: Any) -> Any:

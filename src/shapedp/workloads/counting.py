@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from shapedp.workloads.workload import Workload
 
 _MOST = 1 << 27  # cells of one table
+_LARGEST = 1 << 22  # records that whole rows may count one as: sums over 2^40 of them are within int64
+_EXACT = 1 << 22  # records whose measures, in steps, add up exactly in floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +28,7 @@ class Counted:
     """Tables by the places of their attributes; the last axis holds the count and the sums, in whole steps."""
 
     tables: dict[tuple[int, ...], NDArray[np.int64]]
+    schema: Schema | None = None
 
     @property
     def records(self) -> int:
@@ -47,13 +51,16 @@ def exact_answers(workload: Workload, x: Any) -> NDArray[Any]:
     found = tables_of(schema, list(dict.fromkeys(term.attributes for term in workload.terms)), x).tables
     parts: list[NDArray[Any]] = []
     for term in workload.terms:
+        most = 1.0
         table: NDArray[Any] = found[term.attributes][..., term.measure]
         if term.measure:
             table = table * schema.measures[term.measure - 1].step
         for axis, (_, factor) in enumerate(term.factors):
             if factor.shape != "cells":
-                whole = factor.matrix.astype(np.int64)
-                rows = whole if (whole == factor.matrix).all() else factor.matrix
+                rows: NDArray[Any] = factor.matrix
+                most *= float(np.abs(rows).sum(axis=1).max())
+                if most <= _LARGEST and not (rows % 1).any():
+                    rows = rows.astype(np.int64)
                 table = np.moveaxis(np.tensordot(rows, table, axes=(1, axis)), 0, axis)
         parts.append(table.reshape(-1))
     return np.concatenate(parts)
@@ -70,7 +77,7 @@ def tables_of(schema: Schema, needed: list[tuple[int, ...]], x: Any) -> Counted:
     source = source_of(x)
     if source is None:
         raise TypeError(f"x must be a frame, Arrow data, a path or a Dask data frame, got {type(x).__name__}")
-    return Counted(_count(schema, needed, source))
+    return Counted(_count(schema, needed, source), schema)
 
 
 def _distributed(schema: Schema, needed: list[tuple[int, ...]], x: Any) -> Counted:
@@ -86,7 +93,7 @@ def _distributed(schema: Schema, needed: list[tuple[int, ...]], x: Any) -> Count
         failed = type(error).__name__
     if failed:  # raised here, so that it does not carry the other error along
         raise ValueError(f"a partition could not be computed or counted ({failed}): compute x alone to see why")
-    return Counted({axes: sum(piece[axes] for piece in pieces) for axes in needed})
+    return Counted({axes: sum(piece[axes] for piece in pieces) for axes in needed}, schema)
 
 
 def _columns(schema: Schema, needed: list[tuple[int, ...]], source: Source) -> list[Attribute]:
@@ -112,8 +119,9 @@ def _count(schema: Schema, needed: list[tuple[int, ...]], source: Source) -> dic
             flat = np.zeros(len(values), dtype=np.int64)
             for k in axes:
                 flat = flat * schema.sizes[k] + codes[place[k]]
-            for column in range(wide):
-                added = np.bincount(flat, weights=values[:, column].astype(np.float64), minlength=len(table))
+            for column, start in itertools.product(range(wide), range(0, len(values), _EXACT)):
+                some = slice(start, start + _EXACT)
+                added = np.bincount(flat[some], values[some, column].astype(np.float64), minlength=len(table))
                 table[:, column] += np.rint(added).astype(np.int64)
     return {axes: table.reshape([*(schema.sizes[k] for k in axes), wide]) for axes, table in tables.items()}
 

@@ -29,10 +29,11 @@ from shapedp.workloads.release import WorkloadRelease
 from shapedp.workloads.spent import mu_bounds, slack, step_for
 from shapedp.workloads.strategy import strategy
 from shapedp.workloads.variances import cell_variances, total_variance
-from shapedp.workloads.workload import Workload, workload_from_json
+from shapedp.workloads.workload import Term, Workload, workload_from_json
 
 GAP = 1e-4
 RECORDS = 1 << 24
+_SPAN = 400  # bits of all scales of a family together: their squares neither overflow nor vanish
 Tables = Mapping[tuple[int, ...], NDArray[np.int64]]
 
 
@@ -74,6 +75,9 @@ class WorkloadMechanism(Claimed):
         self._plain(nonnegative, "least")
         one_of("adjacency", self.adjacency, ADJACENCIES)
         object.__setattr__(self, "records", _records(self.records))
+        if self.workload.schema.measures and self.records > 1 << 32:
+            raise ValueError(f"sums of measures are exact for at most 2^32 records, got {self.records}")
+        _usual(self.families)
 
     @property
     def exchange(self) -> bool:
@@ -120,11 +124,14 @@ class WorkloadMechanism(Claimed):
 
     def standard_error(self, name: str) -> Floats:
         """The standard error of every answer of a group, in its shape; known before any record is read."""
-        term = self.term(name)
+        return np.sqrt(self.covariances(self.term(name)))
+
+    def covariances(self, term: Term, other: Term | None = None) -> Floats:
+        """The variance of every answer of a group, or its covariance with that of another by the same attributes."""
         special = [axis for family in self.families for axis in family.axes]
         shape = [factor.count if place in special else 1 for place, factor in term.factors]
-        variances = cell_variances(self._plan, term, self.workload).reshape(shape)
-        return np.sqrt(np.broadcast_to(variances, term.shape))
+        found = cell_variances(self._plan, term, self.workload, other).reshape(shape)
+        return np.broadcast_to(found, term.shape)
 
     def term(self, name: Any) -> Any:
         """A group of queries by name."""
@@ -152,6 +159,8 @@ class WorkloadMechanism(Claimed):
         if not boolean("unsafe", unsafe):
             self.certificate.require()
         tables = x if isinstance(x, Counted) else counted(self, x)
+        if tables.schema is not None and tables.schema.to_json() != self.workload.schema.to_json():
+            raise ValueError("the tables were counted for another schema: its domains and bounds are not those planned")
         if tables.records > self.records:
             raise ValueError(
                 f"the plan was made for at most {self.records} records: plan with records=, a public bound"
@@ -245,6 +254,15 @@ def _records(value: Any) -> int:
     if most > 1 << 40:
         raise ValueError(f"records must be at most 2^40, got {most}")
     return most
+
+
+def _usual(families: tuple[Family, ...]) -> None:
+    """Refuses scales whose squares, or products of squares, could leave the range of floats: mu would be wrong."""
+    for family in families:
+        ends = [np.abs(np.log2(family.sigma)).max(initial=0.0)]
+        ends += [max(np.abs(np.log2(mode.scales)).max() for mode in part.modes) for part in family.parts]
+        if not sum(ends) <= _SPAN:
+            raise ValueError("the noise's scales must lie between 2^-400 and 2^400: claim a usual epsilon")
 
 
 def _below(axes: tuple[int, ...]) -> list[tuple[int, ...]]:

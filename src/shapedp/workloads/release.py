@@ -132,7 +132,8 @@ class WorkloadRelease:
         if confidence is None:
             return (mean,)
         half = normal_half_width(confidence)
-        a, b, c = self._covariances(asked[0], asked[1])
+        pairs = ((asked[0], None), (asked[0], asked[1]), (asked[1], None))
+        a, b, c = (self.mechanism.covariances(*pair) for pair in pairs)
         lower, upper = _fieller(counts, sums, half**2 * a, half**2 * b, half**2 * c)
         return mean, np.clip(lower, bounds.low, bounds.high), np.clip(upper, bounds.low, bounds.high)
 
@@ -178,18 +179,6 @@ class WorkloadRelease:
         raise ValueError(
             "the workload does not ask counts and sums of that measure by these attributes: use means(...)"
         )
-
-    def _covariances(self, counts: Term, sums: Term) -> tuple[float, float, float]:
-        """Variance of a count, covariance, variance of a sum: alike in every cell."""
-        pulled = []
-        for term in (counts, sums):
-            one = np.zeros(term.shape)
-            one[(0,) * one.ndim] = 1.0
-            pulled.append(self._pulled(term, one))
-        both = [sum(self._variance(*place, part) for place, part in one.items()) for one in pulled]
-        together = {place: pulled[0].get(place, 0.0) + pulled[1].get(place, 0.0) for place in pulled[0] | pulled[1]}
-        mixed = sum(self._variance(*place, part) for place, part in together.items())
-        return both[0], (mixed - both[0] - both[1]) / 2, both[1]
 
     def _place(self, term: Term) -> tuple[int, Family]:
         family = family_of(self.mechanism._plan, term)
@@ -268,7 +257,7 @@ def _blocks_below(plain: list[int], family: Family) -> list[tuple[int, ...]]:
     return [block for block in chosen if block in family.index]
 
 
-def _fieller(counts: Floats, sums: Floats, a: float, b: float, c: float) -> tuple[Floats, Floats]:
+def _fieller(counts: Floats, sums: Floats, a: Floats, b: Floats, c: Floats) -> tuple[Floats, Floats]:
     """The m with (sum - m count)^2 <= c - 2 m b + m^2 a; everything where that set is not an interval."""
     lead, middle, last = np.square(counts) - a, sums * counts - b, np.square(sums) - c
     root = np.sqrt(np.maximum(np.square(middle) - lead * last, 0.0))

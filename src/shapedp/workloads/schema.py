@@ -149,6 +149,11 @@ class Measure:
         return 2.0 ** (math.frexp(max(abs(self.low), abs(self.high)))[1] - _BITS)
 
     @property
+    def unit(self) -> float:
+        """The power of two above its bounds, in which mechanisms see it: 2^30 steps."""
+        return self.step * 2.0**_BITS
+
+    @property
     def ends(self) -> tuple[int, int]:
         """The bounds in whole steps, rounded outward."""
         return math.floor(self.low / self.step), math.ceil(self.high / self.step)
@@ -218,9 +223,19 @@ class Schema:
             rows = [[*row, end] for row in rows for end in one.ends]
         return np.array(rows, dtype=np.int64)
 
-    def units(self) -> Floats:
+    def steps(self) -> Floats:
         """The step of the count and of each measure."""
         return np.array([1.0, *(one.step for one in self.measures)])
+
+    def units(self) -> Floats:
+        """The same as a mechanism sees it, each measure in its own unit: noise does not depend on kilos or grams."""
+        return np.array([1.0, *(2.0**-_BITS for _ in self.measures)])
+
+    def asked(self, measure: int) -> Floats:
+        """What an answer about the count (0) or the k-th measure adds up, of what a mechanism sees."""
+        row = np.zeros(1 + len(self.measures))
+        row[measure] = self.measures[measure - 1].unit if measure else 1.0
+        return row
 
     def to_json(self) -> dict[str, Any]:
         """What `of` reads."""

@@ -190,9 +190,9 @@ def _times(ends: list[Ends]) -> Ends:
 
 
 def step_for(records: int, schema: Schema) -> float:
-    """The grid of turned tables: a power of two of which so many records, each at its bound, are at most 2^51."""
-    bound = max([1.0, *(one.bound for one in schema.measures)])
-    return 2.0 ** (math.ceil(math.log2(records * bound)) - 51)
+    """The grid of turned tables: a power of two of which so many records, each at its longest, are at most 2^51."""
+    longest = math.sqrt(float(np.square(schema.corners() * schema.units()).sum(axis=1).max()))
+    return 2.0 ** (math.ceil(math.log2(records * longest)) - 51)
 
 
 def slack(families: Sequence[Family], schema: Schema, step: float) -> float:
@@ -202,13 +202,16 @@ def slack(families: Sequence[Family], schema: Schema, step: float) -> float:
 
 
 def block_reach(family: Family, place: int, schema: Schema) -> float:
-    """What one step of rounding can add to mu in a block."""
+    """What one step of rounding can add to mu in a block.
+
+    Sums of measures may have more than 53 bits: rounded to floats, then to steps, they err by 5/8 of a step, not 1/2.
+    """
     rotations: list[Rotation] = [contrasts(schema.sizes[k]) for k in family.blocks[place]]
     modes = family.modes_of(place)
     rotations += [mode.rotation for mode in modes if mode.rotation is not None]
-    dim = math.prod(len(one.whole) for one in rotations)
+    dim = math.prod(schema.sizes[k] for k in family.blocks[place]) * math.prod(mode.size for mode in modes)
     least = float(family.sigma[place]) * math.prod(float(mode.scales.min()) for mode in modes)
-    return steps_to_mu(rotations, dim, least)
+    return steps_to_mu(rotations, dim, least) * (1.25 if schema.measures else 1.0)
 
 
 def mu_bounds(families: Sequence[Family], schema: Schema, exchange: bool) -> Ends:

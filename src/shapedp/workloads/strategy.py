@@ -24,12 +24,14 @@ from shapedp.numerics.outward import BELOW_512, ROUNDINGS_64
 from shapedp.numerics.sums import sum_bounds
 from shapedp.workloads.blocks import Block, Family, Part, Strategy, moved
 from shapedp.workloads.engine import FLOOR, ROUNDS, STEEPEST, best_for_pairs, best_precisions, mode_of
+from shapedp.workloads.schema import Schema
 from shapedp.workloads.spent import mu_bounds
 from shapedp.workloads.variances import cell_variances, gram_of, special_rows, total_variance, weighted_error
 from shapedp.workloads.workload import Term, Workload
 
 JOINT = 2048  # cells of all special attributes together, up to which the engine serves them at once
 _ALL = 512  # cells of all attributes together, up to which exchanged records are planned pair by pair
+_SHARED = 1 - 2.0**-40  # blocks share a mode where 13 digits of their weights agree
 _MOST_ROWS = 1 << 24  # entries of all rows that are laid out for a lower bound
 
 
@@ -93,8 +95,12 @@ def _shared(split: list[tuple[Strategy, Sequence[Term]]], workload: Workload) ->
     return Strategy(tuple(families), max(one.least for one, _ in split))
 
 
-def _blocks(terms: Sequence[Term], special: tuple[int, ...], sizes: Sequence[int]) -> dict[Block, dict[int, float]]:
-    """c_B of every block, by the number of a term's special part: sum over A of w_A prod_{A without B} 1/n_i."""
+def _blocks(terms: Sequence[Term], special: tuple[int, ...], schema: Schema) -> dict[Block, dict[int, float]]:
+    """c_B of every block, by the number of a term's special part: sum over A of w_A prod_{A without B} 1/n_i.
+
+    A weight is that of the answer in the unit of its measure.
+    """
+    sizes = schema.sizes
     found: dict[Block, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     marks: dict[object, int] = {}
     for term in terms:
@@ -103,8 +109,12 @@ def _blocks(terms: Sequence[Term], special: tuple[int, ...], sizes: Sequence[int
         for order in range(len(plain) + 1):
             for block in itertools.combinations(plain, order):
                 rest = math.prod(sizes[k] for k in plain) / math.prod(sizes[k] for k in block)
-                found[block][mark] += term.weight / rest
+                found[block][mark] += term.weight * _unit(term, schema) ** 2 / rest
     return found
+
+
+def _unit(term: Term, schema: Schema) -> float:
+    return schema.measures[term.measure - 1].unit if term.measure else 1.0
 
 
 def _signature(term: Term, special: tuple[int, ...]) -> object:
@@ -116,7 +126,7 @@ def _together(
 ) -> Strategy:
     """All special attributes in one part."""
     sizes = workload.schema.sizes
-    shares = _blocks(terms, special, sizes)
+    shares = _blocks(terms, special, workload.schema)
     blocks = tuple(
         block for block in sorted(shares, key=lambda b: (len(b), b)) if 0 not in [sizes[k] - 1 for k in block]
     )
@@ -130,13 +140,13 @@ def _together(
     for term in terms:
         unique.setdefault(_signature(term, special), term)
     asked = list(unique.values())
-    grams = [gram_of(term, special, values, workload) for term in asked]
+    grams = [gram_of(term, special, values, workload) / _unit(term, workload.schema) ** 2 for term in asked]
     classes: dict[tuple[tuple[int, float], ...], int] = {}
     mode, factor = np.zeros(len(blocks), dtype=np.int64), np.zeros(len(blocks))
     for place, block in enumerate(blocks):
         share = shares[block]
         factor[place] = max(share.values())
-        key = tuple(sorted((mark, round(part / factor[place], 12)) for mark, part in share.items()))
+        key = tuple(sorted((mark, float(f"{part / factor[place]:.13g}")) for mark, part in share.items()))
         mode[place] = classes.setdefault(key, len(classes))
     shapes = [sum((part * grams[mark] for mark, part in key), np.zeros_like(grams[0])) for key in classes]
     kappa = np.sqrt(both[:, 0] * both[:, 1] * factor)
@@ -150,7 +160,7 @@ def _together(
         precisions, t, least = best_precisions(shapes, budgets, corners, gap, rows)
     part = Part(special, values, tuple(mode_of(one, np.abs(corners).max(axis=0)) for one in precisions))
     sigma = np.sqrt(both[:, 1] * t / kappa)
-    return Strategy((Family((part,), blocks, sigma, mode),), least)
+    return Strategy((Family((part,), blocks, sigma, mode),), least * _SHARED)
 
 
 def _stacked(
@@ -162,7 +172,9 @@ def _stacked(
     if sum(sizes) * wide > _MOST_ROWS:
         return None
     whole = Part(special, values, ())
-    return np.vstack([special_rows(term, whole, workload) * math.sqrt(share) for term, share in asked])
+    schema = workload.schema
+    parts = [special_rows(term, whole, workload) / _unit(term, schema) * math.sqrt(share) for term, share in asked]
+    return np.vstack(parts)
 
 
 def _even(blocks: tuple[Block, ...], both: Floats, weights: Floats) -> Family:
@@ -241,7 +253,7 @@ def _product(workload: Workload, terms: Sequence[Term], axes: tuple[int, ...], g
         covariance = mode.root @ mode.root.T
         traces.append([float((gram * covariance).sum()) for gram in grams])
         bound *= least / len(terms) if len(terms) > 1 else least
-    shares = _blocks(terms, axes, sizes)
+    shares = _blocks(terms, axes, workload.schema)
     blocks = tuple(sorted(shares, key=lambda b: (len(b), b)))
     both = np.array([moved(block, sizes) for block in blocks])
     marks: dict[object, int] = {}

@@ -14,16 +14,21 @@ from shapedp.workloads.blocks import Family, Part, Strategy, moved
 from shapedp.workloads.workload import Term, Workload
 
 
-def cell_variances(plan: Strategy, term: Term, workload: Workload) -> Floats:
-    """The variance of each answer of a term, by its special rows: all cells along plain attributes are alike."""
+def cell_variances(plan: Strategy, term: Term, workload: Workload, other: Term | None = None) -> Floats:
+    """The variance of each answer of a term, by its special rows: all cells along plain attributes are alike.
+
+    With another term by the same attributes the covariances of their answers.
+    """
     family = family_of(plan, term)
     total: Any = np.zeros(1)
     for mode, share in _shares(family, term, workload).items():
         one: Any = np.ones(1)
         for part in family.parts:
             rows = special_rows(term, part, workload)
-            turned = rows @ part.modes[min(mode, len(part.modes) - 1)].root
-            one = np.multiply.outer(one, np.square(turned).sum(axis=1)).reshape(-1)
+            root = part.modes[min(mode, len(part.modes) - 1)].root
+            turned = rows @ root
+            second = turned if other is None else special_rows(other, part, workload) @ root
+            one = np.multiply.outer(one, (turned * second).sum(axis=1)).reshape(-1)
         total = total + share * one
     return np.asarray(total)
 
@@ -49,9 +54,7 @@ def special_rows(term: Term, part: Part, workload: Workload) -> Floats:
     for k in part.axes:
         total = np.kron(total, asked[k].matrix if k in asked else np.ones((1, workload.schema.sizes[k])))
     if part.values:
-        row = np.zeros((1, 1 + len(workload.schema.measures)))
-        row[0, term.measure] = 1.0
-        total = np.kron(total, row)
+        total = np.kron(total, workload.schema.asked(term.measure)[None, :])
     return np.asarray(total)
 
 
@@ -91,6 +94,5 @@ def gram_of(term: Term, special: tuple[int, ...], values: bool, workload: Worklo
         total = np.kron(total, asked[k].gram if k in asked else np.ones((size, size)))
     if not values:
         return np.asarray(total)
-    row = np.zeros(1 + len(workload.schema.measures))
-    row[term.measure] = 1.0
+    row = workload.schema.asked(term.measure)
     return np.kron(total, np.outer(row, row))

@@ -290,7 +290,9 @@ class Workload:
     def means(self, measure: str, *by: str, weight: float = 1.0) -> Workload:
         """Counts and sums of a measure by these attributes: what `release.means` divides."""
         counts = self._term(self._cells(by), 0, weight, None)
-        return (self if counts.name in self._names else self._with([counts])).sums(measure, *by, weight=weight)
+        asked = [term for term in self.terms if not term.measure and term.attributes == counts.attributes]
+        known = any(all(factor.shape == "cells" for _, factor in term.factors) for term in asked)
+        return (self if known else self._with([counts])).sums(measure, *by, weight=weight)
 
     def calibrate(self, *, epsilon: float, delta: float, **options: Any) -> WorkloadMechanism:
         """The least-error mechanism for the workload; see `workloads.calibrate`."""
@@ -305,7 +307,7 @@ class Workload:
         """
         one_of("adjacency", adjacency, ADJACENCIES)
         cells = math.prod(self.schema.sizes)
-        corners = self.schema.corners() * self.schema.units()
+        corners = self.schema.corners() * self.schema.steps()
         if not self.terms or cells * len(corners) * len(self) > _MOST_ROWS:
             raise ValueError("the workload is empty, or too large to list what a record changes of each answer")
         rows = []
