@@ -62,7 +62,7 @@ def test_failures_count_against_the_cap_of_a_ledger():
     from shapedp.ledger.filters import make_filter
     from shapedp.ledger.fixed import Charge
 
-    kept = make_filter(epsilon=1.0, delta=1e-5, failure_share=0.1)
+    kept = make_filter(epsilon=1.0, delta=1e-5, failure_share=0.1, rule="gaussian")
     assert kept.admits(Charge((0,), kept.failure_capacity))
     assert not kept.admits(Charge((0,), kept.failure_capacity + 1))
 
