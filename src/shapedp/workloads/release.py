@@ -65,6 +65,14 @@ class WorkloadRelease:
 
     `release["age x sex"]` is a table of answers, `standard_error` its errors, `interval` its intervals, `of` anything
     linear in the answers. All are computed from the same noisy numbers: nothing more is spent.
+
+    Example:
+        >>> import pandas as pd
+        >>> import shapedp as sdp
+        >>> m = sdp.Workload({"sex": ["F", "M"]}).marginals(1).calibrate(epsilon=1.0, delta=1e-6)
+        >>> released = m.release(pd.DataFrame({"sex": ["F", "M", "F"]}))
+        >>> released["sex"].shape, released.certificate.verdict
+        ((2,), 'certified')
     """
 
     mechanism: WorkloadMechanism
