@@ -87,12 +87,10 @@ def from_opendp(measurement: Any, distance: Any) -> Loss:
 
     Example:
         >>> import opendp.prelude as dp
-        >>> import shapedp as sdp
-        >>> dp.enable_features("contrib", "honest-but-curious")
-        >>> ball = sdp.L2(1.0, dim=2, adjacency="add-remove")
-        >>> gaussian = sdp.calibrate("gaussian", ball, epsilon=1.0, delta=1e-6)
-        >>> round(from_opendp(to_opendp(gaussian, delta=1e-6), 1.0).epsilon(1e-6).upper, 3)
-        1.0
+        >>> dp.enable_features("contrib")
+        >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+        >>> round(from_opendp(dp.m.make_laplace(*space, scale=2.0), 1.0).epsilon(0.0).upper, 3)
+        0.5
     """
     _library()
     one = isinstance(distance, numbers.Real) and distance == 1
