@@ -31,7 +31,7 @@ from shapedp.workloads.workload import Term, Workload
 
 JOINT = 2048  # cells of all special attributes together, up to which the engine serves them at once
 _ALL = 512  # cells of all attributes together, up to which exchanged records are planned pair by pair
-_SHARED = 1 - 2.0**-40  # blocks share a mode where 13 digits of their weights agree
+_SHARED = 1 - 1e-12  # blocks share a mode where 13 digits of their weights agree
 _MOST_ROWS = 1 << 24  # entries of all rows that are laid out for a lower bound
 
 
