@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 import shapedp as sdp
 from shapedp.workloads import WorkloadMechanism
 from shapedp.workloads.counting import counted
+from shapedp.workloads.spent import mu_bounds
 
 CLAIM = {"epsilon": 1.0, "delta": 1e-6}
 
@@ -125,3 +127,12 @@ def test_rounding_counts_every_coordinate_of_a_mode_without_rotation():
     data["families"][0]["sigma"] = [1.0]
     made = WorkloadMechanism.from_json(data)
     assert made.loss.mu - made._unrounded[1] >= made.step * 3
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+@pytest.mark.parametrize("cells", [3, 600])
+def test_what_leaves_the_range_of_floats_has_no_mu(adjacency, cells):
+    made = sdp.Workload({"a": cells, "b": 2}).marginals(1).calibrate(epsilon=1.0, delta=1e-6, adjacency=adjacency)
+    tiny = tuple(replace(family, sigma=family.sigma * 1e-200) for family in made.families)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="finite"):
+        mu_bounds(tiny, made.workload.schema, adjacency == "replace")

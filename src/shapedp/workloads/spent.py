@@ -145,7 +145,7 @@ def _by_pattern(family: Family, schema: Schema, used: list[int]) -> Ends:
     squares = _squares(part, schema)
     low, high = norms_of(family.blocks, sizes)
     lows, highs = (_weights(family, one, len(squares)) for one in (low, high))
-    best = [0.0, 0.0]
+    best = np.zeros(2)
     for agree in itertools.product((True, False), repeat=len(used)):
         same = dict(zip(used, agree, strict=True))
         crosses = [_times([ends[k][0 if same[k] else 1] for k in block]) for block in family.blocks]
@@ -159,8 +159,8 @@ def _by_pattern(family: Family, schema: Schema, used: list[int]) -> Ends:
             wide = 2 * (room * np.abs(product) + (abs(centre) + room) * error)
             least = least + lows[k][0] * (squares[k][0][:, None] + squares[k][0]) - 2 * centre * product - wide
             most = most + highs[k][1] * (squares[k][1][:, None] + squares[k][1]) - 2 * centre * product + wide
-        best = [max(best[0], float(np.max(least))), max(best[1], float(np.max(most)))]
-    return best[0] * BELOW_512, best[1] * ABOVE_512
+        best = np.maximum(best, [np.max(least), np.max(most)])  # a NaN stays one
+    return float(best[0]) * BELOW_512, float(best[1]) * ABOVE_512
 
 
 def _inners(image: Floats, error: Floats) -> tuple[Floats, Floats]:
@@ -216,11 +216,11 @@ def block_reach(family: Family, place: int, schema: Schema) -> float:
 
 def mu_bounds(families: Sequence[Family], schema: Schema, exchange: bool) -> Ends:
     """Bounds on mu without rounding of the turned tables. A record outside the domains adds nothing at all."""
-    ends = [single(family, schema) for family in families]
-    low, high = max(one[0] for one in ends), sum(one[1] for one in ends)
-    if len(families) == 1:
-        low = ends[0][0]
+    ends = np.array([single(family, schema) for family in families])
+    low, high = ends[:, 0].max(), ends[:, 1].sum()
     if exchange:
-        pairs = [exchanged(family, schema) for family in families]
-        low, high = max(low, *(one[0] for one in pairs)), max(high, sum(one[1] for one in pairs))
+        pairs = np.array([exchanged(family, schema) for family in families])
+        low, high = max(low, pairs[:, 0].max()), np.maximum(high, pairs[:, 1].sum())
+    if not high < math.inf:  # beyond floats: nothing is certified
+        return 0.0, math.inf
     return math.sqrt(low) * BELOW_512, math.sqrt(high) * ABOVE_512
