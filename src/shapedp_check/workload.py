@@ -19,10 +19,11 @@ from typing import Any
 
 from flint import arb_mat
 
-from shapedp_check.additive import Bounds, rotation_rows
+from shapedp_check.additive import Bounds
 from shapedp_check.balls import Ball, ball, exact, tick
 from shapedp_check.files import NotDescribed, adjacency, entry, few, number, numbers, only, whole
 from shapedp_check.pairs import Gaussian
+from shapedp_check.rotations import rotation_rows
 
 _TURN = 1 << 24
 _STEPS = 30  # bits of a measure's grid below its bound

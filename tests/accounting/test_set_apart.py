@@ -11,7 +11,8 @@ from shapedp.accounting import subsample
 from shapedp.accounting.fourier import convolve
 from shapedp.privacy import GaussianLoss, LaplaceLoss
 from shapedp.privacy.losses import RadialLoss
-from shapedp.privacy.losses.discrete import Masses, bound_masses
+from shapedp.privacy.losses.discrete import bound_masses
+from shapedp.privacy.losses.masses import Masses
 
 AT = np.linspace(0.0, 3.0, 31)
 

@@ -9,7 +9,7 @@ from shapedp.accounting import BareLoss, compose
 from shapedp.accounting.fourier import convolve
 from shapedp.mechanisms import Additive, certify
 from shapedp.noise import DiscreteLaplace
-from shapedp.privacy.losses.discrete import Masses
+from shapedp.privacy.losses.masses import Masses
 from shapedp.sensitivity import L1
 
 

@@ -11,7 +11,8 @@ import pytest
 import shapedp as sdp
 from shapedp.accounting import BareLoss, compose
 from shapedp.privacy import GaussianLoss
-from shapedp.privacy.losses.discrete import DiscreteLoss, Masses
+from shapedp.privacy.losses.discrete import DiscreteLoss
+from shapedp.privacy.losses.masses import Masses
 
 
 def test_a_hopeless_gaussian_is_not_certified() -> None:

@@ -19,7 +19,7 @@ from scipy import fft
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import ABOVE_8192, BELOW_8192, ROUNDINGS_8, ROUNDINGS_16, ROUNDINGS_256, UNIT
 from shapedp.numerics.tailsums import hockey_stick_sums
-from shapedp.privacy.losses.discrete import Masses
+from shapedp.privacy.losses.masses import Masses
 
 _TINY = 5e-324
 _LOG_RANGE = 760.0  # no logarithm of a float is larger

@@ -26,7 +26,8 @@ from shapedp.numerics import SelfCheckError
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import ROUNDINGS_2, WIDE
 from shapedp.privacy.losses.base import Loss
-from shapedp.privacy.losses.discrete import DiscreteLoss, Masses, bound_masses, coarse_step, support, upper_masses
+from shapedp.privacy.losses.discrete import DiscreteLoss, bound_masses, coarse_step, support, upper_masses
+from shapedp.privacy.losses.masses import Masses
 
 Counted = Sequence[tuple[Loss, int]]
 Weighted = list[tuple[Masses, int]]

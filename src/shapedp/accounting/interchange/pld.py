@@ -10,7 +10,8 @@ from shapedp.boundary.values import boolean
 from shapedp.numerics.checks import positive
 from shapedp.numerics.outward import ABOVE_8192
 from shapedp.privacy import Loss
-from shapedp.privacy.losses.discrete import DiscreteLoss, Masses
+from shapedp.privacy.losses.discrete import DiscreteLoss
+from shapedp.privacy.losses.masses import Masses
 
 _ACCURACY = 1e-2  # to which a loss that is slow to compute is tabulated, a fortieth of it
 _FAR = 1e5  # as far as a distribution is laid out

@@ -9,16 +9,15 @@ e^eps H(Q, P; -eps) for eps < 0: same changes of slope away from k = 1, and no c
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, positive
-from shapedp.numerics.outward import ROUNDINGS_4, ROUNDINGS_8, ROUNDINGS_32, ROUNDINGS_8192, WIDE, WIDER
-from shapedp.numerics.tailsums import hockey_stick_sums, underflow
+from shapedp.numerics.outward import ROUNDINGS_4, ROUNDINGS_8, ROUNDINGS_8192, WIDE, WIDER
 from shapedp.privacy.losses.base import Loss
+from shapedp.privacy.losses.masses import Masses
 
 _NEAREST, _FARTHEST = 1e-12, 1e5  # where the end of a loss is sought
 _SUB = 4  # sub-nodes per cell: they bound how far u sags below a chord, by convexity alone
@@ -28,90 +27,6 @@ _LOWERINGS = 40  # of the knot at k = 1
 _SHIFT = ROUNDINGS_8192
 NODE_LIMIT = 2**22
 _WIDEST = 600.0  # e^step is a float
-
-
-@dataclass(frozen=True, eq=False)
-class Masses:
-    """P-masses of a loss at the points (first + i) step, less `shift` >= 0, and the mass at infinity.
-
-    In a lower set that mass is taken for infinite at a price: its Q-mass, the logarithm of which is `log_price`.
-
-    Guarantee: H(eps) of these masses is at least (an upper set) or at most (a lower set) the loss's own at every
-    real eps, and so is that of any composition: all masses are >= 0 and both statements are monotone in them.
-    """
-
-    step: float
-    first: int
-    masses: Floats
-    infinity: float = 0.0
-    shift: float = 0.0
-    log_price: float = -math.inf
-
-    @cached_property
-    def losses(self) -> Floats:
-        """The points of the grid, before the shift."""
-        return self.step * (self.first + np.arange(self.masses.size, dtype=np.float64))
-
-    @cached_property
-    def log_masses(self) -> Floats:
-        """Logarithms of the masses, -inf where there is none."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.masses)
-
-    @cached_property
-    def held(self) -> tuple[Floats, Floats]:
-        """The points that hold any mass, and the logarithms of their masses."""
-        where = np.flatnonzero(self.masses)
-        return self.losses[where], self.log_masses[where]
-
-    @cached_property
-    def span(self) -> tuple[int, int]:
-        """The first and the last node that hold any mass."""
-        held = np.flatnonzero(self.masses)
-        return (self.first + int(held[0]), self.first + int(held[-1])) if held.size else (0, 0)
-
-    def apart(self, cap: float) -> Masses:
-        """The last point set apart where it lies beyond the cap: its mass at infinity, and the log of its Q-mass."""
-        last, kept = self.span[1], self.masses[: self.span[1] - self.first]
-        if self.infinity or last * self.step < cap or not kept.any():
-            return self
-        mass, loss = float(self.masses[last - self.first]), last * self.step - self.shift
-        log_price = math.log(mass) - loss
-        log_price += ROUNDINGS_32 * (1 + abs(math.log(mass)) + loss)
-        return replace(self, masses=kept, infinity=mass, log_price=log_price)
-
-    def clipped(self, last: int) -> Masses:
-        """All that lies beyond a node, at infinity too, on that node."""
-        end = max(last - self.first, 0)
-        beyond = float(self.masses[end:].sum()) + self.infinity
-        return replace(self, masses=np.append(self.masses[:end], beyond), infinity=0.0)
-
-    @property
-    def _exact(self) -> bool:
-        """Whether every point of the grid is a float: short steps times short integers are."""
-        reach = max(abs(self.first), abs(self.first + self.masses.size))
-        return math.frexp(self.step)[0] * 2.0**26 % 1 == 0 and reach < 2**26
-
-    @cached_property
-    def _sums(self) -> tuple[Floats, Floats, float]:
-        return hockey_stick_sums(self.masses, self.step)
-
-    def hockey_stick(self, epsilon: Floats, *, upper: bool) -> Floats:
-        """E[(1 - e^(eps - L))_+] at each real eps, rounded up or down."""
-        epsilon = np.asarray(epsilon, dtype=np.float64) + self.shift
-        if self.shift or not self._exact:  # points and eps are rounded: look from a little below or above
-            epsilon = epsilon + (-ROUNDINGS_8 if upper else ROUNDINGS_8) * (np.abs(epsilon) + self.step)
-        points, (at_node, tail, relative) = self.losses, self._sums
-        order = np.searchsorted(points, epsilon, side="right")
-        near = order < points.size
-        index = np.minimum(order, points.size - 1)
-        with np.errstate(under="ignore", over="ignore"):
-            raw = at_node[index] - np.expm1(np.minimum(epsilon - points[index], 0.0)) * tail[index]
-        hidden = underflow(points.size, self.step) + _TINY
-        if upper:
-            return np.minimum(np.where(near, raw * (1 + relative) + hidden, 0.0) + self.infinity, 1.0)
-        found = np.maximum(raw * (1 - relative) - hidden, 0.0)
-        return np.minimum(np.where(near, found, 0.0) + self.infinity, 1.0)
 
 
 def excess(
