@@ -1,11 +1,12 @@
 """Noise for a workload: tables turned into contrasts, block by block.
 
-Along an attribute of n cells the contrasts are rows a_k (1, ..., 1, -k, 0, ...)/2^24, k = 1 ... n - 1, where a_k is
-2^24/sqrt(k (k + 1)) rounded to an integer. A record in cell j moves the vector of their j-th entries. In the block of
-some attributes it moves the product of such vectors, times, along the special attributes and the measures, W s with
-W = diag(1/scales) R and s = e_cell x (1, values), each value in a unit of its own, the power of two above its bounds;
-all over the block's sigma. All blocks together are one Gaussian release: mu^2 is the largest sum of squares. Every
-factor is largest on its own, so the largest product is the product.
+Along an attribute of n cells the contrasts are the rows (1, ..., 1, -k, 0, ...), k = 1 ... n - 1, and the noise in
+each is sqrt(k (k + 1)) times that of a block: over their lengths they are orthonormal, and all of them are orthogonal
+to (1, ..., 1). A record in cell j moves the vector of their j-th entries, of squared norm 1 - 1/n; two of different
+cells have the inner product -1/n. In the block of some attributes it moves the product of such vectors, times, along
+the special attributes and the measures, W s with W = diag(1/scales) R and s = e_cell x (1, values), each value in a
+unit of its own, the power of two above its bounds; all over the block's sigma. All blocks together are one Gaussian
+release: mu^2 is the largest sum of squares.
 """
 
 from __future__ import annotations
@@ -31,24 +32,9 @@ _PAIRS = 1 << 16  # patterns times pairs of vertices that are looked at
 _NOTE = "turned tables: their rounding to the grid of the release is not part of the file"
 
 
-def _integers(n: int) -> list[int]:
-    """a_k for k = 1 ... n - 1: 2^24/sqrt(k (k + 1)) to the nearest integer."""
-    found = []
-    for k in range(1, n):
-        square = Fraction(_TURN**2, k * (k + 1))
-        down = math.isqrt(square.numerator // square.denominator)
-        found.append(down + (Fraction(2 * down + 1, 2) ** 2 < square))
-    return found
-
-
-def inner_products(n: int) -> tuple[list[Fraction], list[Fraction]]:
-    """The squared norms of what records in each cell move, and the inner products of any two cells."""
-    a = _integers(few(n))
-    tails = [0] * (n + 1)  # sum of a_k^2 over k > j
-    for k in range(n - 1, 0, -1):
-        tails[k - 1] = tails[k] + a[k - 1] ** 2
-    norms = [Fraction(tails[j] + ((j * a[j - 1]) ** 2 if j else 0), _TURN**2) for j in range(n)]
-    return norms, [Fraction(tails[j] - j * a[j - 1] ** 2, _TURN**2) for j in range(1, n)]
+def inner_products(n: int) -> tuple[Fraction, Fraction]:
+    """The squared norm of what a record moves in the contrasts, and the inner product of two in different cells."""
+    return 1 - Fraction(1, n), -Fraction(1, n)
 
 
 @dataclass(frozen=True)
@@ -193,7 +179,7 @@ def _largest(values: list[Ball]) -> Ball:
 
 def _single(blocks: Blocks, table: Table) -> Ball:
     """The largest squared length of one record."""
-    tops = {k: ball(max(inner_products(table.sizes[k])[0])) for block in blocks.attributes for k in block}
+    tops = {k: ball(inner_products(table.sizes[k])[0]) for block in blocks.attributes for k in block}
     sums = _sums(blocks, [math.prod((tops[k] for k in block), start=ball(1)) for block in blocks.attributes])
     vertices = range(len(blocks.images[0]))
     squares = [sum((s * _dot(i[v], i[v]) for s, i in zip(sums, blocks.images, strict=True)), ball(0)) for v in vertices]
@@ -210,10 +196,7 @@ def _exchanged(blocks: Blocks, table: Table) -> Ball | None:
     vertices = len(blocks.images[0])
     if blocks.several or 2 ** len(used) * vertices**2 > _PAIRS:
         return None
-    ends = {}
-    for k in used:
-        norms, others = inner_products(table.sizes[k])
-        ends[k] = [ball(min(one)).union(ball(max(one))) for one in (norms, others)]
+    ends = {k: [ball(one) for one in inner_products(table.sizes[k])] for k in used}
     norms = _sums(blocks, [math.prod((ends[k][0] for k in block), start=ball(1)) for block in blocks.attributes])
     found = []
     for pattern in product((0, 1), repeat=len(used)):

@@ -12,7 +12,7 @@ import pytest
 import shapedp as sdp
 from shapedp.workloads import WorkloadMechanism
 from shapedp.workloads.counting import counted
-from shapedp.workloads.spent import mu_bounds
+from shapedp.workloads.spent import grid_of, mu_bounds
 
 CLAIM = {"epsilon": 1.0, "delta": 1e-6}
 
@@ -121,12 +121,13 @@ def test_means_ask_for_counts_whatever_a_group_is_called():
 
 def test_rounding_counts_every_coordinate_of_a_mode_without_rotation():
     """Those of such modes, which only an edited plan has, were left out of the slack."""
-    data = sdp.Workload({"g": 9}).marginal("g").prefixes("g").calibrate(**CLAIM).to_json()
+    asked = sdp.Workload({"g": 9}, measures={"v": (0, 1)}).means("v", "g").prefixes("g")
+    data = asked.calibrate(**CLAIM).to_json()
     mode = data["families"][0]["parts"][0]["modes"][0]
-    mode["rotation"], mode["scales"] = None, [1.0] * 9
+    mode["rotation"], mode["scales"] = None, [1.0] * 18
     data["families"][0]["sigma"] = [1.0]
     made = WorkloadMechanism.from_json(data)
-    assert made.loss.mu - made._unrounded[1] >= made.step * 3
+    assert made.loss.mu - made._unrounded[1] >= grid_of(made.families[0], 0, asked.schema, made.records) * 3
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])

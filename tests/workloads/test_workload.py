@@ -13,7 +13,7 @@ from scipy import stats
 
 import shapedp as sdp
 from shapedp.workloads import workload_from_json
-from shapedp.workloads.blocks import contrasts
+from shapedp.workloads.blocks import contrasted, restored
 from shapedp.workloads.counting import Counted, counted
 from shapedp.workloads.mechanism import WorkloadMechanism
 from shapedp.workloads.spent import mu_bounds
@@ -40,7 +40,7 @@ def test_golden_marginals(orders, rms):
     asked = sdp.Workload(SIZES).marginals(*orders)
     error, least = best(asked)
     assert math.sqrt(least / len(asked)) == pytest.approx(rms, rel=1e-6)
-    assert error == pytest.approx(least, rel=1e-5), "contrasts are kept to 24 bits"
+    assert error == pytest.approx(least, rel=1e-11), "contrasts of counts are whole: nothing is rounded"
 
 
 @pytest.mark.parametrize(
@@ -92,6 +92,25 @@ def random_workload(rng) -> sdp.Workload:
     return made
 
 
+def helmert(size: int) -> np.ndarray:
+    """Contrasts over their lengths, in extended precision."""
+    rows = [[1] * k + [-k] + [0] * (size - k - 1) for k in range(1, size)]
+    lengths = np.sqrt(np.array([k * (k + 1) for k in range(1, size)], dtype=np.longdouble))
+    return np.array(rows, dtype=np.longdouble).reshape(size - 1, size) / lengths[:, None]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 50])
+def test_contrasts_of_a_table(size):
+    rows = helmert(size)
+    assert np.abs(rows @ rows.T - np.eye(size - 1)).max(initial=0.0) < 1e-17
+    table = np.random.default_rng(size).integers(0, 2**40, (3, size, 2))
+    exact = contrasted(table, 1)
+    assert exact.dtype == np.int64
+    lengths = np.sqrt([[k * (k + 1)] for k in range(1, size)]).reshape(-1, 1)
+    assert exact / lengths == pytest.approx(np.einsum("kn,anb->akb", rows.astype(float), table), rel=1e-12, abs=1e-3)
+    assert restored(exact / lengths, 1) == pytest.approx(table - table.mean(axis=1, keepdims=True), rel=1e-12, abs=1e-3)
+
+
 def images(made: WorkloadMechanism) -> np.ndarray:
     """What a record adds to all coefficients over their scales, for every cell and corner, in extended precision."""
     schema, found = made.workload.schema, []
@@ -102,7 +121,7 @@ def images(made: WorkloadMechanism) -> np.ndarray:
                 for place, block in enumerate(family.blocks):
                     one = np.ones(1, dtype=np.longdouble)
                     for k in block:
-                        one = np.kron(one, contrasts(schema.sizes[k]).whole[1:, cell[k]].astype(np.longdouble) / 2**24)
+                        one = np.kron(one, helmert(schema.sizes[k])[:, cell[k]])
                     for part, mode in zip(family.parts, family.modes_of(place), strict=True):
                         hot = np.ones(1)
                         for k in part.axes:
@@ -133,6 +152,47 @@ def test_every_certificate_by_brute_force():
         assert high <= made.loss.mu <= high * (1 + 1e-5), case
         assert made.loss.mu <= MU
         assert made.certificate.verdict == "certified"
+
+
+def test_what_noise_is_added_to_moves_no_more_than_certified(monkeypatch):
+    """The very numbers and scales that noise is drawn for, on all neighbours of two tables; nothing is lost for counts.
+
+    Tables as full as the plan allows, so that rounding is as coarse as it gets.
+    """
+    rng = np.random.default_rng(4)
+    for case in range(60):
+        asked, relation = random_workload(rng), ("add-remove", "replace")[case % 2]
+        records = (2, 1 << 30, 1 << 32)[case % 3]
+        made = asked.calibrate(**CLAIM, adjacency=relation, gap=1e-2, records=records)
+        seen: list[tuple[np.ndarray, np.ndarray]] = []
+
+        def kept(x, law, scale, grid, source, seen=seen):
+            seen.append((x, scale))
+            return np.asarray(x)
+
+        monkeypatch.setattr("shapedp.workloads.mechanism.rounded_sum", kept)
+        cells, corners = list(np.ndindex(*asked.schema.sizes)), asked.schema.corners()
+        base = np.zeros((*asked.schema.sizes, corners.shape[1]), dtype=np.int64)
+        base[cells[0]] += corners[-1] * (records - 1)
+        whole = tuple(range(len(asked.schema.sizes)))
+        tables = [base]
+        for cell in cells:
+            for corner in corners:
+                tables.append(base.copy())
+                tables[-1][cell] += corner
+        images = []
+        for table in tables:
+            seen.clear()
+            needed = {axes: table.sum(axis=tuple(k for k in whole if k not in axes)) for axes in made.needed()}
+            made.release(Counted(needed, asked.schema))
+            images.append(np.concatenate([x for x, _ in seen]))
+        rows, scales = np.array(images, dtype=np.longdouble), np.concatenate([scale for _, scale in seen])
+        pairs = (rows[:, None] - rows if relation == "replace" else rows[1:] - rows[0]) / scales
+        reach = float(np.sqrt(np.square(pairs).sum(axis=-1).max()))
+        assert reach <= made.loss.mu, case
+        assert reach >= made._unrounded[0] * (1 - 1e-4), case
+        if not asked.schema.measures and not any(f.axes for f in made.families) and records < 1 << 40:
+            assert made.loss.mu == made._unrounded[1], "whole numbers"
 
 
 def test_never_worse_than_one_by_one():
@@ -404,6 +464,12 @@ def test_more_records_need_coarser_rounding():
     assert large.release(frame)["age"].shape == (6,)
     with pytest.raises(ValueError, match="at most 49 records"):
         small.release(frame)
+    wide = sdp.Workload({"a": 1000, "b": 40}).marginals(2)
+    exact, rounded = (wide.calibrate(**CLAIM, records=records) for records in (2**36, 2**40))
+    assert exact.loss.mu == exact._unrounded[1]
+    assert rounded.loss.mu > rounded._unrounded[1], "contrasts of more than 53 bits"
+    with pytest.raises(ValueError, match="beyond 2\\^62"):
+        sdp.Workload({"a": 4000, "b": 4000}).marginals(2).calibrate(**CLAIM, records=2**40)
     for records in (0, 2**50, 1.5):
         with pytest.raises((ValueError, TypeError), match="records"):
             asked.calibrate(**CLAIM, records=records)

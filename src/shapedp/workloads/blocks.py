@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.noise.rotation import Mode, Rotation
-from shapedp.numerics.arrays import Floats, frozen
+from shapedp.noise.rotation import Mode
+from shapedp.numerics.arrays import Floats
 
-LARGEST = 4096  # cells of a plain attribute
 Block = tuple[int, ...]
 
 
@@ -63,20 +63,29 @@ class Strategy:
     least: float
 
 
-@lru_cache(maxsize=256)
-def contrasts(size: int) -> Rotation:
-    """The sum over sqrt(n), then n - 1 contrasts (Helmert), rounded to 24 bits so that each adds up to 0 exactly."""
-    if size > LARGEST:
-        raise ValueError(f"tables along an attribute of {size} cells are not planned: at most {LARGEST}")
-    rows = np.zeros((size, size))
-    rows[0] = 1 / math.sqrt(size)
-    for k in range(1, size):
-        rows[k, :k] = 1 / math.sqrt(k * (k + 1))
-        rows[k, k] = -k / math.sqrt(k * (k + 1))
-    whole = np.array(Rotation.near(rows).whole)
-    last = np.arange(1, size)
-    whole[last, last] -= whole[1:].sum(axis=1)
-    return Rotation(frozen(whole))
+def contrasted(table: NDArray[Any], axis: int) -> NDArray[Any]:
+    """x_1 + ... + x_k - k x_(k+1), k = 1 ... n - 1, along one axis: Helmert's contrasts, whole where the table is."""
+    rows = np.moveaxis(table, axis, 0)
+    return np.moveaxis(np.cumsum(rows[:-1], axis=0) - _numbers(rows)[1:] * rows[1:], 0, axis)
+
+
+def contrast_lengths(size: int) -> Floats:
+    """sqrt(k (k + 1)), k = 1 ... n - 1: contrasts over them are rows of an orthonormal matrix."""
+    number = np.arange(1.0, size)
+    return np.sqrt(number * (number + 1))
+
+
+def restored(contrasts: Floats, axis: int) -> Floats:
+    """The table that adds up to 0 along one axis, from its contrasts over their lengths."""
+    rows = np.moveaxis(contrasts, axis, 0)
+    shares = np.concatenate([np.zeros((1, *rows.shape[1:])), (rows.T / contrast_lengths(len(rows) + 1)).T])
+    later = np.cumsum(shares[::-1], axis=0)[::-1] - shares
+    return np.moveaxis(later - _numbers(shares) * shares, 0, axis)
+
+
+def _numbers(rows: NDArray[Any]) -> NDArray[np.int64]:
+    """0, 1, ..., n - 1 down the first axis."""
+    return np.arange(len(rows)).reshape(-1, *[1] * (rows.ndim - 1))
 
 
 def moved(block: Block, sizes: Sequence[int]) -> tuple[float, float]:

@@ -19,14 +19,14 @@ from shapedp.noise.request import Request
 from shapedp.noise.rotation import Mode
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability, vector
-from shapedp.numerics.modes import replace_mode
+from shapedp.numerics.modes import outer, replace_mode
 from shapedp.numerics.outward import ABOVE_WIDE, BELOW_WIDER
 from shapedp.privacy import Bracket, GaussianLoss
 from shapedp.sampling import Source, rounded_sum
 from shapedp.sensitivity import ADJACENCIES, Adjacency, Box
-from shapedp.workloads.blocks import Block, Family, Part, Strategy, contrasts
+from shapedp.workloads.blocks import Block, Family, Part, Strategy, contrast_lengths, contrasted
 from shapedp.workloads.release import WorkloadRelease
-from shapedp.workloads.spent import mu_bounds, slack, step_for
+from shapedp.workloads.spent import grid_of, mu_bounds, slack
 from shapedp.workloads.strategy import strategy
 from shapedp.workloads.variances import cell_variances, total_variance
 from shapedp.workloads.workload import Term, Workload, workload_from_json
@@ -88,16 +88,11 @@ class WorkloadMechanism(Claimed):
     def _unrounded(self) -> tuple[float, float]:
         return mu_bounds(self.families, self.workload.schema, self.exchange)
 
-    @property
-    def step(self) -> float:
-        """The grid of the turned tables."""
-        return step_for(self.records, self.workload.schema)
-
     @cached_property
     def loss(self) -> GaussianLoss:
         """mu = the longest difference of neighbours, and what rounding of the turned tables adds."""
         low, high = self._unrounded
-        more = slack(self.families, self.workload.schema, self.step)
+        more = slack(self.families, self.workload.schema, self.records)
         return GaussianLoss(high + more, max(low - more, 0.0)).under(self.adjacency)
 
     @cached_property
@@ -189,27 +184,28 @@ class WorkloadMechanism(Claimed):
 
     def _noisy(self, exact: Sequence[Floats], source: Source) -> NDArray[Any]:
         """Every block turned, and noise added."""
-        found, place = [], 0
-        for family in self.families:
-            for k, block in enumerate(family.blocks):
-                found.append(self._block(exact[place], family, k, block, self.step, source).reshape(-1))
-                place += 1
+        places = [(family, k) for family in self.families for k in range(len(family.blocks))]
+        found = [self._block(x, *place, source).reshape(-1) for x, place in zip(exact, places, strict=True)]
         return np.concatenate(found)
 
-    def _block(self, x: Floats, family: Family, place: int, block: Block, step: float, source: Source) -> Floats:
-        work = np.rint(x / step)
-        for axis, attribute in enumerate(block):
-            rotation = contrasts(self.workload.schema.sizes[attribute])
-            replace_mode(work, work.shape, axis, rotation.turn)
-            work = np.ascontiguousarray(np.delete(work, 0, axis=axis))
-        modes, scale = family.modes_of(place), np.full((1,) * len(block), float(family.sigma[place]))
+    def _block(self, x: Floats, family: Family, place: int, source: Source) -> Floats:
+        """The contrasts of a table with noise, over their lengths; the table is turned first along its other axes."""
+        schema, block, modes = self.workload.schema, family.blocks[place], family.modes_of(place)
+        grid = grid_of(family, place, schema, self.records)
+        work = np.rint(x / grid)
         for axis, mode in enumerate(modes, start=len(block)):
             if mode.rotation is not None:
                 replace_mode(work, work.shape, axis, mode.rotation.turn)
-            scale = np.multiply.outer(scale, mode.scales)
-        spread = np.ascontiguousarray(np.broadcast_to(scale.reshape(scale.shape[len(block) :]), work.shape))
-        flat = rounded_sum((work * step).reshape(-1), "gaussian", spread.reshape(-1), None, source)
-        return np.asarray(flat).reshape(work.shape)
+        most = float(np.abs(work).sum(axis=tuple(range(len(block)))).max())
+        if not most * math.prod(schema.sizes[k] - 1 for k in block) < 2.0**63:
+            raise ValueError("the tables hold more than the records that the plan was made for")
+        whole = work.astype(np.int64)
+        for axis in range(len(block)):
+            whole = contrasted(whole, axis)
+        lengths = outer([contrast_lengths(schema.sizes[k]) for k in block])
+        scale = np.multiply.outer(lengths * float(family.sigma[place]), outer([mode.scales for mode in modes]))
+        noisy = rounded_sum(whole.reshape(-1) * grid, "gaussian", scale.reshape(-1), None, source)
+        return np.asarray(noisy).reshape(scale.shape) / lengths.reshape(*lengths.shape, *[1] * len(modes))
 
     def _cut(self, flat: NDArray[Any]) -> list[list[Floats]]:
         """The released coefficients, by family and block."""
@@ -369,7 +365,7 @@ def calibrate(
     least = found.least if error == "squared" else 0.0
     made = WorkloadMechanism(workload, found.families, epsilon, delta, adjacency, least, records)
     spent = made.loss.mu
-    for aim in (1 - 1e-10, 1 - 1e-8, BELOW_WIDER):
+    for aim in (1 - 1e-12, 1 - 1e-10, 1 - 1e-8, BELOW_WIDER):
         sigma = [frozen(family.sigma * (spent / (target * aim))) for family in found.families]
         scaled = tuple(replace(family, sigma=one) for family, one in zip(found.families, sigma, strict=True))
         made = replace(made, families=scaled)

@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from shapedp.noise.gaussian import normal_half_width
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, finite
 from shapedp.privacy import Certificate
-from shapedp.workloads.blocks import Family, contrasts
+from shapedp.workloads.blocks import Family, contrast_lengths, contrasted, restored
 from shapedp.workloads.variances import family_of, special_rows
 from shapedp.workloads.workload import Term
 
@@ -46,12 +45,6 @@ class Adjusted:
     error: Floats
     before: Floats
     label: str
-
-
-@lru_cache(maxsize=256)
-def _back(size: int) -> Floats:
-    """From contrasts to cells: the inverse on tables that add up to 0."""
-    return np.asarray(np.linalg.pinv(contrasts(size).matrix[1:]))
 
 
 def _along(table: Floats, matrix: Floats, axis: int) -> Floats:
@@ -201,8 +194,8 @@ class WorkloadRelease:
         for block in _blocks_below(plain, family):
             place = family.index[block]
             table = self.coefficients[number][place]
-            for axis, k in enumerate(block):
-                table = _along(table, _back(sizes[k]), axis)
+            for axis in range(len(block)):
+                table = restored(table, axis)
             for axis, (part, mode) in enumerate(
                 zip(family.parts, family.modes_of(place), strict=True), start=len(block)
             ):
@@ -237,7 +230,8 @@ class WorkloadRelease:
             table = table / math.prod(sizes[k] for k in plain if k not in block)
             table = table.reshape([sizes[k] for k in block] + self._counts(term, family))
             for axis, k in enumerate(block):
-                table = _along(table, _back(sizes[k]).T, axis)
+                lengths = contrast_lengths(sizes[k]).reshape(-1, *[1] * (table.ndim - axis - 1))
+                table = contrasted(table, axis) / lengths
             for axis, (part, mode) in enumerate(
                 zip(family.parts, family.modes_of(place), strict=True), start=len(block)
             ):

@@ -5,38 +5,28 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from shapedp.noise.rotation import Mode, Rotation
+from shapedp.noise.rotation import Mode
 from shapedp.noise.tensor import steps_to_mu
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import ABOVE_512, ABOVE_WIDE, BELOW_512, UNIT
 from shapedp.numerics.sums import sum_bounds
-from shapedp.workloads.blocks import Block, Family, Part, contrasts
+from shapedp.workloads.blocks import Block, Family, Part, moved
 from shapedp.workloads.schema import Schema
 
 _PATTERNS = 1 << 26  # patterns times pairs that are looked at one by one
 _CELLS = 512  # cells times vertices, of which all pairs are
-_TURNED = 2.0**-20  # far above what 24 bits leave of n contrasts: a column's norm, an inner product
 
 Ends = tuple[float, float]
 
 
-@lru_cache(maxsize=256)
-def column_norms(size: int) -> Ends:
-    """Bounds on the squared norm of what a record moves in the contrasts of an attribute."""
-    norms = np.square(contrasts(size).matrix[1:]).sum(axis=0)
-    return float(norms.min()) * (1 - size * 2 * UNIT), float(norms.max()) * (1 + size * 2 * UNIT)
-
-
 def norms_of(blocks: Sequence[Block], sizes: Sequence[int]) -> tuple[Floats, Floats]:
-    """Bounds on p_B of every block."""
-    ends = {k: column_norms(sizes[k]) for block in blocks for k in block}
-    low = [math.prod(ends[k][0] for k in block) for block in blocks]
-    return np.array(low) * BELOW_512, np.array([math.prod(ends[k][1] for k in block) for block in blocks]) * ABOVE_512
+    """Bounds on p_B = prod (1 - 1/n) of every block: the squared norm of what a record moves in its contrasts."""
+    found = np.array([moved(block, sizes)[1] for block in blocks])
+    return found * BELOW_512, found * ABOVE_512
 
 
 def whitened(mode: Mode, vertices: Floats, wide: int) -> tuple[Floats, Floats]:
@@ -105,7 +95,7 @@ def _by_cell(family: Family, schema: Schema, used: list[int]) -> Ends:
     part, sizes = family.parts[0], schema.sizes
     vertices = part_vertices(part, schema)
     products = [_inners(*whitened(mode, vertices, vertices.shape[1])) for mode in part.modes]
-    grams = {k: contrasts(sizes[k]).matrix[1:].T @ contrasts(sizes[k]).matrix[1:] for k in used}
+    grams = {k: np.eye(sizes[k]) - 1 / sizes[k] for k in used}
     total: Floats = np.zeros((1, 1))
     room: Floats = np.zeros((1, 1))
     for block, sigma, mode in zip(family.blocks, family.sigma, family.mode, strict=True):
@@ -115,7 +105,7 @@ def _by_cell(family: Family, schema: Schema, used: list[int]) -> Ends:
             one = grams[k] if k in block else np.ones((sizes[k], sizes[k]))
             plain, doubt = (
                 np.kron(plain, one),
-                np.kron(doubt, np.abs(one) + (4 * sizes[k] * UNIT if k in block else 0.0)),
+                np.kron(doubt, np.abs(one) + (2 * UNIT if k in block else 0.0)),
             )
         product, error = products[mode]
         total = total + np.kron(plain, product) / sigma**2
@@ -132,7 +122,7 @@ def _apart(family: Family, schema: Schema) -> float:
     high = norms_of(family.blocks, schema.sizes)[1]
     least = [min((schema.sizes[k] for k in block), default=0) for block in family.blocks]
     squares = np.array([float(one[1].max()) for one in _squares(family.parts[0], schema)])[family.mode]
-    terms = [2 * p * (1 + 1 / (n - 1) + _TURNED) if n else 0.0 for p, n in zip(high, least, strict=True)]
+    terms = [2 * p * (1 + 1 / (n - 1)) if n else 0.0 for p, n in zip(high, least, strict=True)]
     return sum_bounds(np.array(terms) * squares / np.square(family.sigma), 32 * UNIT)[1]
 
 
@@ -170,17 +160,9 @@ def _inners(image: Floats, error: Floats) -> tuple[Floats, Floats]:
     return image.T @ image, room + np.add.outer(error, error) * (lengths.max() + error.max())
 
 
-@lru_cache(maxsize=256)
 def _inner(size: int) -> tuple[Ends, Ends]:
     """Middle and half-width of the inner products of what two records move: in one cell, and in two different ones."""
-    matrix = contrasts(size).matrix[1:]
-    gram = matrix.T @ matrix
-    same, other = gram.diagonal(), gram[~np.eye(size, dtype=np.bool_)]
-    found = []
-    for part in (same, other):
-        middle, half = (float(part.max()) + float(part.min())) / 2, (float(part.max()) - float(part.min())) / 2
-        found.append((middle, half + 4 * size * UNIT))
-    return found[0], found[1]
+    return (1 - 1 / size, 2 * UNIT), (-1 / size, 2 * UNIT)
 
 
 def _times(ends: list[Ends]) -> Ends:
@@ -189,29 +171,57 @@ def _times(ends: list[Ends]) -> Ends:
     return middle, math.prod(abs(one[0]) + one[1] for one in ends) * ABOVE_512 - abs(middle)
 
 
-def step_for(records: int, schema: Schema) -> float:
-    """The grid of turned tables: a power of two of which so many records, each at its longest, are at most 2^51."""
-    longest = math.sqrt(float(np.square(schema.corners() * schema.units()).sum(axis=1).max()))
-    return 2.0 ** (math.ceil(math.log2(records * longest)) - 51)
+def grid_of(family: Family, place: int, schema: Schema, records: int) -> float:
+    """The grid, a power of two, of the table of a block before its contrasts are taken.
+
+    Counts that are not turned are whole, so 1 will do. Otherwise so many records, each at its longest, are at most
+    2^51 steps in the table, and 2^62 in its contrasts.
+    """
+    grown = math.prod(schema.sizes[k] - 1 for k in family.blocks[place])
+    if not _turned(family, place):
+        if records * grown > 1 << 62:
+            raise ValueError(f"the contrasts of a table of counts of {records} records are beyond 2^62: plan for fewer")
+        return 1.0
+    bits = math.ceil(math.log2(records * _longest(family, schema)))
+    return 2.0 ** (bits + max(math.ceil(math.log2(grown)) - 62, -51))
 
 
-def slack(families: Sequence[Family], schema: Schema, step: float) -> float:
+def _turned(family: Family, place: int) -> bool:
+    """Whether the tables of a block are other numbers than counts."""
+    return any(part.values for part in family.parts) or any(
+        mode.rotation is not None for mode in family.modes_of(place)
+    )
+
+
+def _longest(family: Family, schema: Schema) -> float:
+    """The largest norm of what a record adds along the values of a family."""
+    vertices = np.vstack([part_vertices(part, schema) for part in family.parts if part.values] or [np.ones((1, 1))])
+    return math.sqrt(float(np.square(vertices).sum(axis=1).max()))
+
+
+def slack(families: Sequence[Family], schema: Schema, records: int) -> float:
     """What rounding of the turned tables can add to mu."""
-    reach = [block_reach(family, k, schema) for family in families for k in range(len(family.blocks))]
-    return step * math.sqrt(float(np.square(reach).sum())) * ABOVE_WIDE
+    reach = [block_slack(family, k, schema, records) for family in families for k in range(len(family.blocks))]
+    return math.sqrt(float(np.square(reach).sum())) * ABOVE_WIDE
 
 
-def block_reach(family: Family, place: int, schema: Schema) -> float:
-    """What one step of rounding can add to mu in a block.
+def block_slack(family: Family, place: int, schema: Schema, records: int) -> float:
+    """What rounding can add to mu in a block: none where counts and their contrasts are whole and below 2^53.
 
     Sums of measures may have more than 53 bits: rounded to floats, then to steps, they err by 5/8 of a step, not 1/2.
+    Contrasts are exact in integers, and over their lengths no longer than the table. Those of more than 53 bits are
+    rounded to floats before noise is added: by a relative 2^-53, which two neighbours may do in opposite ways.
     """
-    rotations: list[Rotation] = [contrasts(schema.sizes[k]) for k in family.blocks[place]]
-    modes = family.modes_of(place)
-    rotations += [mode.rotation for mode in modes if mode.rotation is not None]
-    dim = math.prod(schema.sizes[k] for k in family.blocks[place]) * math.prod(mode.size for mode in modes)
+    modes, grid, longest = family.modes_of(place), grid_of(family, place, schema, records), _longest(family, schema)
     least = float(family.sigma[place]) * math.prod(float(mode.scales.min()) for mode in modes)
-    return steps_to_mu(rotations, dim, least) * (1.25 if schema.measures else 1.0)
+    cells = math.prod(schema.sizes[k] for k in family.blocks[place]) * math.prod(mode.size for mode in modes)
+    found = 0.0
+    if _turned(family, place):
+        rotations = [mode.rotation for mode in modes if mode.rotation is not None]
+        found = grid * steps_to_mu(rotations, cells, least) * (1.25 if schema.measures else 1.0)
+    if records * longest / grid * math.prod(schema.sizes[k] - 1 for k in family.blocks[place]) > 2.0**52:
+        found += 2.0**-51 * records * longest * math.sqrt(cells) / least
+    return found
 
 
 def mu_bounds(families: Sequence[Family], schema: Schema, exchange: bool) -> Ends:
