@@ -181,6 +181,29 @@ class Response(Pair):
         return no_less(x, fails + (1 - fails) * inside)
 
 
+@dataclass(frozen=True, eq=False)
+class Event(ByEnclosure):
+    """An event of probability p under P and p e^-loss under Q, and nothing else seen: what neighbours at least show.
+
+    H(x) = max(p - e^x q, (1 - p) - e^x (1 - q), 1 - e^x, 0) with q = p e^-loss.
+    """
+
+    chance: Ball
+    loss: Ball
+    symmetric = False
+    formula = "event: p (1 - e^(x - loss))"
+
+    @property
+    def top(self) -> Ball | Fraction | None:  # type: ignore[override]
+        rare = self.chance * (-self.loss).exp()
+        return self.loss.max(((1 - rare) / (1 - self.chance)).log())
+
+    def hockey(self, x: Ball) -> Ball:
+        rare = self.chance * (-self.loss).exp()
+        rest = (1 - self.chance) - x.exp() * (1 - rare)
+        return no_less(x, (-self.chance * (x - self.loss).min(ball(0)).expm1()).max(rest))
+
+
 @dataclass(frozen=True)
 class DiscreteLaplace(Pair):
     """P(k) ~ q^|k|, q = e^(-1/steps), on the integers, shifted by a whole number of steps.

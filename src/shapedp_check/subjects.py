@@ -13,6 +13,7 @@ from itertools import product
 from typing import Any
 
 from shapedp_check.additive import Bounds, Counted, additive
+from shapedp_check.answers import answers
 from shapedp_check.balls import Ball, ball, exact, normal_cdf
 from shapedp_check.files import NotDescribed, adjacency, entry, known, number, only, premises, schema, whole
 from shapedp_check.pairs import Clipped, Gaussian, Hopeless, Laplace, Mixing, Pair, Response, Sampled, Share
@@ -62,6 +63,10 @@ def _additive(data: Any) -> Case:
 
 def _workload(data: Any) -> Case:
     return Case(*workload(data))
+
+
+def _answers(data: Any) -> Case:
+    return Case(*answers(data))
 
 
 def _relation(data: Any) -> str:
@@ -322,6 +327,10 @@ READERS: dict[str, tuple[Callable[[Any], Case], tuple[str, ...]]] = {
     "threshold-mixing": (_threshold_mixing, ("threshold", "slack", "scale", "variance", *_SKETCH)),
     "modified-gauss-mix": (_modified_gauss_mix, ("gamma", "eta", "tau", *_SKETCH)),
     "workload": (_workload, ("workload", "families", "adjacency", "least", "records", *_STATED)),
+    "workload-answers": (
+        _answers,
+        ("workload", "law", "whole", "cells", "scales", "bits", "adjacency", "records", *_STATED),
+    ),
     "repetition": (_repetition, ("run", "gamma", "adjacency")),
     "plan": (_plan, ("steps",)),
 }

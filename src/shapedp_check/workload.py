@@ -42,22 +42,29 @@ class Table:
     """The sizes of the attributes, and the extremes of what a record adds to the count and the measures."""
 
     sizes: list[int]
-    corners: list[list[Fraction]]
+    ends: list[tuple[int, int]]  # of each measure, in whole steps
+
+    @property
+    def corners(self) -> list[list[Fraction]]:
+        """(1, values) at the extremes, each value in its unit."""
+        return [[Fraction(1), *(Fraction(end, 1 << _STEPS) for end in row)] for row in product(*self.ends)]
 
 
-def _table(data: Any) -> Table:
+def read_table(data: Any) -> Table:
+    """The domains and bounds of a workload."""
     only(data, ("attributes", "measures", "terms"), "a workload")
     attributes, measures = entry(data, "attributes"), entry(data, "measures")
     if not isinstance(attributes, dict) or not attributes or not isinstance(measures, dict):
         raise NotDescribed("attributes and measures must be objects")
     sizes = [_size(domain) for domain in attributes.values()]
-    corners = [[Fraction(1)]]
+    ends = []
     for bounds in measures.values():
-        low, high = numbers(bounds, "the bounds of a measure")
-        step = Fraction(2) ** (math.frexp(max(abs(low), abs(high)))[1] - _STEPS)
-        ends = [Fraction(whole, 1 << _STEPS) for whole in (exact(low) // step, -(-exact(high) // step))]
-        corners = [[*row, end] for row in corners for end in ends]
-    return Table(sizes, corners)
+        pair = numbers(bounds, "the bounds of a measure")
+        if len(pair) != 2 or not pair[0] < pair[1]:
+            raise NotDescribed("a measure has two bounds, the first below the second")
+        step = Fraction(2) ** (math.frexp(max(map(abs, pair)))[1] - _STEPS)
+        ends.append((int(exact(pair[0]) // step), int(-(-exact(pair[1]) // step))))
+    return Table(sizes, ends)
 
 
 def _size(domain: Any) -> int:
@@ -222,7 +229,7 @@ def _pair(blocks: Blocks, norms: list[Ball], crosses: list[Ball], one: int, othe
 
 def workload(data: Any) -> tuple[str | None, Bounds]:
     """The neighbour relation and the worst pair of a workload's mechanism."""
-    table, families = _table(entry(data, "workload")), entry(data, "families")
+    table, families = read_table(entry(data, "workload")), entry(data, "families")
     relation = adjacency(data)
     number(entry(data, "least"), "least", least=0.0)
     whole(entry(data, "records"), "records")

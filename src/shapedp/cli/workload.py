@@ -14,8 +14,9 @@ from shapedp.boundary.documents import read, write
 from shapedp.cli.options import claim
 from shapedp.cli.output import certificate_lines, ends, show, table, written
 from shapedp.cli.paths import beside, beside_certificate
+from shapedp.mechanisms import mechanism_from_json
 from shapedp.tables.vectors import suffix, write_columns
-from shapedp.workloads import WorkloadMechanism, WorkloadRelease
+from shapedp.workloads import AnsweredWorkload, AnswerMechanism, WorkloadMechanism, WorkloadRelease
 from shapedp.workloads.described import read_workload
 
 SHOWN = 40
@@ -24,9 +25,8 @@ SHOWN = 40
 def plan(options: argparse.Namespace) -> int:
     """Plan, write, and print the error of every group of queries."""
     asked = read_workload(options.schema)
-    made = asked.calibrate(
-        **claim(options), adjacency=options.adjacency, error=options.error, gap=options.gap, records=options.records
-    )
+    chosen = {name: getattr(options, name) for name in ("noise", "adjacency", "error", "gap", "records")}
+    made = asked.calibrate(**claim(options), **chosen)
     rows = _predicted(made)
     if options.plot is not None:
         from shapedp.report.pictures import draw_errors
@@ -50,7 +50,7 @@ def plan(options: argparse.Namespace) -> int:
     )
 
 
-def _predicted(made: WorkloadMechanism) -> list[dict[str, Any]]:
+def _predicted(made: WorkloadMechanism | AnswerMechanism) -> list[dict[str, Any]]:
     """The standard errors of every group, known from the plan alone."""
     rows = []
     for term in made.workload.terms:
@@ -65,7 +65,9 @@ def release(options: argparse.Namespace) -> int:
     certificate = beside(options)
     if suffix(options.output) not in (".csv", ".parquet"):
         raise ValueError("the answers of a workload are written as csv or parquet")
-    made = WorkloadMechanism.from_json(read(options.plan))
+    made = mechanism_from_json(read(options.plan))
+    if not isinstance(made, WorkloadMechanism | AnswerMechanism):
+        raise ValueError("the plan of a workload is expected: what `shapedp workload plan` wrote")
     released = made.release([str(path) for path in options.input], unsafe=options.unsafe)
     columns = _columns(released)
     record = {**released.certificate.to_json(), "unsafe": released.unsafe}
@@ -78,7 +80,7 @@ def release(options: argparse.Namespace) -> int:
     return show(options, record, *lines, *written(Path(options.output), certificate))
 
 
-def _columns(released: WorkloadRelease) -> dict[str, Any]:
+def _columns(released: WorkloadRelease | AnsweredWorkload) -> dict[str, Any]:
     """Group, cell, answer and standard error of every query."""
     found: dict[str, list[Any]] = {"group": [], "cell": [], "value": [], "standard_error": []}
     schema = released.mechanism.workload.schema

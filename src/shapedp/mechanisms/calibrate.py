@@ -123,7 +123,7 @@ class Advice:
     """
 
     family: str
-    mechanism: Additive | None
+    mechanism: Any
     expected_error: float
     reason: str
     why: str = ""

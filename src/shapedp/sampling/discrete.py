@@ -21,10 +21,12 @@ _MAX_STEPS = 1 << 50
 _TOP = np.uint64(2**64 - 1)
 
 
-def discrete_laplace(steps: int | NDArray[Any], shape: int | Sequence[int], source: Source) -> Integers:
-    """Return draws of P(k) proportional to exp(-|k| / steps), k any integer.
+def discrete_laplace(
+    steps: int | NDArray[Any], shape: int | Sequence[int], source: Source, *, parts: int = 1
+) -> Integers:
+    """Return draws of P(k) proportional to exp(-|k| parts / steps), k any integer.
 
-    `steps` is a positive integer up to 2^50, or an array of them that broadcasts to `shape`.
+    `steps` is a positive integer up to 2^50, or an array of them that broadcasts to `shape`; so is `parts`, one number.
 
     Guarantee: exact given uniform bits: only integers are computed, no float and no truncation
     (64-bit integers suffice unless an event of probability below exp(-8000) happens, which raises).
@@ -37,7 +39,9 @@ def discrete_laplace(steps: int | NDArray[Any], shape: int | Sequence[int], sour
         >>> discrete_laplace(4, (2, 3), SecureSource()).shape
         (2, 3)
     """
-    size = _shape(shape)
+    size, cut = _shape(shape), index(parts)
+    if not 1 <= cut <= _MAX_STEPS:
+        raise ValueError("parts must lie in [1, 2^50]")
     scale = _steps(steps)
     try:
         lanes = np.broadcast_to(scale, size)
@@ -46,7 +50,7 @@ def discrete_laplace(steps: int | NDArray[Any], shape: int | Sequence[int], sour
     out = np.empty(lanes.size, dtype=np.int64)
     for start in range(0, out.size, _LANES):
         some = slice(start, start + _LANES)
-        out[some] = _draw(lanes.flat[some], source)
+        out[some] = _draw(lanes.flat[some], source, parts=cut)
     return out.reshape(size)
 
 
@@ -92,7 +96,7 @@ def exponential_coins(numerator: NDArray[Any], denominator: int, source: Source)
     return heads
 
 
-def _draw(steps: Words, source: Source, *, signed: bool = True) -> Integers:
+def _draw(steps: Words, source: Source, *, signed: bool = True, parts: int = 1) -> Integers:
     """Return one draw per lane, retrying the lanes that Algorithm 2 rejects; without a sign, the magnitudes."""
     out = np.empty(steps.size, dtype=np.int64)
     todo = np.arange(steps.size)
@@ -101,7 +105,7 @@ def _draw(steps: Words, source: Source, *, signed: bool = True) -> Integers:
         remainder = _below(t, source)
         kept = np.flatnonzero(_accept_exponential(remainder, t, source))
         lanes, t, remainder = todo[kept], t[kept], remainder[kept]
-        value = (remainder + t * _geometric(t.size, source)).view(np.int64)
+        value = ((remainder + t * _geometric(t.size, source)) // np.uint64(parts)).view(np.int64)
         if signed:
             negative = (source.words(t.size) & np.uint64(1)).astype(np.bool_)
             good = (value != 0) | ~negative

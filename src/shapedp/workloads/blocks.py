@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from shapedp.noise.rotation import Mode
 from shapedp.numerics.arrays import Floats
 
 Block = tuple[int, ...]
+Tables = Mapping[tuple[int, ...], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +88,28 @@ def restored(contrasts: Floats, axis: int) -> Floats:
 def _numbers(rows: NDArray[Any]) -> NDArray[np.int64]:
     """0, 1, ..., n - 1 down the first axis."""
     return np.arange(len(rows)).reshape(-1, *[1] * (rows.ndim - 1))
+
+
+def outermost(asked: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Those of some sets of attributes that lie within no other."""
+    kept: dict[tuple[int, ...], None] = {}
+    covered: set[tuple[int, ...]] = set()
+    for axes in sorted(set(asked), key=lambda one: (-len(one), one)):
+        if axes not in covered:
+            kept[axes] = None
+            if len(axes) <= 8:
+                covered.update(part for size in range(len(axes)) for part in combinations(axes, size))
+    return list(kept)
+
+
+def table_by(tables: Tables, wanted: Sequence[int]) -> NDArray[np.int64]:
+    """The table by some attributes, in this order, from one that holds them; the last axis stays."""
+    for axes, table in tables.items():
+        if set(wanted) <= set(axes):
+            summed = table.sum(axis=tuple(k for k, axis in enumerate(axes) if axis not in wanted))
+            left = [axis for axis in axes if axis in wanted]
+            return np.asarray(summed.transpose([*(left.index(axis) for axis in wanted), len(left)]))
+    raise ValueError("the tables do not hold what the workload needs")
 
 
 def moved(block: Block, sizes: Sequence[int]) -> tuple[float, float]:

@@ -15,8 +15,9 @@ from shapedp.tables.sources import Source, pandas_source, source_of
 from shapedp.workloads.schema import Attribute, Schema
 
 if TYPE_CHECKING:
+    from shapedp.workloads.answers import AnswerMechanism
     from shapedp.workloads.mechanism import WorkloadMechanism
-    from shapedp.workloads.workload import Workload
+    from shapedp.workloads.workload import Term, Workload
 
 _MOST = 1 << 27  # cells of one table
 _LARGEST = 1 << 22  # records that whole rows may count one as: sums over 2^40 of them are within int64
@@ -36,13 +37,34 @@ class Counted:
         return max(int(table[..., 0].sum()) for table in self.tables.values())
 
 
-def counted(mechanism: WorkloadMechanism, x: Any) -> Counted:
+def counted(mechanism: WorkloadMechanism | AnswerMechanism, x: Any) -> Counted:
     """The tables that a mechanism needs, from x: a frame, Arrow data, a path, or a Dask data frame.
 
     Errors name columns and types, never a cell. A record with a value outside a domain (without an "other" cell), or
     with a measure that is no number, is counted nowhere.
     """
     return tables_of(mechanism.workload.schema, mechanism.needed(), x)
+
+
+def counted_within(mechanism: WorkloadMechanism | AnswerMechanism, x: Any) -> Counted:
+    """The tables from x, or x itself where it holds them; refused where they are not those that were planned for."""
+    tables = x if isinstance(x, Counted) else counted(mechanism, x)
+    if tables.schema is not None and tables.schema.to_json() != mechanism.workload.schema.to_json():
+        raise ValueError("the tables were counted for another schema: its domains and bounds are not those planned")
+    if tables.records > mechanism.records:
+        raise ValueError(
+            f"the plan was made for at most {mechanism.records} records: plan with records=, a public bound"
+        )
+    return tables
+
+
+def whole_answers(term: Term, table: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The answers of a group from the table of its attributes, whole rows being asked."""
+    cells = table[..., term.measure]
+    for axis, (_, factor) in enumerate(term.factors):
+        if factor.shape != "cells":
+            cells = np.moveaxis(np.tensordot(factor.matrix.astype(np.int64), cells, axes=(1, axis)), 0, axis)
+    return cells
 
 
 def exact_answers(workload: Workload, x: Any) -> NDArray[Any]:

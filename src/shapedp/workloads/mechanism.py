@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -14,17 +14,27 @@ from numpy.typing import NDArray
 from shapedp.boundary.documents import decode, described, encode
 from shapedp.boundary.values import boolean
 from shapedp.mechanisms.base import SCHEMA, Claimed, Rng
-from shapedp.noise.hull import beyond, usual_mu
+from shapedp.noise.hull import beyond
 from shapedp.noise.request import Request
 from shapedp.noise.rotation import Mode
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability, vector
 from shapedp.numerics.modes import outer, replace_mode
-from shapedp.numerics.outward import ABOVE_WIDE, BELOW_WIDER
+from shapedp.numerics.outward import ABOVE_WIDE
 from shapedp.privacy import Bracket, GaussianLoss
 from shapedp.sampling import Source, rounded_sum
 from shapedp.sensitivity import ADJACENCIES, Adjacency, Box
-from shapedp.workloads.blocks import Block, Family, Part, Strategy, contrast_lengths, contrasted
+from shapedp.workloads.blocks import (
+    Block,
+    Family,
+    Part,
+    Strategy,
+    Tables,
+    contrast_lengths,
+    contrasted,
+    outermost,
+    table_by,
+)
 from shapedp.workloads.release import WorkloadRelease
 from shapedp.workloads.spent import grid_of, mu_bounds, slack
 from shapedp.workloads.strategy import strategy
@@ -34,7 +44,6 @@ from shapedp.workloads.workload import Term, Workload, workload_from_json
 GAP = 1e-4
 RECORDS = 1 << 24
 _SPAN = 400  # bits of all scales of a family together: their squares neither overflow nor vanish
-Tables = Mapping[tuple[int, ...], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +59,7 @@ class WorkloadMechanism(Claimed):
     workload: the queries.
     families: the noise; see `workloads.strategy`.
     epsilon, delta, adjacency: the claim.
-    least: a lower bound on the weighted squared error of any Gaussian noise with mu = 1; 0 where none is known.
+    least: a lower bound on the weighted squared error of any Gaussian noise with mu = 1, as stated; 0 for none.
     records: a public bound on the number of records.
 
     Examples
@@ -111,11 +120,19 @@ class WorkloadMechanism(Claimed):
 
     @cached_property
     def optimality(self) -> Bracket | None:
-        """A proved bracket of the weighted error over the least of any Gaussian noise that meets the claim."""
-        if not self.least:
+        """A proved bracket of the weighted error over the least of any Gaussian noise that meets the claim.
+
+        None where the plan states no bound. What a file states is not trusted: the bound is computed anew.
+        """
+        if not self.least or not self.proved:
             return None
         far = beyond(Request(Box([1.0]), self.epsilon, self.delta))
-        return Bracket(1.0, max(self.weighted_error * far**2 / self.least * ABOVE_WIDE, 1.0))
+        return Bracket(1.0, max(self.weighted_error * far**2 / self.proved * ABOVE_WIDE, 1.0))
+
+    @cached_property
+    def proved(self) -> float:
+        """`least` as this program finds it, whatever a file says; `calibrate` puts its own here."""
+        return strategy(self.workload, gap=GAP / 2, exchange=self.exchange).least
 
     def standard_error(self, name: str) -> Floats:
         """The standard error of every answer of a group, in its shape; known before any record is read."""
@@ -128,38 +145,21 @@ class WorkloadMechanism(Claimed):
         found = cell_variances(self._plan, term, self.workload, other).reshape(shape)
         return np.broadcast_to(found, term.shape)
 
-    def term(self, name: Any) -> Any:
+    def term(self, name: Any) -> Term:
         """A group of queries by name."""
-        for term in self.workload.terms:
-            if isinstance(name, str) and term.name == name:
-                return term
-        shown = repr(name) if isinstance(name, str) else f"of type {type(name).__name__}"
-        raise ValueError(f"the workload has no group {shown}")
+        return self.workload.term(name)
 
     def needed(self) -> list[tuple[int, ...]]:
         """The attributes of the tables that must be counted: none lies within another."""
-        wanted = {tuple(sorted((*block, *family.axes))) for family in self.families for block in family.blocks}
-        kept: dict[tuple[int, ...], None] = {}
-        covered: set[tuple[int, ...]] = set()
-        for axes in sorted(wanted, key=lambda one: (-len(one), one)):
-            if axes not in covered:
-                kept[axes] = None
-                covered.update(_below(axes) if len(axes) <= 8 else ())
-        return list(kept)
+        return outermost(tuple(sorted((*block, *family.axes))) for family in self.families for block in family.blocks)
 
     def release(self, x: Any, *, rng: Rng = None, unsafe: bool = False) -> WorkloadRelease:
         """The answers with noise. x is a table: a frame, Arrow data, the path of a file, or tables counted before."""
-        from shapedp.workloads.counting import Counted, counted
+        from shapedp.workloads.counting import counted_within
 
         if not boolean("unsafe", unsafe):
             self.certificate.require()
-        tables = x if isinstance(x, Counted) else counted(self, x)
-        if tables.schema is not None and tables.schema.to_json() != self.workload.schema.to_json():
-            raise ValueError("the tables were counted for another schema: its domains and bounds are not those planned")
-        if tables.records > self.records:
-            raise ValueError(
-                f"the plan was made for at most {self.records} records: plan with records=, a public bound"
-            )
+        tables = counted_within(self, x)
         exact = [self._table(tables.tables, family, block) for family in self.families for block in family.blocks]
         flat = np.concatenate([one.reshape(-1) for one in exact])
         drawn = self._drawn(flat, lambda source: self._noisy(exact, source), rng, unsafe)
@@ -170,17 +170,9 @@ class WorkloadMechanism(Claimed):
         sizes, units = self.workload.schema.sizes, self.workload.schema.units()
         wanted = (*block, *family.axes)
         values = any(part.values for part in family.parts)
-        for axes, table in tables.items():
-            if set(wanted) <= set(axes):
-                summed = table.sum(axis=tuple(k for k, axis in enumerate(axes) if axis not in wanted))
-                left = [axis for axis in axes if axis in wanted]
-                order = [*(left.index(axis) for axis in wanted), len(left)]
-                cells = summed.transpose(order)
-                exact = cells * units if values else cells[..., 0].astype(np.float64)
-                return np.ascontiguousarray(
-                    exact.reshape([sizes[k] for k in block] + [part.size for part in family.parts])
-                )
-        raise ValueError("the tables do not hold what the workload needs")
+        cells = table_by(tables, wanted)
+        exact = cells * units if values else cells[..., 0].astype(np.float64)
+        return np.ascontiguousarray(exact.reshape([sizes[k] for k in block] + [part.size for part in family.parts]))
 
     def _noisy(self, exact: Sequence[Floats], source: Source) -> NDArray[Any]:
         """Every block turned, and noise added."""
@@ -261,14 +253,6 @@ def _usual(families: tuple[Family, ...]) -> None:
             raise ValueError("the noise's scales must lie between 2^-400 and 2^400: claim a usual epsilon")
 
 
-def _below(axes: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """All subsets."""
-    found: list[tuple[int, ...]] = [()]
-    for axis in axes:
-        found += [(*one, axis) for one in found]
-    return found
-
-
 def _written(family: Family) -> dict[str, Any]:
     lengths = np.array([len(block) for block in family.blocks], dtype=np.float64)
     flat = np.array([k for block in family.blocks for k in block], dtype=np.float64)
@@ -332,44 +316,3 @@ def _fits(families: tuple[Family, ...], workload: Workload) -> None:
             raise ValueError("parts beside others have one mode each, and no values")
     if not families or len({tuple(sorted(family.axes)) for family in families}) < len(families):
         raise ValueError("families must differ in their special attributes")
-
-
-def calibrate(
-    workload: Workload,
-    *,
-    epsilon: float,
-    delta: float,
-    adjacency: Adjacency = "add-remove",
-    error: str = "squared",
-    gap: float = GAP,
-    records: int = RECORDS,
-) -> WorkloadMechanism:
-    """The least-error mechanism for a workload that meets (epsilon, delta).
-
-    Parameters
-    ----------
-    workload: the queries.
-    epsilon, delta: the claim; delta > 0.
-    adjacency: "add-remove" or "zero-out" (a record comes or goes), or "replace".
-    error: "squared", the weighted sum of variances, or "max" (marginals only), the largest weighted variance.
-    gap: how far from the best Gaussian noise the search may stop, relatively.
-    records: a public bound on the number of records; a larger one makes rounding coarser, which the noise pays for.
-
-    Guarantee: the mechanism returned is certified.
-    """
-    one_of("adjacency", adjacency, ADJACENCIES)
-    one_of("error", error, ("squared", "max"))
-    request = Request(Box([1.0]), positive("epsilon", epsilon), probability("delta", delta))
-    target = usual_mu(request)
-    found = strategy(workload, gap=positive("gap", gap) / 2, exchange=adjacency == "replace", worst=error == "max")
-    least = found.least if error == "squared" else 0.0
-    made = WorkloadMechanism(workload, found.families, epsilon, delta, adjacency, least, records)
-    spent = made.loss.mu
-    for aim in (1 - 1e-12, 1 - 1e-10, 1 - 1e-8, BELOW_WIDER):
-        sigma = [frozen(family.sigma * (spent / (target * aim))) for family in found.families]
-        scaled = tuple(replace(family, sigma=one) for family, one in zip(found.families, sigma, strict=True))
-        made = replace(made, families=scaled)
-        if made.certificate.verdict == "certified":
-            break
-    made.certificate.require()
-    return made

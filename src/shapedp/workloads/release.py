@@ -125,7 +125,7 @@ class WorkloadRelease:
         it; the ends are then those of the measure, which are never exceeded.
         """
         schema = self.mechanism.workload.schema
-        asked = [self._named(k, by) for k in (0, 1 + schema.measure(measure))]
+        asked = [self.mechanism.workload.table(k, by) for k in (0, 1 + schema.measure(measure))]
         bounds = schema.measures[schema.measure(measure)]
         counts, sums = (self._answers(term) for term in asked)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -169,17 +169,6 @@ class WorkloadRelease:
         for axis, mode in enumerate(family.modes_of(place), start=len(family.blocks[place])):
             draw *= mode.scales.reshape([-1 if k == axis else 1 for k in range(len(shape))])
         return np.asarray(draw * float(family.sigma[place]))
-
-    def _named(self, measure: int, by: tuple[str, ...]) -> Term:
-        schema = self.mechanism.workload.schema
-        places = tuple(sorted(schema.index(name) for name in by))
-        for term in self.mechanism.workload.terms:
-            plain = all(factor.shape == "cells" for _, factor in term.factors)
-            if plain and term.attributes == places and term.measure == measure:
-                return term
-        raise ValueError(
-            "the workload does not ask counts and sums of that measure by these attributes: use means(...)"
-        )
 
     def _place(self, term: Term) -> tuple[int, Family]:
         family = family_of(self.mechanism._plan, term)

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.boundary.documents import decode, encode
-from shapedp.mechanisms import Advice, advise
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import count, finite, one_of, positive
 from shapedp.sensitivity import ADJACENCIES, Adjacency, Hull
 from shapedp.workloads.schema import Schema
 
 if TYPE_CHECKING:
+    from shapedp.mechanisms import Advice
+    from shapedp.workloads.answers import AnswerMechanism
     from shapedp.workloads.mechanism import WorkloadMechanism
 
 _MOST_TERMS = 2_000_000
@@ -294,9 +295,28 @@ class Workload:
         known = any(all(factor.shape == "cells" for _, factor in term.factors) for term in asked)
         return (self if known else self._with([counts])).sums(measure, *by, weight=weight)
 
-    def calibrate(self, *, epsilon: float, delta: float, **options: Any) -> WorkloadMechanism:
+    def term(self, name: Any) -> Term:
+        """A group of queries by name."""
+        for term in self.terms:
+            if isinstance(name, str) and term.name == name:
+                return term
+        shown = repr(name) if isinstance(name, str) else f"of type {type(name).__name__}"
+        raise ValueError(f"the workload has no group {shown}")
+
+    def table(self, measure: int, by: Sequence[str]) -> Term:
+        """The group that asks for each cell of these attributes: counts (0), or sums of the k-th measure."""
+        places = tuple(sorted(self.schema.index(name) for name in by))
+        for term in self.terms:
+            plain = all(factor.shape == "cells" for _, factor in term.factors)
+            if plain and term.attributes == places and term.measure == measure:
+                return term
+        raise ValueError(
+            "the workload does not ask counts and sums of that measure by these attributes: use means(...)"
+        )
+
+    def calibrate(self, *, epsilon: float, delta: float, **options: Any) -> WorkloadMechanism | AnswerMechanism:
         """The least-error mechanism for the workload; see `workloads.calibrate`."""
-        from shapedp.workloads.mechanism import calibrate
+        from shapedp.workloads.calibration import calibrate
 
         return calibrate(self, epsilon=epsilon, delta=delta, **options)
 
@@ -334,9 +354,13 @@ class Workload:
         return exact_answers(self, x)
 
     def advise(self, *, epsilon: float, delta: float, adjacency: Adjacency = "add-remove") -> list[Advice]:
-        """Every family of noise for all answers together, ranked by weighted error; small workloads only."""
-        weights = np.concatenate([np.full(math.prod(term.shape), term.weight) for term in self.terms])
-        return advise(self.hull(adjacency), epsilon=epsilon, delta=delta, weights=weights, exact_zeros=True)
+        """Every kind of noise for all answers together, ranked by weighted error; see `workloads.calibrate`.
+
+        Where the workload is small, other families of noise on its hull are ranked with them.
+        """
+        from shapedp.workloads.calibration import advice
+
+        return advice(self, epsilon=epsilon, delta=delta, adjacency=adjacency)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `workload_from_json` restores an equal workload."""

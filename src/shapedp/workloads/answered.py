@@ -1,0 +1,186 @@
+"""Answers with noise on whole numbers: tables, errors, intervals, and anything linear in them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapedp.boundary.values import boolean, booleans
+from shapedp.noise.base import confidence_level
+from shapedp.noise.gaussian import normal_half_width
+from shapedp.numerics.arrays import Floats
+from shapedp.numerics.checks import finite
+from shapedp.numerics.modes import outer
+from shapedp.privacy import Certificate
+from shapedp.workloads.workload import Term
+
+if TYPE_CHECKING:
+    from shapedp.workloads.answers import AnswerMechanism
+
+_TILTS = 400  # of the exponential bound on sums of Laplace noise
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A linear function of released answers: its value, its standard error, and a bound on its noise.
+
+    `spread` is sqrt(sum w^2 scale^2); `largest` is the largest |w| scale for Laplace noise, and what rounding can add,
+    sum |w|/2, for Gaussian noise.
+    """
+
+    value: float
+    standard_error: float
+    spread: float
+    largest: float
+    law: str
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Ends that hold the truth with at least this probability."""
+        half = float(sum_half_width(self.law, self.spread, self.largest, confidence))
+        return self.value - half, self.value + half
+
+
+def sum_half_width(law: str, spread: Any, largest: Any, confidence: float) -> Floats:
+    """c with P(|sum w_i n_i| <= c) >= confidence for independent noise; see `Linear` for its spread.
+
+    Guarantee: Laplace noise has E e^(t n) = 1/(1 - t^2 b^2), on a grid no more, and -log(1 - u) <= u/(1 - top) for
+    u <= top: with V = sum w^2 b^2 and M the largest |w| b the tail is at most 2 e^(-t c + V t^2/(1 - t^2 M^2)) for
+    every t < 1/M. Rounded Gaussian noise is Gaussian, and at most 1/2 more.
+    """
+    level = confidence_level(confidence)
+    total, top = np.asarray(spread, dtype=np.float64)[..., None], np.asarray(largest, dtype=np.float64)[..., None]
+    if law == "gaussian":
+        return np.asarray((total * normal_half_width(level) + top)[..., 0])
+    moving = np.where(top > 0, top, 1.0)
+    tilt = np.arange(1, _TILTS) / _TILTS / moving
+    found = (math.log(2 / (1 - level)) + np.square(tilt * total) / (1 - np.square(tilt * moving))) / tilt
+    return np.where(top[..., 0] > 0, found.min(axis=-1), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class AnsweredWorkload:
+    """The answers of a workload with noise on whole numbers, with the certificate they were released under.
+
+    Example:
+        >>> import pandas as pd
+        >>> import shapedp as sdp
+        >>> m = sdp.Workload({"sex": ["F", "M"]}).marginals(1).calibrate(epsilon=1.0, delta=0.0)
+        >>> released = m.release(pd.DataFrame({"sex": ["F", "M", "F"]}))
+        >>> released["sex"].dtype.kind, released.certificate.verdict
+        ('i', 'certified')
+    """
+
+    mechanism: AnswerMechanism
+    noisy: list[NDArray[Any]]
+    certificate: Certificate
+    unsafe: bool = False
+
+    def __post_init__(self) -> None:
+        booleans(self)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """The answers of a group of queries, in its shape: integers where noise is on integers and rows are whole."""
+        term = self.mechanism.term(name)
+        if self.mechanism.cells:
+            return _applied(self.noisy[0], self._matrices(term)).reshape(term.shape)
+        place = self._place(term)
+        return self.noisy[place] if not term.measure else self.noisy[place] * self.mechanism.unit(place)
+
+    def __iter__(self) -> Any:
+        return (term.name for term in self.mechanism.workload.terms)
+
+    def _place(self, term: Term) -> int:
+        return self.mechanism.workload.terms.index(term)
+
+    def _matrices(self, term: Term) -> list[NDArray[Any]]:
+        """What the group asks along every attribute of the table of all cells."""
+        asked, found = dict(term.factors), []
+        for place, factor in self.mechanism.groups[0].factors:
+            rows = asked[place].matrix if place in asked else np.ones((1, factor.size))
+            found.append(rows if (rows % 1).any() else rows.astype(np.int64))
+        return found
+
+    def standard_error(self, name: str) -> Floats:
+        """The standard error of every answer of a group."""
+        return self.mechanism.standard_error(name)
+
+    def interval(self, name: str, confidence: float, *, joint: bool = False) -> tuple[Floats, Floats]:
+        """Lower and upper ends; with `joint` all answers of the group lie inside together with that probability.
+
+        Guarantee: at least the stated probability: from the law of a number's noise where an answer has noise of its
+        own, by an exponential bound where it is a sum of noisy cells (joint: each with its share of what may fail).
+        """
+        answers, level = self[name], confidence_level(confidence)
+        many = answers.size if boolean("joint", joint) else 1
+        term = self.mechanism.term(name)
+        if not self.mechanism.cells:
+            place = self._place(term)
+            half: Any = self.mechanism.noise[place].half_width(level ** (1 / many)) * self.mechanism.unit(place)
+        else:
+            noise, rows = self.mechanism.noise[0], [np.abs(one.astype(np.float64)) for one in self._matrices(term)]
+            spread = np.sqrt(outer([np.square(one).sum(axis=1) for one in rows])) * noise.scale
+            top = outer([one.max(axis=1) for one in rows]) * noise.scale
+            half = sum_half_width(noise.law, spread, top, 1 - (1 - level) / many).reshape(term.shape)
+        return answers - half, answers + half
+
+    def of(self, query: Mapping[str, Any]) -> Linear:
+        """A linear function of the answers: weights by group, each in the shape of the group's answers."""
+        if not query:
+            raise ValueError("name the groups of queries and the weights of their answers")
+        value, pulled = 0.0, [np.zeros(one.shape) for one in self.noisy]
+        for name, given in query.items():
+            term = self.mechanism.term(name)
+            weights = finite(f"the weights of {name!r}", given)
+            if weights.shape != term.shape:
+                raise ValueError(f"the weights of {name!r} must have shape {term.shape}, got {weights.shape}")
+            value += float((weights * self[name]).sum())
+            if self.mechanism.cells:
+                rows = self._matrices(term)
+                pulled[0] += _applied(weights.reshape([len(one) for one in rows]), [one.T for one in rows])
+            else:
+                place = self._place(term)
+                pulled[place] += weights * self.mechanism.unit(place)
+        squares = [float(np.square(one).sum()) for one in pulled]
+        noises = self.mechanism.noise
+        error = math.sqrt(sum(s * noise.variance for s, noise in zip(squares, noises, strict=True)))
+        spread = math.sqrt(sum(s * noise.scale**2 for s, noise in zip(squares, noises, strict=True)))
+        sizes = [np.abs(one) for one in pulled]
+        if noises[0].law == "gaussian":
+            return Linear(value, error, spread, sum(float(one.sum()) for one in sizes) / 2, "gaussian")
+        top = max(float(one.max()) * noise.scale for one, noise in zip(sizes, noises, strict=True))
+        return Linear(value, error, spread, top, "laplace")
+
+    def means(self, measure: str, *by: str, confidence: float | None = None) -> tuple[Floats, ...]:
+        """The mean of a measure by these attributes; with `confidence` also lower and upper ends.
+
+        Guarantee: the ends are those of all quotients of a sum and a count within their own intervals, each of which
+        fails with half the probability: they hold with at least the stated one.
+        """
+        workload = self.mechanism.workload
+        asked = [workload.table(k, by) for k in (0, 1 + workload.schema.measure(measure))]
+        bounds = workload.schema.measures[workload.schema.measure(measure)]
+        counts, sums = (self[term.name] for term in asked)
+        middle = (bounds.low + bounds.high) / 2
+        mean = np.clip(np.where(counts > 0, sums / np.where(counts > 0, counts, 1), middle), bounds.low, bounds.high)
+        if confidence is None:
+            return (mean,)
+        level = 1 - (1 - confidence_level(confidence)) / 2
+        fewest, most = self.interval(asked[0].name, level)
+        positive = fewest > 0
+        least, largest = self.interval(asked[1].name, level)
+        few, many = np.where(positive, fewest, 1.0), np.where(positive, most, 1.0)
+        low = np.where(positive, np.minimum(least / few, least / many), -math.inf)
+        high = np.where(positive, np.maximum(largest / few, largest / many), math.inf)
+        return mean, np.clip(low, bounds.low, bounds.high), np.clip(high, bounds.low, bounds.high)
+
+
+def _applied(table: NDArray[Any], matrices: list[NDArray[Any]]) -> NDArray[Any]:
+    """A matrix times every axis."""
+    for axis, matrix in enumerate(matrices):
+        table = np.moveaxis(np.tensordot(matrix, table, axes=(1, axis)), 0, axis)
+    return table

@@ -1,0 +1,243 @@
+"""Noise on whole numbers for a workload: on every answer, or on the cells of the whole table (K-norm noise).
+
+Answers of whole queries are integers, so noise is added to integers: pure privacy without a grid to explain, and
+integers out. Noise on the cells, of which all answers are computed, is the K-norm noise of the workload's hull where
+its vertices are independent: the body is then the image of the cross-polytope, the noise that of Laplace noise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapedp.boundary.documents import decode, described, encode
+from shapedp.boundary.values import boolean, booleans
+from shapedp.mechanisms.base import SCHEMA, Claimed, Rng
+from shapedp.noise.request import DoesNotApplyError
+from shapedp.numerics.arrays import Floats
+from shapedp.numerics.checks import count, one_of, positive, probability
+from shapedp.numerics.outward import ABOVE_16, BELOW_16
+from shapedp.privacy import Bracket, GaussianLoss, Loss
+from shapedp.privacy.losses import LaplaceLoss
+from shapedp.sampling import Source
+from shapedp.sensitivity import ADJACENCIES, Adjacency
+from shapedp.workloads.answered import AnsweredWorkload
+from shapedp.workloads.blocks import outermost, table_by
+from shapedp.workloads.reach import Moved, moved
+from shapedp.workloads.whole import LAWS, WholeNoise
+from shapedp.workloads.workload import Factor, Term, Workload, workload_from_json
+
+_LARGEST = 1 << 22  # what one record may add to an answer
+_SHOWN = 4096  # answers that move, of which the lower end of a bracket is computed
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerMechanism(Claimed):
+    """The answers of a workload with noise on whole numbers, for the claim (epsilon, delta).
+
+    Guarantee: `loss` is computed from the groups that get noise, for every difference of two neighbours. Exact counts
+    and sums, in whole steps, get noise that is drawn in integer arithmetic (Laplace) or rounded exactly (Gaussian).
+
+    Parameters
+    ----------
+    workload: the queries.
+    noise: the noise of each group: those of the workload, or one for the table of all cells if `cells`.
+    cells: whether noise is on the cells of the whole table, from which all answers are computed.
+    epsilon, delta, adjacency: the claim.
+    records: a public bound on the number of records.
+
+    Examples
+    --------
+    >>> m = Workload({"age": 3, "sex": ["F", "M"]}).marginals(1).calibrate(epsilon=1.0, delta=0.0)
+    >>> m.certificate.verdict, [one.scale for one in m.noise]
+    ('certified', [1.873580464161932, 2.1446896959096193])
+    """
+
+    kind: ClassVar[str] = "workload-answers"
+    workload: Workload
+    noise: tuple[WholeNoise, ...]
+    cells: bool
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    records: int
+
+    def __post_init__(self) -> None:
+        booleans(self)
+        self._plain(positive, "epsilon")
+        self._plain(probability, "delta")
+        one_of("adjacency", self.adjacency, ADJACENCIES)
+        if len(self.noise) != len(self.groups) or len({(one.law, one.whole) for one in self.noise}) != 1:
+            raise ValueError("every group that gets noise has a scale, all of one law")
+        if self.cells and any(term.measure for term in self.workload.terms):
+            raise DoesNotApplyError("noise on the cells is for counts: ask for noise='laplace' with measures")
+        if not 0 < self.records <= 1 << 40:
+            raise ValueError(f"records must lie in 1 ... 2^40, got {self.records}")
+        for term, noise in zip(self.groups, self.noise, strict=True):
+            _check(term, noise, self.workload, self.records)
+
+    @cached_property
+    def groups(self) -> tuple[Term, ...]:
+        """What noise is added to."""
+        return (whole_table(self.workload),) if self.cells else self.workload.terms
+
+    @cached_property
+    def _moved(self) -> Moved:
+        scales = np.array([one.scale for one in self.noise])
+        order = 1 if self.noise[0].law == "laplace" else 2
+        return moved(self.groups, scales**-order, self.workload.schema, self.adjacency == "replace", order)
+
+    @cached_property
+    def loss(self) -> Loss:
+        """Pure for Laplace noise: the largest sum of |d|/scale; mu for Gaussian noise."""
+        found = self._moved
+        if self.noise[0].law == "gaussian":
+            low, high = math.sqrt(found.low) * BELOW_16, math.sqrt(found.high) * ABOVE_16
+            return GaussianLoss(high, low).under(self.adjacency)
+        return LaplaceLoss(found.high, self._ratios(), continuous=False).under(self.adjacency)
+
+    def _ratios(self) -> Floats:
+        """1/scale of answers that move by one or more at a difference of two neighbours."""
+        if not self._moved.shown or self.workload.schema.measures:
+            least = min(one.scale for one in self.noise)
+            return np.array([BELOW_16 / least]) if self.cells else np.zeros(1)
+        entries: list[float] = []
+        for number, noise, term in zip(self._moved.shown, self.noise, self.groups, strict=True):
+            several = any(factor.shape == "rows" for _, factor in term.factors)  # one answer may move by more
+            entries += [BELOW_16 / noise.scale] * (min(int(number), 1) if several else int(min(number, _SHOWN)))
+        return np.array(entries[:_SHOWN] or [0.0])
+
+    def unit(self, place: int) -> float:
+        """What one is worth in the answers of a group."""
+        return unit(self.groups[place], self.workload)
+
+    def standard_error(self, name: str) -> Floats:
+        """The standard error of every answer of a group, in its shape; known before any record is read."""
+        return np.sqrt(self.variances(self.term(name)))
+
+    def variances(self, term: Term) -> Floats:
+        """The variance of every answer of a group."""
+        if not self.cells:
+            place = self.workload.terms.index(term)
+            return np.full(term.shape, self.noise[place].variance * self.unit(place) ** 2)
+        asked, total = dict(term.factors), np.ones(())
+        left = 1
+        for place, factor in self.groups[0].factors:
+            if place in asked:
+                total = np.multiply.outer(total, np.square(asked[place].matrix).sum(axis=1))
+            else:
+                left *= factor.size
+        return np.asarray(total * left * self.noise[0].variance)
+
+    @cached_property
+    def expected_squared_error(self) -> float:
+        """E |noise|^2 over all answers."""
+        return sum(float(self.variances(term).sum()) for term in self.workload.terms)
+
+    @cached_property
+    def weighted_error(self) -> float:
+        """The same with the weights of the queries."""
+        return sum(term.weight * float(self.variances(term).sum()) for term in self.workload.terms)
+
+    @property
+    def optimality(self) -> Bracket | None:
+        """No lower bound is known for noise on whole numbers."""
+        return None
+
+    def term(self, name: Any) -> Term:
+        """A group of queries by name."""
+        return self.workload.term(name)
+
+    def needed(self) -> list[tuple[int, ...]]:
+        """The attributes of the tables that must be counted."""
+        return outermost(term.attributes for term in self.groups)
+
+    def release(self, x: Any, *, rng: Rng = None, unsafe: bool = False) -> AnsweredWorkload:
+        """The answers with noise. x is a table: a frame, Arrow data, the path of a file, or tables counted before."""
+        from shapedp.workloads.counting import counted_within, whole_answers
+
+        if not boolean("unsafe", unsafe):
+            self.certificate.require()
+        tables = counted_within(self, x).tables
+        exact = [whole_answers(term, table_by(tables, term.attributes)) for term in self.groups]
+        ends = np.cumsum([one.size for one in exact])[:-1]
+        flat = np.concatenate([one.reshape(-1) for one in exact])
+
+        def draw(source: Source) -> NDArray[Any]:
+            parts = zip(self.noise, np.split(flat, ends), strict=True)
+            return np.concatenate([noise.add_to(part, source) for noise, part in parts])
+
+        drawn = self._drawn(flat, draw, rng, unsafe)
+        noisy = [part.reshape(one.shape) for part, one in zip(np.split(drawn.value, ends), exact, strict=True)]
+        return AnsweredWorkload(self, noisy, drawn.certificate, drawn.unsafe)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "kind": self.kind,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "adjacency": self.adjacency,
+            "records": self.records,
+            "workload": self.workload.to_json(),
+            "law": self.noise[0].law,
+            "whole": self.noise[0].whole,
+            "cells": self.cells,
+            "scales": encode(np.array([one.scale for one in self.noise])),
+            "bits": encode(np.array([one.bits for one in self.noise], dtype=np.float64)),
+        }
+
+    @classmethod
+    @described
+    def from_json(cls, data: Any) -> Self:
+        if not isinstance(data, dict) or data.get("kind") != cls.kind or data.get("schema") != SCHEMA:
+            raise ValueError(f"not a mechanism of kind {cls.kind!r} and schema {SCHEMA}")
+        workload, law = workload_from_json(data["workload"]), one_of("law", data["law"], LAWS)
+        scales, bits = decode("scales", data["scales"]), decode("bits", data["bits"])
+        if scales.shape != bits.shape or (bits % 1).any():
+            raise ValueError("bits must hold a whole number for every scale")
+        whole = boolean("whole", data["whole"])
+        noise = [WholeNoise(law, float(s), int(b), whole) for s, b in zip(scales, bits, strict=True)]
+        cells, claim = boolean("cells", data["cells"]), (data["epsilon"], data["delta"])
+        return cls(workload, tuple(noise), cells, *claim, data["adjacency"], count("records", data["records"]))
+
+
+def unit(term: Term, workload: Workload) -> float:
+    """What one is worth in the answers of a group."""
+    return workload.schema.measures[term.measure - 1].step if term.measure else 1.0
+
+
+def whole_table(workload: Workload) -> Term:
+    """The table of all cells of the attributes that are asked for."""
+    used = sorted({k for term in workload.terms for k in term.attributes})
+    return Term("all cells", tuple((k, Factor("cells", workload.schema.sizes[k])) for k in used))
+
+
+def _check(term: Term, noise: WholeNoise, workload: Workload, records: int) -> None:
+    """Refuses groups whose exact answers are no integers, or could leave the range of exact sums."""
+    most = most_of(term, workload) * records
+    if term.measure and noise.whole:
+        raise DoesNotApplyError("whole numbers are for counts: sums of measures have none; ask for noise='laplace'")
+    if most > 1 << (53 if noise.law == "gaussian" else 61 - (0 if noise.whole else noise.bits)):
+        raise ValueError(f"answers of {records} records may leave the range of exact sums: plan for fewer (records=)")
+
+
+def most_of(term: Term, workload: Workload) -> int:
+    """The most that one record adds to an answer, in whole steps."""
+    total = 1
+    for _, factor in term.factors:
+        if factor.shape == "rows":
+            largest = float(np.abs(factor.matrix).max())
+            if (factor.matrix % 1).any() or largest > _LARGEST:
+                raise DoesNotApplyError(
+                    "noise on each answer is for whole queries: rows of whole numbers, at most 2^22; "
+                    "claim a delta above 0, or ask for noise='cells'"
+                )
+            total *= int(largest)
+    ends = workload.schema.measures[term.measure - 1].ends if term.measure else (1,)
+    return total * max(abs(end) for end in ends)
