@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -17,6 +18,7 @@ from shapedp.papers.gaussian_mixing.recipes import ModifiedGaussMix
 from shapedp.papers.gaussian_mixing.sheffet import ThresholdMixing
 from shapedp.privacy import GaussianLoss
 from shapedp.sensitivity import L1, L2, Blocks, Box, Hull, Slices
+from shapedp.workloads.whole import WholeNoise
 
 Json = dict[str, Any]
 KINDS = (
@@ -37,6 +39,7 @@ KINDS = (
     "fixed-size",
     "hull",
     "workload",
+    "answers",
 )
 # a quick kind is met as often as its price allows: a round of cases holds each slow kind once
 ROUND = (
@@ -48,13 +51,16 @@ LATER = 100_000  # from this case on rounds hold kinds that came later: the case
 LATER_ROUND = (*ROUND, "logistic", "fixed-size", "fixed-size")
 LATEST = 200_000  # and again
 LATEST_ROUND = (*LATER_ROUND, "hull", "workload")
+NEWEST = 300_000  # and again
+NEWEST_ROUND = (*LATEST_ROUND, "answers")
 # epsilon takes seconds
 _SLOW = ("laplace", "logistic", "mixed", "plan", "sampled", "fixed-size", "radial", "sketch", "mixing", "hull")
 
 
 def kind_of(number: int) -> str:
     """The kind of a case."""
-    kinds = ROUND if number < LATER else LATER_ROUND if number < LATEST else LATEST_ROUND
+    starts = ((NEWEST, NEWEST_ROUND), (LATEST, LATEST_ROUND), (LATER, LATER_ROUND), (0, ROUND))
+    kinds = next(kinds for start, kinds in starts if number >= start)
     return kinds[number % len(kinds)]
 
 
@@ -129,6 +135,8 @@ def _subject(kind: str, rng: np.random.Generator, epsilon: float, delta: float) 
         return _hull(rng, relation, epsilon, delta)
     if kind == "workload":
         return _workload(rng, epsilon, delta)
+    if kind == "answers":
+        return _answers(rng, epsilon, delta)
     names: dict[str, tuple[str, ...]] = {"radial": ("l2",), "staircase": ("box",), "mixed": ("box",)}
     region = _set(rng, relation, names.get(kind, ("l1", "l2", "box", "blocks", "slices")))
     if kind == "discrete" and isinstance(region, L1 | Box) and rng.spawn(1)[0].random() < 0.4:
@@ -205,6 +213,33 @@ def _workload(rng: np.random.Generator, epsilon: float, delta: float) -> Any:
         asked = asked.sums("v", *list(sizes)[: int(rng.integers(0, 3))])
     relation = str(rng.choice(["add-remove", "replace", "zero-out"]))
     return asked.calibrate(epsilon=epsilon, delta=delta, adjacency=relation, gap=1e-2)
+
+
+def _answers(rng: np.random.Generator, epsilon: float, delta: float) -> Any:
+    """Noise on whole numbers: on each answer or on the cells, rows with signs, measures; calibrated, or of any scale."""
+    sizes = {name: int(rng.integers(1, 5)) for name in "abc"[: int(rng.integers(1, 4))]}
+    measures = {"v": (float(rng.uniform(-2, 0)), float(rng.uniform(0.1, 30)))} if rng.random() < 0.3 else None
+    asked = shapedp.Workload(sizes, measures=measures).marginals(*{int(k) for k in rng.integers(0, len(sizes) + 1, 2)})
+    for place in range(int(rng.integers(3))):
+        along = str(rng.choice(list(sizes)))
+        by = [name for name in sizes if name != along and rng.random() < 0.5]
+        shape = str(rng.choice(["ranges", "prefixes", "hierarchy", "rows"]))
+        if shape == "rows":
+            asked = asked.rows(rng.integers(-2, 4, (2, sizes[along])) + [[1], [0]], along, by=by, name=f"rows {place}")
+        else:
+            asked = getattr(asked, shape)(along, by=by, name=f"{shape} {place}")
+    if measures:
+        asked = asked.sums("v", *list(sizes)[: int(rng.integers(0, 3))])
+    noise = "laplace" if measures else str(rng.choice(["laplace", "discrete", "cells", "knorm"]))
+    pure = 0.0 if rng.random() < 0.6 else delta
+    made = asked.calibrate(
+        epsilon=epsilon, delta=pure, noise=noise, adjacency=str(rng.choice(["add-remove", "replace", "zero-out"]))
+    )
+    if rng.random() < 0.6:
+        return made
+    scales = [one.scale * 10 ** rng.uniform(-0.5, 0.5) for one in made.noise]
+    others = [WholeNoise.above(one.law, s, one.whole, one.bits) for one, s in zip(made.noise, scales, strict=True)]
+    return dataclasses.replace(made, noise=tuple(others))
 
 
 def _sketch(rng: np.random.Generator, epsilon: float, delta: float) -> Any:

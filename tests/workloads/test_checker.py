@@ -19,14 +19,14 @@ from shapedp_check.sets import read_set
 from shapedp_check.workload import inner_products
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments" / "trust"))
-from certificates import LATEST, Skipped, certificate, kind_of
+from certificates import NEWEST, Skipped, certificate, kind_of
 
 CLAIM = {"epsilon": 1.0, "delta": 1e-6}
 
 
-@pytest.mark.parametrize("kind", ["hull", "workload"])
+@pytest.mark.parametrize("kind", ["hull", "workload", "answers"])
 def test_random_certificates_agree(kind):
-    cases = [number for number in range(LATEST, LATEST + 1600) if kind_of(number) == kind][:40]
+    cases = [number for number in range(NEWEST, NEWEST + 1600) if kind_of(number) == kind][:40]
     verdicts = set()
     for number in cases:
         try:

@@ -427,10 +427,10 @@ def test_advice_ranks_every_family_and_never_boxes_a_histogram():
     cells = sdp.Workload({"age": 8}).marginal("age")
     best = cells.advise(**CLAIM)[0]
     ball = sdp.advise(sdp.L1(1.0, dim=8), **CLAIM)[0]
-    assert best.expected_error == pytest.approx(ball.expected_error, rel=1e-3)
+    assert 0.9 < best.expected_error / ball.expected_error < 1, "on the integers a little less noise will do"
     assert best.expected_error < sdp.advise(sdp.Box(np.ones(8)), **CLAIM)[0].expected_error / 3
     pure = cells.advise(epsilon=1.0, delta=0.0)[0]
-    assert pure.family == "laplace"
+    assert pure.family == "discrete"
     assert pure.mechanism.certificate.verdict == "certified"
     asked = sdp.Workload({"a": 3, "b": 2}, measures={"v": (0, 2)}).marginals(0, 1, 2).ranges("a").sums("v", "b")
     for relation in ("add-remove", "replace"):

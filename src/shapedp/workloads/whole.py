@@ -51,14 +51,14 @@ class WholeNoise:
     @classmethod
     def above(cls, law: str, scale: float, whole: bool, room: int) -> WholeNoise:
         """Noise of at least this scale; `room` bits are left between the largest sum and 2^61."""
+        if not scale <= MOST_STEPS:
+            raise ValueError(
+                f"noise of scale {scale:g} is beyond what exact draws are made for: claim a larger epsilon"
+            )
         if law == "gaussian":
             return cls(law, max(scale, 2.0**-20))
         bits = min(max(_FINE - math.frexp(scale)[1], 0), 40 if whole else max(room, 0))
         steps = max(math.ceil(math.ldexp(scale, bits)), 1)
-        if steps > MOST_STEPS:
-            raise ValueError(
-                f"noise of scale {scale:g} is beyond what exact draws are made for: claim a larger epsilon"
-            )
         return cls(law, math.ldexp(float(steps), -bits), bits, whole)
 
     @property
