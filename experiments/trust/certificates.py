@@ -216,7 +216,7 @@ def _workload(rng: np.random.Generator, epsilon: float, delta: float) -> Any:
 
 
 def _answers(rng: np.random.Generator, epsilon: float, delta: float) -> Any:
-    """Noise on whole numbers: on each answer or on the cells, rows with signs, measures; calibrated, or of any scale."""
+    """Noise on whole numbers: on each answer or the cells, rows with signs, measures; calibrated, or of any scale."""
     sizes = {name: int(rng.integers(1, 5)) for name in "abc"[: int(rng.integers(1, 4))]}
     measures = {"v": (float(rng.uniform(-2, 0)), float(rng.uniform(0.1, 30)))} if rng.random() < 0.3 else None
     asked = shapedp.Workload(sizes, measures=measures).marginals(*{int(k) for k in rng.integers(0, len(sizes) + 1, 2)})
@@ -225,7 +225,9 @@ def _answers(rng: np.random.Generator, epsilon: float, delta: float) -> Any:
         by = [name for name in sizes if name != along and rng.random() < 0.5]
         shape = str(rng.choice(["ranges", "prefixes", "hierarchy", "rows"]))
         if shape == "rows":
-            asked = asked.rows(rng.integers(-2, 4, (2, sizes[along])) + [[1], [0]], along, by=by, name=f"rows {place}")
+            asked = asked.rows(
+                rng.integers(-2, 4, (2, sizes[along])) + np.array([[1], [0]]), along, by=by, name=f"rows {place}"
+            )
         else:
             asked = getattr(asked, shape)(along, by=by, name=f"{shape} {place}")
     if measures:

@@ -2,6 +2,7 @@
 
     python experiments/workloads/adult.py tables      # plan, count and release 91 tables; 200 releases against theory
     python experiments/workloads/adult.py coverage    # 10,000 releases of education x sex x race with hours
+    python experiments/workloads/adult.py coverage --pure    # the same with Laplace noise, delta = 0
 
 Reads SHAPEDP_DATA/adult. Domains are those of adult.names, numbers in public intervals.
 """
@@ -99,14 +100,14 @@ def _closed(asked: sdp.Workload) -> float:
     return sum(math.prod(sizes[k] - 1 for k in block) * math.sqrt(share) for block, share in shares.items()) ** 2
 
 
-def coverage(releases: int) -> dict[str, Any]:
+def coverage(releases: int, delta: float) -> dict[str, Any]:
     """How often the 95% intervals hold: over all cells of education x sex x race, means over cells with people."""
     whole = schema()
     names = ("education", "sex", "race")
     asked = sdp.Workload(
         {name: {"labels": whole[name]["labels"]} for name in names}, measures={"hours-per-week": (0, 99)}
     ).means("hours-per-week", *names)
-    made, data = asked.calibrate(**CLAIM), frame()
+    made, data = asked.calibrate(epsilon=CLAIM["epsilon"], delta=delta), frame()
     exact = counted(made, data)
     table = exact.tables[0, 1, 2]
     count, total = table[..., 0], table[..., 1] * asked.schema.measures[0].step
@@ -129,8 +130,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("tables", "coverage"))
     parser.add_argument("--releases", type=int, help="how many releases (default 200, or 10,000)")
+    parser.add_argument("--pure", action="store_true", help="delta = 0 (coverage)")
     options = parser.parse_args()
-    done = tables(options.releases or 200) if options.what == "tables" else coverage(options.releases or 10_000)
+    if options.what == "tables":
+        done = tables(options.releases or 200)
+    else:
+        done = coverage(options.releases or 10_000, 0.0 if options.pure else CLAIM["delta"])
     print(json.dumps(done, indent=2))
 
 

@@ -24,34 +24,60 @@ from shapedp_check.pairs import Event, Gaussian, Response
 from shapedp_check.workload import Table, read_table
 
 _PAIRS = 1 << 16  # pairs of cells that are looked at
-_MOST_ROWS = 1 << 20
 _SHOWN = 1000  # answers whose noise is looked at together for the lower end
 _NOTE = "many cells: bounded above by every group at its largest"
-Columns = list[list[int]]
 
 
-def _rows(written: Any, size: int) -> Columns:
-    """The columns of a matrix of queries along an attribute."""
+@dataclass(frozen=True)
+class Along:
+    """What a group asks along an attribute: the columns of rows of its own, or those of a shape of zeros and ones."""
+
+    shape: str
+    size: int
+    branch: int = 2
+    columns: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def binary(self) -> bool:
+        """Whether every entry is 0 or 1."""
+        return all(value in (0, 1) for column in self.columns for value in column)
+
+    def shared(self, cell: int, other: int, order: int) -> int:
+        """sum min(a, b) over entries of one sign, or a'b: for zeros and ones how many rows hold both cells."""
+        if self.shape == "rows":
+            both = zip(self.columns[cell], self.columns[other], strict=True)
+            return sum(x * y if order == 2 else min(abs(x), abs(y)) * (x * y > 0) for x, y in both)
+        low, high = min(cell, other), max(cell, other)
+        if self.shape == "cells":
+            return int(low == high)
+        if self.shape == "prefixes":  # row i holds the cells 0 ... i
+            return self.size - high
+        if self.shape == "ranges":
+            return (low + 1) * (self.size - high)
+        width, found = 1, 1  # the whole; then the nodes of every width below it
+        while width < self.size:
+            found += low // width == high // width
+            width *= self.branch
+        return found
+
+    def length(self, cell: int, order: int) -> int:
+        """|a|_1 or |a|_2^2 of a column."""
+        return self.shared(cell, cell, order)
+
+
+def _along(written: Any, size: int) -> Along:
     only(written, ("shape", "branch", "rows"), "a factor")
     shape = known(entry(written, "shape"), ("cells", "prefixes", "ranges", "hierarchy", "rows"), "the shape")
-    few(size * size * (size if shape == "ranges" else 1))
-    if shape == "cells":
-        rows = [[int(i == j) for j in range(size)] for i in range(size)]
-    elif shape == "prefixes":
-        rows = [[int(j <= i) for j in range(size)] for i in range(size)]
-    elif shape == "ranges":
-        rows = [[int(i <= j <= k) for j in range(size)] for i in range(size) for k in range(i, size)]
-    elif shape == "hierarchy":
-        rows, width, branch = [[1] * size], 1, whole(written.get("branch", 2), "branch", least=2)
-        while width < size:
-            rows += [[int(s <= j < s + width) for j in range(size)] for s in range(0, size, width)]
-            width *= branch
-    else:
-        flat = numbers(entry(written, "rows"), "rows")
-        if len(flat) % size or any(one != math.floor(one) for one in flat):
-            raise NotDescribed("rows must be whole, and as long as their attribute has cells")
-        rows = [[int(one) for one in flat[start : start + size]] for start in range(0, len(flat), size)]
-    return [list(column) for column in zip(*rows, strict=True)]
+    branch = whole(written.get("branch", 2), "branch", least=2)
+    if shape != "rows":
+        if "rows" in written:
+            raise NotDescribed("only a factor of rows has rows")
+        return Along(shape, size, branch)
+    flat = numbers(entry(written, "rows"), "rows")
+    if len(flat) % size or any(one != math.floor(one) for one in flat):
+        raise NotDescribed("rows must be whole, and as long as their attribute has cells")
+    rows = [[int(one) for one in flat[start : start + size]] for start in range(0, len(flat), size)]
+    return Along(shape, size, branch, tuple(zip(*rows, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -60,33 +86,30 @@ class Group:
 
     weight: Ball
     chance: Ball  # that one noise is at most 0
-    columns: dict[int, Columns]  # along the attributes of which not all ask each cell alone
+    along: dict[int, Along]  # the attributes of which not all ask each cell alone
     plain: bool  # whether other attributes tell records apart
     measure: int
     count: int  # how many groups are alike
 
+    @property
     def binary(self) -> bool:
         """Whether every entry is 0 or 1."""
-        return all(value in (0, 1) for columns in self.columns.values() for column in columns for value in column)
+        return all(one.binary for one in self.along.values())
 
-    def size(self, cell: dict[int, int], order: int) -> int:
+    def length(self, cell: dict[int, int], order: int) -> int:
         """|a|_1 or |a|_2^2."""
-        return math.prod(sum(abs(x) ** order for x in columns[cell[k]]) for k, columns in self.columns.items())
+        return math.prod(one.length(cell[k], order) for k, one in self.along.items())
 
     def shared(self, cell: dict[int, int], other: dict[int, int], order: int) -> int:
-        """sum min(a, b) over entries of one sign, or a'b."""
-        total = 1
-        for k, columns in self.columns.items():
-            both = zip(columns[cell[k]], columns[other[k]], strict=True)
-            total *= sum(x * y if order == 2 else min(abs(x), abs(y)) * (x * y > 0) for x, y in both)
-        return total
+        """What two columns share, from below (order 1), or a'b."""
+        return math.prod(one.shared(cell[k], other[k], order) for k, one in self.along.items())
 
 
 @dataclass(frozen=True)
 class Term:
     """A group as the file has it."""
 
-    factors: dict[int, Any]
+    factors: dict[int, Along]
     measure: int
 
 
@@ -105,7 +128,9 @@ def _terms(data: Any, table: Table) -> list[Term]:
         measure = whole(entry(one, "measure"), "measure", least=0)
         if places != sorted(set(places)) or any(k >= len(table.sizes) for k in places) or measure > len(table.ends):
             raise NotDescribed("a term names an attribute twice, or one that does not exist, or such a measure")
-        found.append(Term({k: factor for k, (_, factor) in zip(places, factors, strict=True)}, measure))
+        found.append(
+            Term({k: _along(one, table.sizes[k]) for k, (_, one) in zip(places, factors, strict=True)}, measure)
+        )
     return found
 
 
@@ -126,18 +151,13 @@ def _noise(data: Any, count: int) -> tuple[str, list[float], list[int], bool]:
 def _groups(terms: list[Term], table: Table, noise: tuple[str, list[float], list[int], bool]) -> list[Group]:
     """Terms that are alike under noise, together."""
     law, scales, bits, integers = noise
-    odd = {k for term in terms for k, factor in term.factors.items() if entry(factor, "shape") != "cells"}
+    odd = {k for term in terms for k, one in term.factors.items() if one.shape != "cells"}
     made: dict[Any, Group] = {}
-    read: dict[Any, Columns] = {}
     for term, scale, bit in zip(terms, scales, bits, strict=True):
         tick()
         if term.measure and integers:
             raise NotDescribed("whole numbers are for counts, not for sums of measures")
-        for k, factor in term.factors.items():
-            key = (k, repr(factor))
-            if key not in read and k in odd:
-                read[key] = _rows(factor, table.sizes[k])
-        asked = tuple((k, repr(factor)) for k, factor in term.factors.items() if k in odd)
+        asked = tuple((k, one) for k, one in term.factors.items() if k in odd)
         plain = any(k not in odd and table.sizes[k] > 1 for k in term.factors)
         weight = 1 / exact(scale)
         grain = weight if integers else weight / (1 << bit)
@@ -147,16 +167,16 @@ def _groups(terms: list[Term], table: Table, noise: tuple[str, list[float], list
         if key in made:
             old = made[key]
             joined = old.weight + one, old.chance * chance, old.count + 1
-            made[key] = Group(joined[0], joined[1], old.columns, plain, term.measure, joined[2])
+            made[key] = Group(joined[0], joined[1], old.along, plain, term.measure, joined[2])
         else:
-            made[key] = Group(one, chance, {k: read[k, text] for k, text in asked}, plain, term.measure, 1)
+            made[key] = Group(one, chance, dict(asked), plain, term.measure, 1)
     return list(made.values())
 
 
-def _cells(groups: list[Group], table: Table) -> list[dict[int, int]] | None:
-    """All cells of the attributes that matter; None where they are too many."""
-    used = sorted({k for group in groups for k in group.columns})
-    if math.prod(table.sizes[k] for k in used) ** 2 > _PAIRS:
+def _cells(groups: list[Group], table: Table, exchange: bool) -> list[dict[int, int]] | None:
+    """All cells of the attributes that matter; None where they, or under exchange their pairs, are too many."""
+    used = sorted({k for group in groups for k in group.along})
+    if math.prod(table.sizes[k] for k in used) ** (1 + exchange) > _PAIRS:
         return None
     return [dict(zip(used, cell, strict=True)) for cell in product(*(range(table.sizes[k]) for k in used))]
 
@@ -180,13 +200,13 @@ def _changes(groups: list[Group], table: Table, exchange: bool, order: int) -> I
     Records that differ in a plain attribute share nothing; where shared entries have opposite signs they are counted
     as shared, which is from above.
     """
-    cells = _cells(groups, table)
+    cells = _cells(groups, table, exchange)
     assert cells is not None
     for cell in cells:
         tick()
-        sizes = [group.size(cell, order) * max(abs(v) for v in _values(group, table)) ** order for group in groups]
+        sizes = [group.length(cell, order) * max(abs(v) for v in _values(group, table)) ** order for group in groups]
         total = sum((group.weight * size for group, size in zip(groups, sizes, strict=True)), ball(0))
-        shown = [(g, size) for g, size in zip(groups, sizes, strict=True) if g.binary() and not g.measure and size]
+        shown = [(g, size) for g, size in zip(groups, sizes, strict=True) if g.binary and not g.measure and size]
         yield Change(total, True, tuple(shown))
     if not exchange:
         return
@@ -195,15 +215,15 @@ def _changes(groups: list[Group], table: Table, exchange: bool, order: int) -> I
         total, tight, shown = ball(0), True, []
         sums: dict[int, dict[tuple[int, int], Ball]] = {}
         for group in groups:
-            sizes, shared = [group.size(cell, order) for cell in (one, other)], group.shared(one, other, order)
+            sizes, shared = [group.length(cell, order) for cell in (one, other)], group.shared(one, other, order)
             if group.plain:
                 tight &= shared >= 0
                 shared = min(shared, 0)
-            tight &= order == 2 or group.binary() or len(group.columns) == 1
+            tight &= order == 2 or group.binary or len(group.along) == 1
             if not group.measure:
                 apart = sum(sizes) - 2 * shared
                 total += group.weight * apart
-                shown += [(group, apart)] if group.binary() and apart else []
+                shown += [(group, apart)] if group.binary and apart else []
                 continue
             for v, w in product(_values(group, table), repeat=2):
                 both = min(abs(v), abs(w)) if v * w > 0 else 0
@@ -222,9 +242,7 @@ def _far(groups: list[Group], table: Table, exchange: bool, order: int) -> Ball:
     """Every group at its largest; two records at most double a norm."""
     total = ball(0)
     for group in groups:
-        top = math.prod(
-            max(sum(abs(x) ** order for x in column) for column in columns) for columns in group.columns.values()
-        )
+        top = math.prod(max(one.length(j, order) for j in range(few(one.size))) for one in group.along.values())
         total += group.weight * top * max(abs(v) for v in _values(group, table)) ** order
     return total * (2**order if exchange else 1)
 
@@ -252,13 +270,13 @@ def answers(data: Any) -> tuple[str | None, Bounds]:
     if cells:
         if any(term.measure for term in terms):
             raise NotDescribed("noise on the cells is for counts")
-        terms = [Term({k: {"shape": "cells"} for term in terms for k in term.factors}, 0)]
+        terms = [Term({k: Along("cells", table.sizes[k]) for term in terms for k in term.factors}, 0)]
     noise = _noise(data, len(terms))
     groups, exchange, order = _groups(terms, table, noise), relation == "replace", 1 if noise[0] == "laplace" else 2
     if order == 2 and any(group.measure for group in groups):
         raise NotDescribed("Gaussian noise on whole numbers is for counts")
     notes: tuple[str, ...] = ()
-    if _cells(groups, table) is None:
+    if _cells(groups, table, exchange) is None:
         above, reached, best = _far(groups, table, exchange, order), ball(0), None
         notes = (_NOTE,)
     else:
