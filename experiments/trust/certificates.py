@@ -51,7 +51,7 @@ LATER = 100_000  # from this case on rounds hold kinds that came later: the case
 LATER_ROUND = (*ROUND, "logistic", "fixed-size", "fixed-size")
 LATEST = 200_000  # and again
 LATEST_ROUND = (*LATER_ROUND, "hull", "workload")
-NEWEST = 300_000  # and again
+NEWEST = 500_000  # and again
 NEWEST_ROUND = (*LATEST_ROUND, "answers")
 # epsilon takes seconds
 _SLOW = ("laplace", "logistic", "mixed", "plan", "sampled", "fixed-size", "radial", "sketch", "mixing", "hull")

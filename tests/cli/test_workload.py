@@ -71,6 +71,29 @@ def test_plan_release_verify(schema: Path, tmp_path: Path, capsys: pytest.Captur
     assert "Error of every query" in (tmp_path / "page.html").read_text()
 
 
+def test_pure_privacy_and_integers(schema: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    counts = TEXT.partition("[[queries]]\nmeans")[0]
+    schema.write_text(counts)
+    plan, people, answers = (tmp_path / name for name in ("plan.json", "people.csv", "answers.csv"))
+    frame = pd.DataFrame({"age": [5, 70, 30, 200], "sex": ["F", "M", "x", "F"], "region": [0, 1, 2, 0], "hours": 10.0})
+    frame.to_csv(people, index=False)
+    for options in (["--noise", "discrete"], ["--noise", "cells"], []):
+        claim = ["--epsilon", "1", "--delta", "0", *options]
+        assert main(["workload", "plan", str(schema), *claim, "-o", str(plan)]) == 0
+        assert "certified" in capsys.readouterr().out
+        assert main(["workload", "release", str(plan), str(people), "-o", str(answers)]) == 0
+        table = pd.read_csv(answers, keep_default_na=False)
+        assert (table.value % 1 == 0).all()
+        assert main(["verify", "--independent", str(tmp_path / "answers.certificate.json")]) == 0
+        assert main(["report", str(tmp_path / "answers.certificate.json"), "-o", str(tmp_path / "page.html")]) == 0
+        assert "on the integers" in (tmp_path / "page.html").read_text()
+        for path in (plan, answers, tmp_path / "answers.certificate.json", tmp_path / "page.html"):
+            path.unlink()
+    schema.write_text(TEXT)
+    assert main(["workload", "plan", str(schema), "--epsilon", "1", "--delta", "0", "--noise", "discrete"]) == 2
+    assert "whole numbers are for counts" in capsys.readouterr().err
+
+
 def test_json_says_every_error(schema: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["workload", "plan", str(schema), *CLAIM, "--json"]) == 0
     record = json.loads(capsys.readouterr().out)

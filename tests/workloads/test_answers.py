@@ -261,6 +261,15 @@ def test_whole_answers_are_those_of_the_frame():
     assert (np.concatenate([one.reshape(-1) for one in found]) == asked.exact(frame)).all()
 
 
+def test_large_rows_do_not_wrap():
+    """Ten records of weight 1e18, computed from noisy cells: not below zero."""
+    asked = sdp.Workload({"g": 2}).rows([[1e18, 0.0]])
+    made = asked.calibrate(epsilon=50.0, delta=0.0)
+    assert made.cells
+    found = made.release(pd.DataFrame({"g": [0] * 10}), rng=np.random.default_rng(0))
+    assert found["rows g"] == pytest.approx([1e19], rel=0.2)
+
+
 def test_default_and_refusals():
     asked = sdp.Workload({"a": 4, "b": 3}).marginals(1, 2)
     assert isinstance(asked.calibrate(epsilon=1.0, delta=1e-6), WorkloadMechanism)

@@ -21,7 +21,7 @@ from shapedp.report.markup import Child, Markup, el, text
 from shapedp.report.page import charts, facts, figure, more, section, table
 from shapedp.report.svg import Chart, linear, places, suited
 from shapedp.sensitivity import Box, Sensitivity
-from shapedp.workloads import WorkloadMechanism
+from shapedp.workloads import AnswerMechanism, WorkloadMechanism
 
 _BARS = 80  # coordinates drawn one by one; more are drawn in groups
 _LISTED = 500  # coordinates listed in a table
@@ -69,14 +69,14 @@ def _(mechanism: AdaptiveMixing) -> list[Markup]:
 
 
 @noise_sections.register
-def _(mechanism: WorkloadMechanism) -> list[Markup]:
+def _(mechanism: WorkloadMechanism | AnswerMechanism) -> list[Markup]:
     asked, best = mechanism.workload, mechanism.optimality
     people = ", ".join(f"{one.name} ({whole(one.size)})" for one in asked.schema.attributes[:20])
     pairs = facts(
         ("Answers", f"{whole(len(asked))} in {counted(len(asked.terms), 'group')}"),
         ("Attributes", people + (" and more" if len(asked.schema.attributes) > 20 else "")),
         ("One record adds", "one to a cell of every table, and its clipped measures to the sums of that cell"),
-        ("Noise", "Gaussian, shaped to all queries together; answers agree where they overlap"),
+        ("Noise", mechanism.phrase),
         None
         if best is None
         else ("Error", f"at most {number(best.upper, 6, 'up')} times the least of any Gaussian noise"),

@@ -102,7 +102,8 @@ class AnsweredWorkload:
         asked, found = dict(term.factors), []
         for place, factor in self.mechanism.groups[0].factors:
             rows = asked[place].matrix if place in asked else np.ones((1, factor.size))
-            found.append(rows if (rows % 1).any() else rows.astype(np.int64))
+            whole = not (rows % 1).any() and np.abs(rows).max() < 2.0**53
+            found.append(rows.astype(np.int64) if whole else rows)
         return found
 
     def standard_error(self, name: str) -> Floats:
@@ -180,7 +181,10 @@ class AnsweredWorkload:
 
 
 def _applied(table: NDArray[Any], matrices: list[NDArray[Any]]) -> NDArray[Any]:
-    """A matrix times every axis."""
+    """A matrix times every axis; in floats where integers could leave their range."""
+    most = float(np.abs(table).max(initial=0)) * math.prod(float(np.abs(one).sum(axis=1).max()) for one in matrices)
+    if not most < 2.0**62:
+        table = table.astype(np.float64)
     for axis, matrix in enumerate(matrices):
         table = np.moveaxis(np.tensordot(matrix, table, axes=(1, axis)), 0, axis)
     return table

@@ -87,6 +87,15 @@ class AnswerMechanism(Claimed):
         """What noise is added to."""
         return (whole_table(self.workload),) if self.cells else self.workload.terms
 
+    @property
+    def phrase(self) -> str:
+        """The noise in words."""
+        first = self.noise[0]
+        law = "Gaussian, rounded to integers" if first.law == "gaussian" else "Laplace"
+        grid = ", on the integers" if first.law == "laplace" and first.whole else ""
+        place = "every cell of the whole table; answers agree" if self.cells else "every answer of its own"
+        return f"{law}{grid}; on {place}"
+
     @cached_property
     def _moved(self) -> Moved:
         scales = np.array([one.scale for one in self.noise])

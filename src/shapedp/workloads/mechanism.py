@@ -70,6 +70,7 @@ class WorkloadMechanism(Claimed):
     """
 
     kind: ClassVar[str] = "workload"
+    phrase: ClassVar[str] = "Gaussian, shaped to all queries together; answers agree where they overlap"
     workload: Workload
     families: tuple[Family, ...]
     epsilon: float

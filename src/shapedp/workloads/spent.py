@@ -186,6 +186,14 @@ def grid_of(family: Family, place: int, schema: Schema, records: int) -> float:
     return 2.0 ** (bits + max(math.ceil(math.log2(grown)) - 62, -51))
 
 
+def _rounded(family: Family, schema: Schema, records: int) -> bool:
+    """Whether any table of a family is: not where all are counts whose contrasts are below 2^52."""
+    if any(part.values or any(mode.rotation is not None for mode in part.modes) for part in family.parts):
+        return True
+    less = [size - 1 for size in schema.sizes]
+    return records * max(math.prod(less[k] for k in block) for block in family.blocks) > 1 << 52
+
+
 def _turned(family: Family, place: int) -> bool:
     """Whether the tables of a block are other numbers than counts."""
     return any(part.values for part in family.parts) or any(
@@ -201,7 +209,8 @@ def _longest(family: Family, schema: Schema) -> float:
 
 def slack(families: Sequence[Family], schema: Schema, records: int) -> float:
     """What rounding of the turned tables can add to mu."""
-    reach = [block_slack(family, k, schema, records) for family in families for k in range(len(family.blocks))]
+    rounded = [family for family in families if _rounded(family, schema, records)]
+    reach = [block_slack(family, k, schema, records) for family in rounded for k in range(len(family.blocks))]
     return math.sqrt(float(np.square(reach).sum())) * ABOVE_WIDE
 
 
