@@ -13,7 +13,7 @@ from scipy import stats
 
 import shapedp as sdp
 from shapedp.noise import DoesNotApplyError
-from shapedp.sampling import SimulatedSource
+from shapedp.sampling import SimulatedSource, discrete_laplace
 from shapedp.workloads import AnswerMechanism, WorkloadMechanism
 from shapedp.workloads.counting import counted, whole_answers
 from shapedp.workloads.reach import moved
@@ -246,6 +246,29 @@ def test_draws_have_their_law(law, scale, bits, whole):
         inside = (np.abs(drawn) <= noise.half_width(level)).mean()
         assert inside >= level - 5 * math.sqrt(level * (1 - level) / count)
         assert (np.abs(drawn) <= noise.half_width(level) - noise.grid).mean() < level + 5 * math.sqrt(0.25 / count)
+
+
+@pytest.mark.parametrize("parts", [0, -1, 2**51])
+def test_parts_of_a_step_are_checked(parts):
+    with pytest.raises(ValueError, match="parts"):
+        discrete_laplace(4, 3, SimulatedSource(np.random.default_rng(1)), parts=parts)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"scale": 0.3},
+        {"scale": -1.0},
+        {"scale": 1.0, "bits": 41},
+        {"scale": 2.0**41},
+        {"law": "gaussian", "scale": 1.0, "whole": False},
+        {"law": "gaussian", "scale": 2.0**31},
+        {"law": "cauchy", "scale": 1.0},
+    ],
+)
+def test_noise_that_cannot_be_drawn_exactly_is_refused(odd):
+    with pytest.raises(ValueError):
+        WholeNoise(**{"law": "laplace", **odd})
 
 
 def test_whole_answers_are_those_of_the_frame():
