@@ -120,20 +120,31 @@ class ComposedLoss(Loss):
         return math.fsum(n * loss.pure for loss, n in self.parts) * ABOVE_128
 
     def _profile(self, epsilon: Floats, reverse: bool, accuracy: float) -> tuple[Floats, Floats]:
+        return self.through(lambda at: self._nearest(at, reverse, accuracy), epsilon, reverse)
+
+    def through(
+        self, bounds: Callable[[Floats], tuple[Floats, Floats]], epsilon: Floats, reverse: bool
+    ) -> tuple[Floats, Floats]:
+        """Bounds of views, with what every answer gets: the pure end, the check against the floor, `certain`."""
         lower, upper = np.zeros(epsilon.shape), np.zeros(epsilon.shape)
         open_ = epsilon < self._pure
         if open_.any():
-            lower[open_], upper[open_] = self._finite(epsilon[open_], reverse, accuracy)
+            low, upper[open_] = bounds(epsilon[open_])
+            lower[open_] = np.maximum(low, self._floor(reverse).checked(epsilon[open_], upper[open_]))
         return self._with_certain(lower, upper, reverse)
 
-    def _finite(self, epsilon: Floats, reverse: bool, accuracy: float) -> tuple[Floats, Floats]:
-        """Bounds without the mass at infinity, each from the view of its focus, checked against the floor."""
+    def _nearest(self, epsilon: Floats, reverse: bool, accuracy: float) -> tuple[Floats, Floats]:
+        """Bounds without the mass at infinity, each from the view of its place."""
         lower, upper = np.empty(epsilon.shape), np.empty(epsilon.shape)
         places = self._direction(reverse).places(epsilon)
         for place in sorted(set(places)):
             here = np.array([one == place for one in places]).reshape(epsilon.shape)
             lower[here], upper[here] = self._view(place, reverse, accuracy).bounds(epsilon[here])
-        return np.maximum(lower, self._floor(reverse).checked(epsilon, upper)), upper
+        return lower, upper
+
+    def view(self, epsilon: float, *, reverse: bool, accuracy: float) -> View:
+        """Bounds on a direction's delta that hold everywhere (without `certain`) and are tight near an epsilon."""
+        return self._view(self._place(epsilon, reverse), reverse, accuracy)
 
     def delta(self, epsilon: float) -> Bracket:
         at = np.array([nonnegative("epsilon", epsilon)])
