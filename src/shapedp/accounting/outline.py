@@ -1,4 +1,4 @@
-"""A composition drawn from few views: bounds that hold everywhere, fine enough for a picture."""
+"""A composition seen through few views: bounds that hold everywhere, in a fraction of the time."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from shapedp.accounting.pld import View
 from shapedp.numerics.arrays import Floats
 from shapedp.privacy import Loss
 
-_GAP = 0.05  # the relative gap of delta that a line in a figure hides
 _FADED = 1e-14
 _MOST = 20
+_CHECKED = 512  # of many epsilons, about so many are held against the floor
 
 
 @dataclass(frozen=True)
 class Outline(Loss):
-    """The profile of a composition for pictures, in a fraction of the time.
+    """The profile of a composition, for pictures and wherever many epsilons are asked for.
 
     A view of a composition bounds delta at every epsilon and is tight near one of them. A composition solves a view
     near each epsilon it is asked for; an outline solves one only where the one before is no longer tight.
-    Guarantee: lower <= delta <= upper, as for the composition itself; the bounds are some percent apart.
+    Guarantee: lower <= delta <= upper, as for the composition itself; `gap` is about how far these are apart.
 
     Example:
         >>> from shapedp import GaussianLoss
         >>> from shapedp.accounting import ComposedLoss
         >>> whole = ComposedLoss(((GaussianLoss(0.1), 25),))
-        >>> whole.delta(1.0).upper <= Outline(whole).delta(1.0).upper <= 1.05 * whole.delta(1.0).upper
+        >>> whole.delta(1.0).upper <= Outline(whole).delta(1.0).upper <= 1.1 * whole.delta(1.0).upper
         True
     """
 
     base: ComposedLoss
+    gap: float = 0.05  # the relative gap of delta that a line in a figure hides
 
     def __post_init__(self) -> None:
         self._inherit((self.base,))
@@ -55,14 +56,14 @@ class Outline(Loss):
         views: list[View] = []
         at = 0.0
         for _ in range(_MOST):
-            view = self.base.view(at, reverse=reverse, accuracy=_GAP)
+            view = self.base.view(at, reverse=reverse, accuracy=self.gap)
             if views and view is views[-1]:  # the one before is the nearest still
                 at += view.upper.spread
                 continue
             views.append(view)
             ahead = at + view.upper.spread * np.arange(1, 65) / 4
             lower, upper = view.bounds(ahead)
-            loose = np.flatnonzero((upper - lower > _GAP * upper) | (upper < _FADED))
+            loose = np.flatnonzero((upper - lower > 3 * self.gap * upper) | (upper < _FADED))
             end = loose[0] if loose.size else -1
             if upper[end] < _FADED:
                 break
@@ -76,4 +77,4 @@ class Outline(Loss):
             lower, upper = zip(*(view.bounds(at) for view in views), strict=True)
             return np.max(lower, axis=0), np.min(upper, axis=0)
 
-        return self.base.through(best, epsilon, reverse)
+        return self.base.through(best, epsilon, reverse, max(epsilon.size // _CHECKED, 1))
