@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -38,10 +38,12 @@ def _inside_moved(name: str) -> str | None:
     return next(filter(None, found), None)
 
 
-def _old_name(module: str, name: str) -> Any:
-    """A name that `module` had before; as a module's `__getattr__`."""
+def _old_name(module: str, own: Callable[[str], Any] | None, name: str) -> Any:
+    """A name that `module` had before; as a module's `__getattr__`, before the module's own."""
     place = NAMES.get(f"{module}:{name}")
     if place is None:
+        if own is not None:
+            return own(name)
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     warnings.warn(f"{module}.{name} is now {place}.{name}", DeprecationWarning, stacklevel=2)
     return getattr(importlib.import_module(place), name)
@@ -50,7 +52,7 @@ def _old_name(module: str, name: str) -> Any:
 class _WithOldNames(SourceFileLoader):
     def exec_module(self, module: ModuleType) -> None:
         super().exec_module(module)
-        vars(module)["__getattr__"] = partial(_old_name, module.__name__)
+        vars(module)["__getattr__"] = partial(_old_name, module.__name__, vars(module).get("__getattr__"))
 
 
 class _KeepsFunctions(ModuleType):

@@ -54,6 +54,11 @@ def test_what_was_never_there_is_still_missing():
         importlib.import_module("shapedp.papers.recipes.nothing")
 
 
+def test_a_module_keeps_the_names_that_it_finds_itself():
+    pytest.importorskip("torch")
+    assert importlib.import_module("shapedp.torch").PublishedGeoDP.__name__ == "PublishedGeoDP"
+
+
 def test_a_pickle_that_names_the_old_module_is_read():
     law = L1Staircase(1.0, 0.5, 2)
     old = pickle.dumps(law, protocol=0).replace(b"shapedp.noise.staircase_l1", b"shapedp.noise.staircase")
