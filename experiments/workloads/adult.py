@@ -100,7 +100,7 @@ def _closed(asked: sdp.Workload) -> float:
     return sum(math.prod(sizes[k] - 1 for k in block) * math.sqrt(share) for block, share in shares.items()) ** 2
 
 
-def coverage(releases: int, delta: float) -> dict[str, Any]:
+def coverage(releases: int, delta: float = CLAIM["delta"]) -> dict[str, Any]:
     """How often the 95% intervals hold: over all cells of education x sex x race, means over cells with people."""
     whole = schema()
     names = ("education", "sex", "race")
