@@ -62,6 +62,7 @@ class Along:
 
     def length(self, cell: int, order: int) -> int:
         """|a|_1 or |a|_2^2 of a column."""
+        tick()
         return self.shared(cell, cell, order)
 
 

@@ -311,6 +311,13 @@ def test_default_and_refusals():
         sdp.Workload({"a": 4}).rows([[2**22, 0, 0, 1]]).calibrate(
             epsilon=1.0, delta=0.0, noise="discrete", records=2**40
         )
+    for noise in ("laplace", "cells"):
+        with pytest.raises(DoesNotApplyError, match="4096 cells"):
+            sdp.Workload({"t": 100_000}).prefixes("t").calibrate(epsilon=1.0, delta=0.0, noise=noise)
+    data = asked.prefixes("a").calibrate(epsilon=1.0, delta=0.0).to_json()
+    data["workload"]["attributes"]["a"] = {"size": 1 << 20}
+    with pytest.raises(ValueError, match="4096 cells"):
+        AnswerMechanism.from_json(data)
     frame = pd.DataFrame({"a": [0, 1, 2], "b": [0, 0, 0]})
     with pytest.raises(ValueError, match="at most 2 records"):
         asked.calibrate(epsilon=1.0, delta=0.0, records=2).release(frame)

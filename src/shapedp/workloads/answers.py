@@ -33,6 +33,8 @@ from shapedp.workloads.whole import LAWS, WholeNoise
 from shapedp.workloads.workload import Factor, Term, Workload, workload_from_json
 
 _LARGEST = 1 << 22  # what one record may add to an answer
+_ORDERED = 4096  # cells of an ordered attribute
+_LISTED = ("cells", "rows")  # shapes whose rows are not laid out, or were given
 _SHOWN = 4096  # answers that move, of which the lower end of a bracket is computed
 
 
@@ -79,6 +81,7 @@ class AnswerMechanism(Claimed):
             raise DoesNotApplyError("noise on the cells is for counts: ask for noise='laplace' with measures")
         if not 0 < self.records <= 1 << 40:
             raise ValueError(f"records must lie in 1 ... 2^40, got {self.records}")
+        check_sizes(self.workload)
         for term, noise in zip(self.groups, self.noise, strict=True):
             _check(term, noise, self.workload, self.records)
 
@@ -235,6 +238,15 @@ def _check(term: Term, noise: WholeNoise, workload: Workload, records: int) -> N
         raise DoesNotApplyError("whole numbers are for counts: sums of measures have none; ask for noise='laplace'")
     if most > 1 << (53 if noise.law == "gaussian" else 61 - (0 if noise.whole else noise.bits)):
         raise ValueError(f"answers of {records} records may leave the range of exact sums: plan for fewer (records=)")
+
+
+def check_sizes(workload: Workload) -> None:
+    """Refuses queries whose rows would not fit into memory."""
+    for size in {factor.size for term in workload.terms for _, factor in term.factors if factor.shape not in _LISTED}:
+        if size > _ORDERED:
+            raise DoesNotApplyError(
+                f"noise on whole numbers is planned for ordered attributes of at most {_ORDERED} cells, not {size}"
+            )
 
 
 def most_of(term: Term, workload: Workload) -> int:

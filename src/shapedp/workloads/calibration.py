@@ -18,7 +18,7 @@ from shapedp.numerics.checks import count, one_of, positive, probability
 from shapedp.numerics.outward import BELOW_WIDER
 from shapedp.privacy import NotCertifiedError
 from shapedp.sensitivity import ADJACENCIES, Adjacency, Box
-from shapedp.workloads.answers import AnswerMechanism, most_of, unit, whole_table
+from shapedp.workloads.answers import AnswerMechanism, check_sizes, most_of, unit, whole_table
 from shapedp.workloads.mechanism import GAP, RECORDS, WorkloadMechanism
 from shapedp.workloads.reach import moved
 from shapedp.workloads.strategy import strategy
@@ -157,6 +157,7 @@ def _why(rows: list[tuple[float, str, Any]]) -> str:
 
 def _whole(workload: Workload, noise: str, claim: tuple[Any, ...], error: str) -> AnswerMechanism:
     """Noise on whole numbers: "laplace", "discrete" (integers out) or "knorm" (noise on the cells)."""
+    check_sizes(workload)
     cells = noise in ("cells", "knorm")
     if cells and math.prod(whole_table(workload).shape) > _MOST_CELLS:
         raise DoesNotApplyError(f"noise on the cells has a draw for every cell of the whole table: over {_MOST_CELLS}")
