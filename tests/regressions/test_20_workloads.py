@@ -49,3 +49,14 @@ def test_large_attributes_are_planned():
     errors = (release["code"] - exact) / release.standard_error("code")
     assert np.square(errors).mean() == pytest.approx(1.0, abs=0.06)
     assert release["code x sex"].sum(axis=1) == pytest.approx(release["code"], abs=1e-6)
+
+
+def test_products_by_an_attribute_of_one_cell(monkeypatch):
+    """Its empty block made every scale NaN, and the workload was refused as an unusual claim."""
+    monkeypatch.setattr("shapedp.workloads.strategy.JOINT", 8)
+    made = sdp.Workload({"s": 6, "t": 5, "g": 1}).ranges(["s", "t"], by=["g"]).calibrate(**CLAIM)
+    without = sdp.Workload({"s": 6, "t": 5}).ranges(["s", "t"]).calibrate(**CLAIM)
+    assert len(made.families[0].parts) == 2
+    assert made.expected_squared_error == pytest.approx(without.expected_squared_error, rel=1e-6)
+    frame = pd.DataFrame({"s": [0, 5], "t": [1, 4], "g": [0, 0]})
+    assert made.release(frame)[made.workload.terms[0].name].shape == made.workload.terms[0].shape

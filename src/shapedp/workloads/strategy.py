@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -113,6 +113,12 @@ def _blocks(terms: Sequence[Term], special: tuple[int, ...], schema: Schema) -> 
     return found
 
 
+def _sorted(shares: Iterable[Block], sizes: Sequence[int]) -> tuple[Block, ...]:
+    """The blocks that hold coefficients, small ones first: an attribute of one cell has no contrasts."""
+    found = (block for block in shares if all(sizes[k] > 1 for k in block))
+    return tuple(sorted(found, key=lambda block: (len(block), block)))
+
+
 def _unit(term: Term, schema: Schema) -> float:
     return schema.measures[term.measure - 1].unit if term.measure else 1.0
 
@@ -127,9 +133,7 @@ def _together(
     """All special attributes in one part."""
     sizes = workload.schema.sizes
     shares = _blocks(terms, special, workload.schema)
-    blocks = tuple(
-        block for block in sorted(shares, key=lambda b: (len(b), b)) if 0 not in [sizes[k] - 1 for k in block]
-    )
+    blocks = _sorted(shares, sizes)
     both = np.array([moved(block, sizes) for block in blocks])
     if not special and not values:
         weights = np.array([shares[block][0] for block in blocks])
@@ -254,7 +258,7 @@ def _product(workload: Workload, terms: Sequence[Term], axes: tuple[int, ...], g
         traces.append([float((gram * covariance).sum()) for gram in grams])
         bound *= least / len(terms) if len(terms) > 1 else least
     shares = _blocks(terms, axes, workload.schema)
-    blocks = tuple(sorted(shares, key=lambda b: (len(b), b)))
+    blocks = _sorted(shares, sizes)
     both = np.array([moved(block, sizes) for block in blocks])
     marks: dict[object, int] = {}
     cost = [0.0] * len(terms)
