@@ -13,12 +13,15 @@ if TYPE_CHECKING:
         Additive,
         Advice,
         DoesNotApplyError,
+        KeySelection,
         Mechanism,
         Mixing,
         Release,
+        Selection,
         advise,
         calibrate,
         certify,
+        top_k,
         verify,
     )
     from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law, Radial, TensorGaussian
@@ -51,6 +54,7 @@ __all__ = [
     "Gaussian",
     "GaussianLoss",
     "Hull",
+    "KeySelection",
     "Laplace",
     "LaplaceLoss",
     "Law",
@@ -62,6 +66,7 @@ __all__ = [
     "Radial",
     "RefutedError",
     "Release",
+    "Selection",
     "Sensitivity",
     "Slices",
     "TensorGaussian",
@@ -76,6 +81,7 @@ __all__ = [
     "plan",
     "recipes",
     "subsample",
+    "top_k",
     "verify",
 ]
 

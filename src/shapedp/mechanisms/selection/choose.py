@@ -23,21 +23,24 @@ from shapedp.sampling import Source
 from shapedp.sampling.choice import Bits, exponential_choice
 from shapedp.sensitivity import ADJACENCIES, Adjacency
 
-MOST = 1 << 50  # of the two numbers of a rate
+MOST = 1 << 62  # of the two numbers of a rate, of candidates and of sensitivities
 Integers = NDArray[np.int64]
 _PLAIN = 1 << 20  # denominators tried first: 0.1 means 1/10
 _CLOSE = Fraction(1, 1 << 40)
 
 
 def fraction_below(value: Fraction) -> Fraction:
-    """A fraction at or below a positive number, by less than 2^-40 of it, of two numbers that floats hold."""
+    """A fraction at or below a positive number, by less than 2^-20 of it, of two numbers that floats hold.
+
+    Mostly by less than 2^-40; very small rates have fewer digits.
+    """
     plain = value.limit_denominator(_PLAIN)
     if value * (1 - _CLOSE) <= plain <= value and plain.numerator <= MOST:
         return plain
-    bits = 44 + value.denominator.bit_length() - value.numerator.bit_length()
-    scaled = value * Fraction(2) ** bits
-    found = Fraction(scaled.numerator // scaled.denominator) / Fraction(2) ** bits
-    if max(found.numerator, found.denominator) > MOST:
+    size = value.denominator.bit_length() - value.numerator.bit_length()
+    bits = min(44 + size, MOST.bit_length() - 1)
+    found = Fraction(math.floor(value * Fraction(2) ** bits)) / Fraction(2) ** bits
+    if bits < size + 21 or max(found.numerator, found.denominator) > MOST:
         raise ValueError("the rate leaves the range of exact selection: claim a usual epsilon for these utilities")
     return found
 
@@ -121,8 +124,9 @@ class Selection(Claimed):
         if not isinstance(given, list | tuple) or len(given) != 2:
             raise TypeError("rate must be two integers (a, b), the fraction a/b")
         rate = tuple(count("a number of rate", one) for one in given)
-        if max(*rate, self.candidates, self.sensitivity) > MOST:
-            raise ValueError("rate, candidates and sensitivity must be at most 2^50")
+        numbers = (*rate, self.candidates, self.sensitivity)
+        if max(numbers) > MOST or any(int(float(one)) != one for one in numbers):
+            raise ValueError("rate, candidates and sensitivity must be integers up to 2^62 that a float holds")
         object.__setattr__(self, "rate", rate)
         if not 1 <= self.times < self.candidates:
             raise ValueError(f"of {self.candidates} candidates at most {self.candidates - 1} can be chosen")
@@ -167,9 +171,7 @@ class Selection(Claimed):
         times, given = count("times", times), probability("delta", delta)
         distance = distance_of(size, monotone)
         rate = calibrated_rate(one_of("method", method, METHODS), epsilon, given, distance, times)
-        return cls(
-            candidates, rate.as_integer_ratio(), epsilon, delta, sensitivity, monotone, method, times, adjacency
-        )
+        return cls(candidates, rate.as_integer_ratio(), epsilon, delta, sensitivity, monotone, method, times, adjacency)
 
     def release(self, x: ArrayLike, *, rng: Rng = None, unsafe: bool = False) -> Selected:
         """x holds the utility of each candidate. What is released: the places chosen."""

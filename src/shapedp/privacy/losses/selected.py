@@ -35,9 +35,10 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
+from shapedp.numerics import last_true
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, one_of, probability
-from shapedp.numerics.outward import ABOVE_16, ABOVE_128, BELOW_8192, ROUNDINGS_64, ROUNDINGS_8192
+from shapedp.numerics.outward import ABOVE_16, ABOVE_128, BELOW_8192, ROUNDINGS_64, ROUNDINGS_8192, WIDE
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.conversions import pure_to_rdp
 from shapedp.privacy.losses.base import Loss, Pieces, renyi_order
@@ -46,6 +47,7 @@ from shapedp.privacy.losses.logistic import LogisticLoss
 METHODS = ("exponential", "permute-and-flip", "noisy-max")
 _TINY = 5e-324
 _CANCELLED = 200.0  # logarithms of this size cancel in the law of a noisy maximum
+_MANY = 4096
 _LARGEST = 600.0  # beyond it e^reach leaves the range of floats: only the pure bound is used
 _TRIES = np.concatenate([np.arange(-3, 4), np.rint(np.geomspace(4, 1e6, 40)), -np.rint(np.geomspace(4, 1e6, 40))])
 
@@ -56,27 +58,28 @@ def rounded_up(value: Fraction) -> float:
     return near if Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
-def two_outcomes(epsilon: Floats, up: Floats, down: Floats, times: int, *, upper: bool) -> Floats:
+def two_outcomes(epsilon: Floats, up: Floats | float, down: Floats | float, times: int, *, upper: bool) -> Floats:
     """delta of `times` copies of a pair with losses `up` and -`down`, rounded outward.
 
     P(up) = (1 - e^-down)/(1 - e^-(up + down)). `epsilon` has one axis; the pairs may have another one before it.
     """
-    whole = np.asarray(up + down, dtype=np.float64)
+    up, down = np.asarray(up, dtype=np.float64), np.asarray(down, dtype=np.float64)
+    whole: Floats = np.asarray(up + down)
     with np.errstate(divide="ignore", under="ignore", invalid="ignore"):
         log_p = np.log(np.expm1(-down) / np.expm1(-whole))
         log_rest = np.log(np.expm1(-up) / np.expm1(-whole)) - down
-        size = times * (np.asarray(up) + down)
+        size = times * whole
         move = (-1 if upper else 1) * ROUNDINGS_64 * (size + np.abs(epsilon))
         total = np.zeros(np.broadcast_shapes(epsilon.shape, whole.shape))
         choose = special.gammaln(times + 1)
         for wins in range(times, -1, -1):
-            loss = wins * up - (times - wins) * down
+            loss = np.asarray(wins * up - (times - wins) * down)
             if np.all(loss <= epsilon + move):
                 break
-            log_mass = choose - special.gammaln(wins + 1) - special.gammaln(times - wins + 1)
-            log_mass = log_mass + wins * log_p + ((times - wins) * log_rest if wins < times else 0.0)
+            ways = choose - special.gammaln(wins + 1) - special.gammaln(times - wins + 1)
+            log_mass = ways + wins * log_p + ((times - wins) * log_rest if wins < times else 0.0)
             total += np.exp(log_mass) * -np.expm1(np.minimum(epsilon + move - loss, 0.0))
-    slack = ROUNDINGS_8192 * (1 + times * (1 + np.asarray(up) + down))
+    slack = ROUNDINGS_8192 * (1 + times * (1 + whole))
     if upper:
         return np.minimum(total * (1 + slack) + (times + 1) * _TINY, 1.0)
     return np.nan_to_num(np.maximum(total * (1 - slack) - (times + 1) * _TINY, 0.0))
@@ -89,8 +92,8 @@ def responses(epsilon: Floats, own: float, times: int) -> Floats:
     """
     if own == 0:
         return np.zeros_like(epsilon)
-    one = np.float64(own)
-    return np.where(epsilon < times * own * ABOVE_16, two_outcomes(epsilon, one, one, times, upper=True), 0.0)
+    top = own if times == 1 else times * own * ABOVE_16
+    return np.where(epsilon < top, two_outcomes(epsilon, own, own, times, upper=True), 0.0)
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,8 @@ class SelectionLoss(Loss):
         one_of("method", self.method, METHODS)
         for name, least in (("distance", 1), ("times", 1), ("pairs", 0)):
             object.__setattr__(self, name, count(name, getattr(self, name), least=least))
-        if not isinstance(self.rate, Fraction) or not self.rate > 0:
+        rate: object = self.rate
+        if not isinstance(rate, Fraction) or not rate > 0:
             raise ValueError("rate must be a fraction above 0")
         if self.pairs > self.times:
             raise ValueError(f"pairs must be at most times = {self.times}, got {self.pairs}")
@@ -156,15 +160,12 @@ class SelectionLoss(Loss):
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         """From below one pair of neighbours for all epsilons: randomised response of the most even margin."""
-        if self.ranged:
-            upper = self._logistic.profile(epsilon)[1]
-        else:
-            upper = responses(epsilon, self.reach, self.times)
+        upper = self._logistic.profile(epsilon)[1] if self.ranged else responses(epsilon, self.reach, self.times)
         upper = np.where(epsilon < self.pure, upper, 0.0)
         even = self._even
         if not self.pairs or not even > 0:
             return np.zeros_like(upper), upper
-        lower = two_outcomes(epsilon, np.float64(even), np.float64(even), self.pairs, upper=False)
+        lower = two_outcomes(epsilon, even, even, self.pairs, upper=False)
         return np.minimum(lower, upper), upper
 
     def losses(self, margin: Floats) -> tuple[Floats, Floats]:
@@ -189,12 +190,16 @@ class SelectionLoss(Loss):
         """The lower end is that of the margin between two candidates that shows most at this epsilon."""
         at = nonnegative("epsilon", epsilon)
         lower, upper = (float(end[0]) for end in self.profile(np.array([at])))
-        if self.pairs and at < self.pure and self.pairs <= 4096:
-            up, down = self.losses(np.unique(self._margins(at / self.pairs)))
-            known = (up > 0) & (down > 0) & np.isfinite(up) & np.isfinite(down)
-            shown = two_outcomes(np.array([at]), up[known, None], down[known, None], self.pairs, upper=False)
-            lower = max(lower, float(shown.max(initial=0.0)))
-        return Bracket(min(lower, upper), upper)
+        return Bracket(min(max(lower, self._shown(at)), upper), upper)
+
+    def _shown(self, epsilon: float) -> float:
+        """delta of the pairs of candidates that show most, or nearly."""
+        if not 0 < self.pairs <= _MANY or epsilon >= self.pure:
+            return 0.0
+        up, down = self.losses(np.unique(self._margins(epsilon / self.pairs)))
+        known = (up > 0) & (down > 0) & np.isfinite(up) & np.isfinite(down)
+        shown = two_outcomes(np.array([epsilon]), up[known, None], down[known, None], self.pairs, upper=False)
+        return float(shown.max(initial=0.0))
 
     def _margins(self, each: float) -> Floats:
         """Margins near the best for one of two candidates, and others."""
@@ -204,14 +209,18 @@ class SelectionLoss(Loss):
             top = (each + self.reach) / 2  # e^t of the pair with two outcomes that is worst here
             odds = -math.expm1(top - self.reach) / -math.expm1(-top)
             centre = (self.reach - top + math.log(odds)) / rate if odds > 0 else centre
-        return np.floor(np.clip(centre, -1e15, 1e15)) + _TRIES
+        return np.asarray(math.floor(min(max(centre, -1e15), 1e15)) + _TRIES)
 
     def epsilon(self, delta: float) -> Bracket:
         target = probability("delta", delta)
-        if target:
+        if not target:
+            return Bracket(min(self.pure * self.pairs / self.times * BELOW_8192, self.pure), self.pure)
+        if not self.ranged:
             found = super().epsilon(target)
             return Bracket(min(found.lower, self.pure), min(found.upper, self.pure))
-        return Bracket(min(self.pure * self.pairs / self.times * BELOW_8192, self.pure), self.pure)
+        upper = min(self._logistic.epsilon(target).upper, self.pure)
+        shows = self._shown(0.0) > target
+        return Bracket(last_true(lambda e: self._shown(e) > target, 0.0, upper, relative=WIDE) if shows else 0.0, upper)
 
     def renyi(self, alpha: float) -> Bracket:
         """Of bounded range: the largest over t of the pair with two outcomes, at most alpha reach^2/8.
@@ -261,50 +270,54 @@ class KeysLoss(Loss):
     Each decision is (own, failure)-DP, so that all together are dominated by as many answers of randomised response
     that fail with that probability.
 
-    Guarantee: a person's new keys pass with probability `failure` each, so that the lower end is reached.
+    Guarantee: `new` of the keys are those of one neighbour alone. They pass with probability `failure` each, so that
+    the lower end is reached.
     Reference: Desfontaines, Voss, Gipson and Mandayam 2022, Theorem 1; Kairouz, Oh and Viswanath 2017, Theorem 3.3.
 
     Example:
-        >>> KeysLoss(1.0, 1e-6, 1).delta(1.0).upper
-        1e-06
+        >>> KeysLoss(1.0, 1e-6).delta(1.0)
+        Bracket(lower=1e-06, upper=1e-06)
     """
 
     own: float
     failure: float
     keys: int = 1
+    new: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "own", nonnegative("epsilon", self.own))
         object.__setattr__(self, "failure", probability("delta", self.failure))
         object.__setattr__(self, "keys", count("keys", self.keys))
+        object.__setattr__(self, "new", count("new", self.new, least=0))
+        if self.new > self.keys:
+            raise ValueError(f"new must be at most keys = {self.keys}, got {self.new}")
 
     @property
     def pure(self) -> float:  # type: ignore[override]
         return math.inf if self.failure else self.own * self.keys * ABOVE_16
 
-    @cached_property
-    def _certain(self) -> tuple[float, float]:
+    def _passed(self, keys: int) -> tuple[float, float]:
         """1 - (1 - failure)^keys from both sides; exact for one key."""
-        if self.keys == 1 or not self.failure:
-            return self.failure, self.failure
-        value = -math.expm1(self.keys * math.log1p(-self.failure)) if self.failure < 1 else 1.0
+        if keys <= 1 or not self.failure:
+            return self.failure * keys, self.failure * keys
+        value = -math.expm1(keys * math.log1p(-self.failure)) if self.failure < 1 else 1.0
         return value / ABOVE_128, min(value * ABOVE_128, 1.0)
 
     def pieces(self) -> Pieces:
-        certain = self._certain[1]
-        return Pieces(((replace(self, failure=0.0, keys=1), self.keys),), certain=certain, spoilt=certain)
+        """The failure is promised to nobody: which direction shows it is not said."""
+        return Pieces(((replace(self, failure=0.0, keys=1, new=0), self.keys),), failure=self._passed(self.keys)[1])
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         """A lower end would have to be that of one pair of neighbours in both directions: none is shown here."""
-        low, high = self._certain
+        low, high = self._passed(self.keys)
         finite = responses(epsilon, self.own, self.keys)
         upper = np.where(finite > 0, np.minimum((high + (1 - low) * finite) * ABOVE_16, 1.0), high)
         return np.zeros_like(upper), upper
 
     def delta(self, epsilon: float) -> Bracket:
         found = super().delta(epsilon)
-        return Bracket(min(self._certain[0], found.upper), found.upper)
+        return Bracket(min(self._passed(self.new)[0], found.upper), found.upper)
 
     def renyi(self, alpha: float) -> Bracket:
         if self.failure:
