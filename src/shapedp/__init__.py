@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         advise,
         calibrate,
         certify,
+        quantiles,
         top_k,
         verify,
     )
@@ -79,6 +80,7 @@ __all__ = [
     "certify",
     "compose",
     "plan",
+    "quantiles",
     "recipes",
     "subsample",
     "top_k",

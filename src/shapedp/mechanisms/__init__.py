@@ -8,7 +8,7 @@ from shapedp.mechanisms.calibrate import Advice, advise, calibrate
 from shapedp.mechanisms.certify import certify, mechanism_from_json, verify
 from shapedp.mechanisms.mixing import Mixing, Sketch
 from shapedp.mechanisms.objective import ObjectivePerturbation
-from shapedp.mechanisms.selection import KeySelection, Selected, Selection, top_k
+from shapedp.mechanisms.selection import KeySelection, Quantiles, Selected, Selection, quantiles, top_k
 from shapedp.noise import DoesNotApplyError
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Mechanism",
     "Mixing",
     "ObjectivePerturbation",
+    "Quantiles",
     "Release",
     "Selected",
     "Selection",
@@ -30,6 +31,7 @@ __all__ = [
     "calibrate",
     "certify",
     "mechanism_from_json",
+    "quantiles",
     "top_k",
     "verify",
 ]

@@ -2,5 +2,16 @@
 
 from shapedp.mechanisms.selection.choose import Selected, Selection, top_k
 from shapedp.mechanisms.selection.keys import KeySelection
+from shapedp.mechanisms.selection.prefixes import Prefixes, QuantileRelease
+from shapedp.mechanisms.selection.recursion import Quantiles, quantiles
 
-__all__ = ["KeySelection", "Selected", "Selection", "top_k"]
+__all__ = [
+    "KeySelection",
+    "Prefixes",
+    "QuantileRelease",
+    "Quantiles",
+    "Selected",
+    "Selection",
+    "quantiles",
+    "top_k",
+]

@@ -6,15 +6,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
 
 from shapedp.boundary.values import booleans
 from shapedp.mechanisms.base import Claimed, Release, Rng
-from shapedp.numerics import last_true
+from shapedp.numerics import last_true, last_true_near
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, numeric, one_of, positive, probability
 from shapedp.numerics.outward import WIDE
@@ -220,6 +221,7 @@ def distance_of(sensitivity: int, monotone: bool) -> int:
     return sensitivity if monotone else 2 * sensitivity
 
 
+@lru_cache(maxsize=256)
 def calibrated_rate(method: str, epsilon: float, delta: float, distance: int, times: int) -> Fraction:
     """The highest rate at which `times` selections meet the claim, rounded down."""
     claimed = positive("epsilon", epsilon)
@@ -227,14 +229,15 @@ def calibrated_rate(method: str, epsilon: float, delta: float, distance: int, ti
     if not delta:
         return plain
 
-    def meets(factor: float) -> bool:
+    def spent(factor: float) -> float:
         rate = fraction_below(plain * Fraction(factor))
-        return SelectionLoss(method, rate, distance, times, 0).delta(claimed).upper <= delta
+        return SelectionLoss(method, rate, distance, times, 0).delta(claimed).upper
 
-    top = 2.0
-    while meets(top) and top < 1e6:
+    top = 1.25
+    while spent(top) <= delta and top < 1e6:
         top *= 2
-    return fraction_below(plain * Fraction(last_true(meets, 1.0, top, relative=WIDE)))
+    near = brentq(lambda factor: math.log(max(spent(factor), 1e-300) / delta), 1.0, top, xtol=1e-9)
+    return fraction_below(plain * Fraction(last_true_near(lambda factor: spent(factor) <= delta, near, relative=WIDE)))
 
 
 def _exponential(utilities: Integers, rate: Fraction, bits: Bits) -> int:
