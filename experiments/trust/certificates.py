@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy import sparse
 import shapedp
 from shapedp.accounting import BareLoss, Plan, Step
 from shapedp.accounting.repeat import Repetition
-from shapedp.mechanisms import AdaptiveMixing, Additive, Mixing
+from shapedp.mechanisms import AdaptiveMixing, Additive, Mixing, Quantiles
 from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Logistic, Mixed, Radial, TensorGaussian
 from shapedp.papers.gaussian_mixing.recipes import ModifiedGaussMix
 from shapedp.papers.gaussian_mixing.sheffet import ThresholdMixing
@@ -37,6 +38,9 @@ KINDS = (
     "fixed-size",
     "hull",
     "workload",
+    "selection",
+    "keys",
+    "quantiles",
 )
 # a quick kind is met as often as its price allows: a round of cases holds each slow kind once
 ROUND = (
@@ -48,13 +52,16 @@ LATER = 100_000  # from this case on rounds hold kinds that came later: the case
 LATER_ROUND = (*ROUND, "logistic", "fixed-size", "fixed-size")
 LATEST = 200_000  # and again
 LATEST_ROUND = (*LATER_ROUND, "hull", "workload")
+CHOSEN = 300_000  # and again: selections, keys and quantiles
+CHOSEN_ROUND = (*LATEST_ROUND, "selection", "selection", "keys", "quantiles")
 # epsilon takes seconds
-_SLOW = ("laplace", "logistic", "mixed", "plan", "sampled", "fixed-size", "radial", "sketch", "mixing", "hull")
+_SLOW = ("laplace", "logistic", "mixed", "plan", "sampled", "fixed-size", "radial", "sketch", "mixing", "hull", "selection", "quantiles")
 
 
 def kind_of(number: int) -> str:
     """The kind of a case."""
-    kinds = ROUND if number < LATER else LATER_ROUND if number < LATEST else LATEST_ROUND
+    starts = ((CHOSEN, CHOSEN_ROUND), (LATEST, LATEST_ROUND), (LATER, LATER_ROUND), (0, ROUND))
+    kinds = next(kinds for start, kinds in starts if number >= start)
     return kinds[number % len(kinds)]
 
 
@@ -127,6 +134,8 @@ def _subject(kind: str, rng: np.random.Generator, epsilon: float, delta: float) 
         return Mixing(rows, 1.0, gamma, epsilon, delta, str(rng.choice(["zero-out", "replace"])), *sizes)
     if kind == "hull":
         return _hull(rng, relation, epsilon, delta)
+    if kind in ("selection", "keys", "quantiles"):
+        return _chosen(kind, rng, epsilon, delta)
     if kind == "workload":
         return _workload(rng, epsilon, delta)
     names: dict[str, tuple[str, ...]] = {"radial": ("l2",), "staircase": ("box",), "mixed": ("box",)}
@@ -192,6 +201,35 @@ def _hull(rng: np.random.Generator, relation: Any, epsilon: float, delta: float)
         return Additive(TensorGaussian([rng.normal(size=(dim, dim))], scale=10 / epsilon), region, epsilon, delta)
     error = "max" if rng.random() < 0.3 else "squared"
     return shapedp.calibrate("gaussian", region, epsilon=epsilon, delta=delta, error=error, exact_zeros=True)
+
+
+def _chosen(kind: str, rng: np.random.Generator, epsilon: float, delta: float) -> Any:
+    """Selections, keys and quantiles: calibrated, or with a rate of about the right size."""
+    relation, off = str(rng.choice(["add-remove", "replace", "zero-out"])), float(rng.choice([1.0, 1.0, 0.7, 1.5]))
+    given = 0.0 if rng.random() < 0.5 else delta
+    if kind == "keys":
+        each = int(rng.choice([1, 1, 2, 5, 30]))
+        m = shapedp.KeySelection.calibrate(keys=each, epsilon=epsilon, delta=delta, adjacency=relation)
+        return replace(m, key_epsilon=m.key_epsilon * off, key_delta=m.key_delta * float(rng.choice([1.0, 0.5, 3.0])))
+    if kind == "quantiles":
+        q = (np.arange(int(rng.integers(1, 40))) + 1) / 41
+        each = int(rng.integers(1, 4))
+        made = Quantiles.calibrate(
+            int(rng.integers(2, 2000)), q, epsilon=epsilon, delta=given, adjacency=relation, records=each
+        )
+        return replace(made, reach=(int(made.reach[0] * off) + 1, made.reach[1]))
+    candidates, times = int(rng.integers(2, 40)), int(rng.choice([1, 1, 2, 3, 9]))
+    chosen = shapedp.Selection.calibrate(
+        candidates,
+        epsilon=epsilon,
+        delta=given,
+        sensitivity=int(rng.integers(1, 6)),
+        monotone=bool(rng.random() < 0.5),
+        method=str(rng.choice(["exponential", "permute-and-flip", "noisy-max"])),
+        times=min(times, candidates - 1),
+        adjacency=_relation(rng),
+    )
+    return replace(chosen, rate=(int(chosen.rate[0] * off) + (off != 1), chosen.rate[1]))
 
 
 def _workload(rng: np.random.Generator, epsilon: float, delta: float) -> Any:

@@ -17,6 +17,7 @@ from shapedp_check.balls import Ball, ball, exact, normal_cdf
 from shapedp_check.files import NotDescribed, adjacency, entry, known, number, only, premises, schema, whole
 from shapedp_check.pairs import Clipped, Gaussian, Hopeless, Laplace, Mixing, Pair, Response, Sampled, Share
 from shapedp_check.repeated import Repeated
+from shapedp_check.selection import keys, quantiles, selection
 from shapedp_check.sets import read_set
 from shapedp_check.workload import workload
 
@@ -62,6 +63,18 @@ def _additive(data: Any) -> Case:
 
 def _workload(data: Any) -> Case:
     return Case(*workload(data))
+
+
+def _selection(data: Any) -> Case:
+    return Case(*selection(data))
+
+
+def _keys(data: Any) -> Case:
+    return Case(*keys(data))
+
+
+def _quantiles(data: Any) -> Case:
+    return Case(*quantiles(data))
 
 
 def _relation(data: Any) -> str:
@@ -322,6 +335,12 @@ READERS: dict[str, tuple[Callable[[Any], Case], tuple[str, ...]]] = {
     "threshold-mixing": (_threshold_mixing, ("threshold", "slack", "scale", "variance", *_SKETCH)),
     "modified-gauss-mix": (_modified_gauss_mix, ("gamma", "eta", "tau", *_SKETCH)),
     "workload": (_workload, ("workload", "families", "adjacency", "least", "records", *_STATED)),
+    "selection": (
+        _selection,
+        ("candidates", "rate", "sensitivity", "monotone", "method", "times", "adjacency", "epsilon", "delta"),
+    ),
+    "keys": (_keys, ("key_epsilon", "key_delta", "keys", "adjacency", "epsilon", "delta")),
+    "quantiles": (_quantiles, ("cells", "targets", "reach", "records", "adjacency", "epsilon", "delta")),
     "repetition": (_repetition, ("run", "gamma", "adjacency")),
     "plan": (_plan, ("steps",)),
 }

@@ -28,6 +28,7 @@ MOST = 1 << 62  # of the two numbers of a rate, of candidates and of sensitiviti
 Integers = NDArray[np.int64]
 _PLAIN = 1 << 20  # denominators tried first: 0.1 means 1/10
 _CLOSE = Fraction(1, 1 << 40)
+_LEFT = 1e-4  # of delta, for several selections
 
 
 def fraction_below(value: Fraction) -> Fraction:
@@ -223,7 +224,10 @@ def distance_of(sensitivity: int, monotone: bool) -> int:
 
 @lru_cache(maxsize=256)
 def calibrated_rate(method: str, epsilon: float, delta: float, distance: int, times: int) -> Fraction:
-    """The highest rate at which `times` selections meet the claim, rounded down."""
+    """The highest rate at which `times` selections meet the claim, rounded down.
+
+    Of several, a little of delta is left, so that who computes it on a coarser grid still finds the claim met.
+    """
     claimed = positive("epsilon", epsilon)
     plain = fraction_below(Fraction(claimed) / (distance * times))
     if not delta:
@@ -233,6 +237,7 @@ def calibrated_rate(method: str, epsilon: float, delta: float, distance: int, ti
         rate = fraction_below(plain * Fraction(factor))
         return SelectionLoss(method, rate, distance, times, 0).delta(claimed).upper
 
+    delta *= 1 - _LEFT if times > 1 else 1.0
     top = 1.25
     while spent(top) <= delta and top < 1e6:
         top *= 2

@@ -46,6 +46,7 @@ from shapedp.sensitivity import ADJACENCIES, Adjacency, Hull
 
 _FINER = 20  # bits of the places within a cell
 _CELLS = 1 << 40
+_SHORT = 1 << 20  # denominators of the targets of single draws
 _PER_LEVEL = 1.3  # ranks by which a level of the recursion misses, times reach, about; it only chooses the method
 _LANES = 1 << 22
 METHODS = ("best", "recursion", "prefix")
@@ -268,8 +269,8 @@ def _pair(name: str, given: Any) -> tuple[int, int]:
 
 def local(target: Fraction) -> Fraction:
     """A target with few digits, strictly between 0 and 1: its multiples by counts are whole 64-bit numbers."""
-    least = Fraction(1, 1 << _FINER)
-    return min(max(target.limit_denominator(1 << _FINER), least), 1 - least)
+    least = Fraction(1, _SHORT)
+    return min(max(target.limit_denominator(_SHORT), least), 1 - least)
 
 
 def _places(counts: Integers, source: Source) -> Integers:
