@@ -55,7 +55,20 @@ LATEST_ROUND = (*LATER_ROUND, "hull", "workload")
 CHOSEN = 300_000  # and again: selections, keys and quantiles
 CHOSEN_ROUND = (*LATEST_ROUND, "selection", "selection", "keys", "quantiles")
 # epsilon takes seconds
-_SLOW = ("laplace", "logistic", "mixed", "plan", "sampled", "fixed-size", "radial", "sketch", "mixing", "hull", "selection", "quantiles")
+_SLOW = (
+    "laplace",
+    "logistic",
+    "mixed",
+    "plan",
+    "sampled",
+    "fixed-size",
+    "radial",
+    "sketch",
+    "mixing",
+    "hull",
+    "selection",
+    "quantiles",
+)
 
 
 def kind_of(number: int) -> str:
