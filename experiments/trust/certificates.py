@@ -237,10 +237,10 @@ def _chosen(kind: str, rng: np.random.Generator, epsilon: float, delta: float) -
         epsilon=epsilon,
         delta=given,
         sensitivity=int(rng.integers(1, 6)),
-        monotone=bool(rng.random() < 0.5),
+        monotone=bool(rng.random() < 0.5) and relation != "replace",
         method=str(rng.choice(["exponential", "permute-and-flip", "noisy-max"])),
         times=min(times, candidates - 1),
-        adjacency=_relation(rng),
+        adjacency=relation if rng.random() < 0.8 else None,
     )
     return replace(chosen, rate=(int(chosen.rate[0] * off) + (off != 1), chosen.rate[1]))
 

@@ -116,6 +116,8 @@ def selection(data: Any) -> tuple[str | None, Bounds]:
     rate, times = _fraction(entry(data, "rate"), "rate"), whole(entry(data, "times"), "times")
     candidates, moved = (whole(entry(data, name), name) for name in ("candidates", "sensitivity"))
     distance = moved if _flag(data, "monotone") else 2 * moved
+    if distance == moved and adjacency(data) == "replace":
+        raise NotDescribed("where a person is exchanged utilities do not all change in one direction")
     if not times < candidates:
         raise NotDescribed("more candidates are chosen than can be")
     worst: Pair = Ranged(rate * distance) if method == "exponential" else Response(rate * distance)

@@ -62,6 +62,7 @@ def test_two_candidates_win_as_they_do():
         {"rate": [1, 0]},
         {"candidates": 1},
         {"another": 1},
+        {"adjacency": "replace"},
     ],
 )
 @pytest.mark.parametrize("method", ["exponential", "permute-and-flip", "noisy-max"])

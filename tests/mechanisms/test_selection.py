@@ -330,6 +330,13 @@ def test_what_is_no_selection_is_refused():
             Selection(**{**given, **change})
 
 
+def test_exchanged_persons_are_not_monotone():
+    given = {"epsilon": 1.0, "delta": 0.0, "sensitivity": 1, "adjacency": "replace"}
+    with pytest.raises(ValueError, match="monotone=False"):
+        Selection.calibrate(3, monotone=True, **given)
+    assert Selection.calibrate(3, monotone=False, **given).rate == (1, 2)
+
+
 def test_rates_are_rounded_down():
     for value in (0.1, 1 / 3, 1e-9, 12345.678, 2.0**-30):
         exact = Fraction(value)

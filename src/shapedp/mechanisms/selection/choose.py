@@ -130,6 +130,8 @@ class Selection(Claimed):
         if max(numbers) > MOST or any(int(float(one)) != one for one in numbers):
             raise ValueError("rate, candidates and sensitivity must be integers up to 2^62 that a float holds")
         object.__setattr__(self, "rate", rate)
+        if self.monotone and self.adjacency == "replace":
+            raise ValueError("a person who is exchanged lowers some utilities and raises others: say monotone=False")
         if not 1 <= self.times < self.candidates:
             raise ValueError(f"of {self.candidates} candidates at most {self.candidates - 1} can be chosen")
 

@@ -73,8 +73,8 @@ class Quantiles(Claimed):
     >>> m.levels, m.reach, m.certificate.verdict
     (2, (1, 2), 'certified')
     >>> counts = np.full(100, 1000)
-    >>> [int(place) // 5 for place in m.release(counts, rng=np.random.default_rng(0)).value]
-    [4, 9, 14]
+    >>> bool(np.abs(m.release(counts).value - [25, 50, 75]).max() <= 2)
+    True
     """
 
     kind: ClassVar[str] = "quantiles"
