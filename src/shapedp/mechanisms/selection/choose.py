@@ -59,7 +59,14 @@ def whole_numbers(name: str, values: ArrayLike, size: int | None = None) -> Inte
 
 @dataclass(frozen=True, eq=False)
 class Selected(Release[Integers]):
-    """Which candidates were chosen: `value` holds their places, the first choice first."""
+    """Which candidates were chosen: `value` holds their places, the first choice first.
+
+    Examples
+    --------
+    >>> made = top_k([500, 3, 900], 1, epsilon=1.0, delta=0.0, sensitivity=1, monotone=True)
+    >>> made.index, made.shortfall(0.95)
+    (2, 5)
+    """
 
     mechanism: Selection | None = None
 

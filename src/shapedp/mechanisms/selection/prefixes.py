@@ -39,6 +39,13 @@ class QuantileRelease(Release[Floats]):
     """Quantiles, in the order asked for, with bounds on how far their ranks are from those asked for.
 
     `plan` is the mechanism; `noisy` the prefix counts that were released, where the values come from them.
+
+    Examples
+    --------
+    >>> plan = Prefixes.calibrate([1, 2, 3], [0.5], epsilon=1.0, delta=1e-6, adjacency="add-remove")
+    >>> made = plan.release([100, 9000, 100])
+    >>> made.value, made.interval(0.95)
+    (array([2.]), (array([2.]), array([2.])))
     """
 
     plan: Planned | None = None
@@ -61,6 +68,12 @@ class Prefixes:
     """Quantiles read from the counts below each cell, with Gaussian noise shaped to all prefixes together.
 
     `mechanism` releases the counts; what follows is computed from them alone.
+
+    Examples
+    --------
+    >>> plan = Prefixes.calibrate([1, 2, 3], [0.5], epsilon=1.0, delta=1e-6, adjacency="add-remove")
+    >>> plan.mechanism.certificate.verdict
+    'certified'
     """
 
     mechanism: Additive
