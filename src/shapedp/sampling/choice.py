@@ -17,6 +17,7 @@ _WORD = 64
 _BATCH = 32  # words fetched at once
 _FIRST_BITS = 128
 _MOST_BITS = 1 << 16  # reached with probability below 2^-60000 only
+_GUARD = 32
 _FAR = 1 << 30  # e^-x of a larger x is below every precision used here
 
 
@@ -137,18 +138,24 @@ def exponential_choice(gaps: Sequence[int], counts: Sequence[int], rate: Fractio
 
 
 def _running(gaps: Sequence[int], counts: Sequence[int], rate: Fraction, bits: int) -> tuple[list[int], list[int]]:
-    """Ends of the running sums of counts e^(-rate gaps), times 2^bits; the last entry is the whole sum.
+    """Ends of the running sums of counts e^(-rate gaps), in one unit; the last entry is the whole sum.
 
-    Where weights fall below a unit they count as nothing from below, one unit each from above, all at once.
+    Where weights fall below 2^-bits the rest counts as nothing from below, and from above each as much as the last.
     """
-    low = high = 1 << bits
+    spare = _GUARD + (rate.denominator // rate.numerator).bit_length()  # roundings upward must not stop the fall
+    work = bits + spare
+    low = high = 1 << work
     lows, highs = [counts[0] * low], [counts[0] * high]
+    steps: dict[int, tuple[int, int]] = {}
     for place in range(1, len(gaps)):
-        step = exponential_ends(rate * (gaps[place] - gaps[place - 1]), bits)
-        low, high = low * step[0] >> bits, -(-high * step[1] >> bits)
-        if high <= 1:
+        apart = gaps[place] - gaps[place - 1]
+        if apart not in steps:
+            steps[apart] = exponential_ends(rate * apart, work)
+        fall = steps[apart]
+        low, high = low * fall[0] >> work, -(-high * fall[1] >> work)
+        if not high >> spare:
             lows.append(lows[-1])
-            highs.append(highs[-1] + sum(counts[place:]))
+            highs.append(highs[-1] + sum(counts[place:]) * high)
             break
         lows.append(lows[-1] + counts[place] * low)
         highs.append(highs[-1] + counts[place] * high)
