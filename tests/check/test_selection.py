@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 sdp = pytest.importorskip("shapedp")
+from shapedp.accounting import Plan, Step  # noqa: E402
 from shapedp.mechanisms import Quantiles  # noqa: E402
 from shapedp_check import check  # noqa: E402
 from shapedp_check.balls import ball  # noqa: E402
@@ -103,3 +104,15 @@ def test_edited_quantiles_are_not_certified(change):
     bad = copy.deepcopy(good)
     bad["subject"].update(change)
     assert check(bad).verdict != "certified"
+
+
+def test_plans_of_selections_are_checked():
+    chosen = sdp.Selection.calibrate(
+        9, epsilon=0.2, delta=0.0, sensitivity=1, monotone=True, adjacency="add-remove", times=2
+    )
+    keys = sdp.KeySelection.calibrate(keys=2, epsilon=0.2, delta=1e-8, adjacency="add-remove")
+    plan = Plan((Step(chosen, count=3), Step(keys)))
+    made = sdp.certify(plan, epsilon=0.7, delta=1e-3)
+    answer = check(json.loads(json.dumps(made.to_json())))
+    assert made.verdict == answer.verdict == "certified"
+    assert sdp.verify(sdp.Certificate.from_json(made.to_json())).verdict == "certified"
