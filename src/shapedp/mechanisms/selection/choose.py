@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from shapedp.boundary.values import booleans
 from shapedp.mechanisms.base import Claimed, Release, Rng
@@ -237,6 +236,8 @@ def calibrated_rate(method: str, epsilon: float, delta: float, distance: int, ti
 
     Of several, a little of delta is left, so that who computes it on a coarser grid still finds the claim met.
     """
+    from scipy.optimize import brentq  # here alone: loading it takes longer than all else
+
     claimed = positive("epsilon", epsilon)
     plain = fraction_below(Fraction(claimed) / (distance * times))
     if not delta:
