@@ -139,6 +139,19 @@ def test_what_counts_no_persons_is_refused(counts):
         m.release(counts)
 
 
+def test_extreme_claims_are_served_or_refused():
+    m = KeySelection.calibrate(keys=3, epsilon=1000.0, delta=1e-9, adjacency="replace")
+    assert m.probabilities([0, 1, 2, 3]) == pytest.approx([0, m.key_delta, 1, 1], abs=1e-9)
+    with pytest.raises(ValueError, match="persons"):
+        KeySelection.calibrate(keys=3, epsilon=1e-6, delta=1e-9, adjacency="replace")
+
+
+def test_a_table_without_keys_is_released_like_any_other():
+    m = KeySelection.calibrate(keys=1, epsilon=1.0, delta=1e-6, adjacency="add-remove")
+    for counts in ([], np.array([], dtype=np.int64), [0]):
+        assert m.release(counts).value.shape == (0,)
+
+
 def test_delta_zero_publishes_nothing_and_is_refused():
     with pytest.raises(ValueError, match="delta"):
         KeySelection.calibrate(keys=1, epsilon=1.0, delta=0.0, adjacency="add-remove")

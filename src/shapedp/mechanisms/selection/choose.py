@@ -49,7 +49,7 @@ def fraction_below(value: Fraction) -> Fraction:
 def whole_numbers(name: str, values: ArrayLike, size: int | None = None) -> Integers:
     """A 1-d array of integers, floats refused; of a stated size."""
     array = numeric(name, values)
-    if array.dtype.kind not in "iu" or array.ndim != 1:
+    if (array.dtype.kind not in "iu" and array.size) or array.ndim != 1:
         raise TypeError(f"{name} must be a 1-d array of integers: put real utilities on an integer grid first")
     if size is not None and array.size != size:
         raise ValueError(f"{name} must have one entry per candidate, {size} in all, got {array.size}")

@@ -38,8 +38,8 @@ _KEYS = 1 << 20
 
 @lru_cache(maxsize=64)
 def keep_ends(epsilon: float, delta: float, bits: int) -> tuple[list[int], list[int]]:
-    """Integers around 2^bits p(n), n = 0, 1, ... up to the first n at which p is 1 (if that is soon)."""
-    work = bits + _SPARE + math.ceil(-math.log2(delta))
+    """Integers around 2^bits p(n), n = 0, 1, ... up to the first n at which p is 1."""
+    work = bits + _SPARE + math.ceil(2 * epsilon - math.log2(delta))
     one = 1 << work
     fall = exponential_ends(Fraction(epsilon), work)
     rise = one * one // fall[1], -(-one * one // fall[0])
@@ -97,6 +97,8 @@ class KeySelection(Claimed):
         one_of("adjacency", self.adjacency, ADJACENCIES)
         if self.keys > _KEYS or not 2.0**-1000 <= self.key_delta < 1 or not 2.0**-40 <= self.key_epsilon <= 700:
             raise ValueError("keys, key_epsilon or key_delta is out of range: claim a usual epsilon and delta")
+        if 2 * math.log1p(math.expm1(self.key_epsilon) / (2 * self.key_delta)) / self.key_epsilon > _MOST_STEPS / 2:
+            raise ValueError("a key would need half a million persons to be sure: claim a larger epsilon or fewer keys")
 
     @property
     def changed(self) -> int:
