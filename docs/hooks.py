@@ -15,6 +15,7 @@ MENU = {
         "radial.md",
         "tensors.md",
         "workloads.md",
+        "selection.md",
         "choosing-parameters.md",
     ),
     "Fit": (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy import sparse
 import shapedp
 from shapedp.accounting import BareLoss, Plan, Step
 from shapedp.accounting.repeat import Repetition
-from shapedp.mechanisms import AdaptiveMixing, Additive, Mixing
+from shapedp.mechanisms import AdaptiveMixing, Additive, Mixing, Quantiles
 from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Logistic, Mixed, Radial, TensorGaussian
 from shapedp.papers.gaussian_mixing.recipes import ModifiedGaussMix
 from shapedp.papers.gaussian_mixing.sheffet import ThresholdMixing
@@ -40,6 +40,9 @@ KINDS = (
     "hull",
     "workload",
     "answers",
+    "selection",
+    "keys",
+    "quantiles",
 )
 # a quick kind is met as often as its price allows: a round of cases holds each slow kind once
 ROUND = (
@@ -51,10 +54,23 @@ LATER = 100_000  # from this case on rounds hold kinds that came later: the case
 LATER_ROUND = (*ROUND, "logistic", "fixed-size", "fixed-size")
 LATEST = 200_000  # and again
 LATEST_ROUND = (*LATER_ROUND, "hull", "workload")
-NEWEST = 500_000  # and again
-NEWEST_ROUND = (*LATEST_ROUND, "answers")
+NEWEST = 700_000  # and again
+NEWEST_ROUND = (*LATEST_ROUND, "answers", "selection", "selection", "keys", "quantiles")
 # epsilon takes seconds
-_SLOW = ("laplace", "logistic", "mixed", "plan", "sampled", "fixed-size", "radial", "sketch", "mixing", "hull")
+_SLOW = (
+    "laplace",
+    "logistic",
+    "mixed",
+    "plan",
+    "sampled",
+    "fixed-size",
+    "radial",
+    "sketch",
+    "mixing",
+    "hull",
+    "selection",
+    "quantiles",
+)
 
 
 def kind_of(number: int) -> str:
@@ -133,6 +149,8 @@ def _subject(kind: str, rng: np.random.Generator, epsilon: float, delta: float) 
         return Mixing(rows, 1.0, gamma, epsilon, delta, str(rng.choice(["zero-out", "replace"])), *sizes)
     if kind == "hull":
         return _hull(rng, relation, epsilon, delta)
+    if kind in ("selection", "keys", "quantiles"):
+        return _chosen(kind, rng, epsilon, delta)
     if kind == "workload":
         return _workload(rng, epsilon, delta)
     if kind == "answers":
@@ -202,6 +220,35 @@ def _hull(rng: np.random.Generator, relation: Any, epsilon: float, delta: float)
     return shapedp.calibrate("gaussian", region, epsilon=epsilon, delta=delta, error=error, exact_zeros=True)
 
 
+def _chosen(kind: str, rng: np.random.Generator, epsilon: float, delta: float) -> Any:
+    """Selections, keys and quantiles: calibrated, or with a rate of about the right size."""
+    relation, off = str(rng.choice(["add-remove", "replace", "zero-out"])), float(rng.choice([1.0, 1.0, 0.7, 1.5]))
+    given = 0.0 if rng.random() < 0.5 else delta
+    if kind == "keys":
+        each = int(rng.choice([1, 1, 2, 5, 30]))
+        m = shapedp.KeySelection.calibrate(keys=each, epsilon=epsilon, delta=delta, adjacency=relation)
+        return replace(m, key_epsilon=m.key_epsilon * off, key_delta=m.key_delta * float(rng.choice([1.0, 0.5, 3.0])))
+    if kind == "quantiles":
+        q = (np.arange(int(rng.integers(1, 40))) + 1) / 41
+        each = int(rng.integers(1, 4))
+        made = Quantiles.calibrate(
+            int(rng.integers(2, 2000)), q, epsilon=epsilon, delta=given, adjacency=relation, records=each
+        )
+        return replace(made, reach=(int(made.reach[0] * off) + 1, made.reach[1]))
+    candidates, times = int(rng.integers(2, 40)), int(rng.choice([1, 1, 2, 3, 9]))
+    chosen = shapedp.Selection.calibrate(
+        candidates,
+        epsilon=epsilon,
+        delta=given,
+        sensitivity=int(rng.integers(1, 6)),
+        monotone=bool(rng.random() < 0.5) and relation != "replace",
+        method=str(rng.choice(["exponential", "permute-and-flip", "noisy-max"])),
+        times=min(times, candidates - 1),
+        adjacency=relation if rng.random() < 0.8 else None,
+    )
+    return replace(chosen, rate=(int(chosen.rate[0] * off) + (off != 1), chosen.rate[1]))
+
+
 def _workload(rng: np.random.Generator, epsilon: float, delta: float) -> Any:
     """Marginals, ranges and measures of small tables."""
     sizes = {name: int(rng.integers(1, 5)) for name in "abc"[: int(rng.integers(1, 4))]}
@@ -241,7 +288,7 @@ def _answers(rng: np.random.Generator, epsilon: float, delta: float) -> Any:
         return made
     scales = [one.scale * 10 ** rng.uniform(-0.5, 0.5) for one in made.noise]
     others = [WholeNoise.above(one.law, s, one.whole, one.bits) for one, s in zip(made.noise, scales, strict=True)]
-    return dataclasses.replace(made, noise=tuple(others))
+    return replace(made, noise=tuple(others))
 
 
 def _sketch(rng: np.random.Generator, epsilon: float, delta: float) -> Any:

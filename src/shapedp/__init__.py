@@ -13,12 +13,16 @@ if TYPE_CHECKING:
         Additive,
         Advice,
         DoesNotApplyError,
+        KeySelection,
         Mechanism,
         Mixing,
         Release,
+        Selection,
         advise,
         calibrate,
         certify,
+        quantiles,
+        top_k,
         verify,
     )
     from shapedp.noise import DiscreteLaplace, Gaussian, Laplace, Law, Radial, TensorGaussian
@@ -51,6 +55,7 @@ __all__ = [
     "Gaussian",
     "GaussianLoss",
     "Hull",
+    "KeySelection",
     "Laplace",
     "LaplaceLoss",
     "Law",
@@ -62,6 +67,7 @@ __all__ = [
     "Radial",
     "RefutedError",
     "Release",
+    "Selection",
     "Sensitivity",
     "Slices",
     "TensorGaussian",
@@ -74,8 +80,10 @@ __all__ = [
     "certify",
     "compose",
     "plan",
+    "quantiles",
     "recipes",
     "subsample",
+    "top_k",
     "verify",
 ]
 

@@ -18,6 +18,7 @@ from shapedp_check.balls import Ball, ball, exact, normal_cdf
 from shapedp_check.files import NotDescribed, adjacency, entry, known, number, only, premises, schema, whole
 from shapedp_check.pairs import Clipped, Gaussian, Hopeless, Laplace, Mixing, Pair, Response, Sampled, Share
 from shapedp_check.repeated import Repeated
+from shapedp_check.selection import keys, quantiles, selection
 from shapedp_check.sets import read_set
 from shapedp_check.workload import workload
 
@@ -67,6 +68,18 @@ def _workload(data: Any) -> Case:
 
 def _answers(data: Any) -> Case:
     return Case(*answers(data))
+
+
+def _selection(data: Any) -> Case:
+    return Case(*selection(data))
+
+
+def _keys(data: Any) -> Case:
+    return Case(*keys(data))
+
+
+def _quantiles(data: Any) -> Case:
+    return Case(*quantiles(data))
 
 
 def _relation(data: Any) -> str:
@@ -331,6 +344,12 @@ READERS: dict[str, tuple[Callable[[Any], Case], tuple[str, ...]]] = {
         _answers,
         ("workload", "law", "whole", "cells", "scales", "bits", "adjacency", "records", *_STATED),
     ),
+    "selection": (
+        _selection,
+        ("candidates", "rate", "sensitivity", "monotone", "method", "times", "adjacency", "epsilon", "delta"),
+    ),
+    "keys": (_keys, ("key_epsilon", "key_delta", "keys", "adjacency", "epsilon", "delta")),
+    "quantiles": (_quantiles, ("cells", "targets", "reach", "records", "adjacency", "epsilon", "delta")),
     "repetition": (_repetition, ("run", "gamma", "adjacency")),
     "plan": (_plan, ("steps",)),
 }

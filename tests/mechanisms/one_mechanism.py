@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from shapedp import L2, Additive, Gaussian, Laplace, Mechanism, Mixing, Release
-from shapedp.mechanisms import AdaptiveMixing, AngleWindows, MeanAngles, ObjectivePerturbation, Sketch
+from shapedp import L2, Additive, Gaussian, KeySelection, Laplace, Mechanism, Mixing, Release, Selection
+from shapedp.mechanisms import AdaptiveMixing, AngleWindows, MeanAngles, ObjectivePerturbation, Quantiles, Sketch
 from shapedp.mechanisms.angles import Direction
 from shapedp.numerics.arrays import Floats
 from shapedp.papers.gaussian_mixing.recipes import ModifiedGaussMix
@@ -20,6 +20,9 @@ CLASSES: tuple[type[Mechanism], ...] = (
     GeoDP,
     ModifiedGaussMix,
     ThresholdMixing,
+    Selection,
+    KeySelection,
+    Quantiles,
 )
 
 
@@ -30,6 +33,9 @@ def some() -> tuple[Mechanism, ...]:
         Mixing(5, 1.0, 100.0, 1.0, 1e-5),
         ObjectivePerturbation(Gaussian(9.0, 2), 1.0, 1, 0.0, Gaussian(9.0, 2), 0.0, 1.0, 1e-5),
         MeanAngles.calibrate(dim=3, clip=1.0, batch=4, epsilon=1.0, delta=1e-5),
+        Selection.calibrate(3, epsilon=1.0, delta=0.0, sensitivity=1, monotone=True),
+        KeySelection.calibrate(keys=1, epsilon=1.0, delta=1e-5, adjacency="add-remove"),
+        Quantiles.calibrate(3, [0.5], epsilon=1.0, delta=0.0, adjacency="add-remove"),
     )
 
 

@@ -19,6 +19,7 @@ def test_an_instance_is_a_mechanism_and_its_release_is_seen_and_marked(mechanism
         return draw()
 
     asked = {"objective": (np.zeros(2), lambda b: b), "mixing": (np.ones((4, 2)),), "mean-angles": (np.ones((4, 3)),)}
+    asked |= dict.fromkeys(("selection", "keys", "quantiles"), (np.array([5, 0, 30]),))
     given = asked.get(mechanism.kind, (np.zeros(3),))
     with watching(watcher):
         release = mechanism.release(*given, rng=np.random.default_rng(0), unsafe=True)
