@@ -5,7 +5,8 @@ Along an attribute of n cells the contrasts are rows a_k (1, ..., 1, -k, 0, ...)
 some attributes it moves the product of such vectors, times, along the special attributes and the measures, W s with
 W = diag(1/scales) R and s = e_cell x (1, values), each value in a unit of its own, the power of two above its bounds;
 all over the block's sigma. All blocks together are one Gaussian release: mu^2 is the largest sum of squares. Every
-factor is largest on its own, so the largest product is the product.
+factor is largest on its own, so the largest product is the product. A person with k rows moves the sum of k such
+vectors, or of k differences of two: k times the longest at most, and k rows that are alike move so much.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Table:
 
 
 def _table(data: Any) -> Table:
-    only(data, ("attributes", "measures", "terms"), "a workload")
+    only(data, ("attributes", "measures", "terms", "max_rows"), "a workload")
     attributes, measures = entry(data, "attributes"), entry(data, "measures")
     if not isinstance(attributes, dict) or not attributes or not isinstance(measures, dict):
         raise NotDescribed("attributes and measures must be objects")
@@ -240,6 +241,7 @@ def _pair(blocks: Blocks, norms: list[Ball], crosses: list[Ball], one: int, othe
 def workload(data: Any) -> tuple[str | None, Bounds]:
     """The neighbour relation and the worst pair of a workload's mechanism."""
     table, families = _table(entry(data, "workload")), entry(data, "families")
+    rows = whole(data["workload"].get("max_rows", 1), "max_rows")
     relation = adjacency(data)
     number(entry(data, "least"), "least", least=0.0)
     whole(entry(data, "records"), "records")
@@ -253,5 +255,5 @@ def workload(data: Any) -> tuple[str | None, Bounds]:
         both = [4 * alone if pair is None else pair for pair, alone in zip(pairs, singles, strict=True)]
         above = above.max(sum(both, ball(0)))
         below = _largest([below, *(pair for pair in pairs if pair is not None)])
-    worst, reached = Gaussian(above.sqrt()), Gaussian(below.lower().sqrt())
+    worst, reached = Gaussian(rows * above.sqrt()), Gaussian(rows * below.lower().sqrt())
     return relation, Bounds(((worst, 1),), (((reached, 1),),), (_NOTE,))

@@ -27,7 +27,7 @@ _OPTIONS = {
 
 
 def read_workload(path: Path) -> Workload:
-    """The workload that a TOML file describes: tables `attributes` and `measures`, and a list `queries`."""
+    """The workload that a TOML file describes: tables `attributes` and `measures`, a list `queries`, and `max_rows`."""
     check_input(path)
     if path.stat().st_size > _LARGEST:
         raise ValueError(f"{path}: more than {_LARGEST} bytes")
@@ -42,19 +42,19 @@ def read_workload(path: Path) -> Workload:
 
 
 def described_workload(data: Mapping[str, Any]) -> Workload:
-    """The workload of a mapping with the keys `attributes`, `measures` and `queries`.
+    """The workload of a mapping with the keys `attributes`, `measures`, `queries` and `max_rows`.
 
     Example:
         >>> queries = [{"marginals": [0, 1]}, {"ranges": "age"}]
         >>> len(described_workload({"attributes": {"age": 4, "sex": ["F", "M"]}, "queries": queries}))
         17
     """
-    if unknown := sorted(set(data) - {"attributes", "measures", "queries"}):
-        raise ValueError(f"a workload has attributes, measures and queries, not {', '.join(unknown)}")
+    if unknown := sorted(set(data) - {"attributes", "measures", "queries", "max_rows"}):
+        raise ValueError(f"a workload has attributes, measures, queries and max_rows, not {', '.join(unknown)}")
     queries, attributes = data.get("queries"), data.get("attributes")
     if not isinstance(queries, list) or not queries or not isinstance(attributes, Mapping):
         raise ValueError("a workload needs a table of attributes and a list of queries")
-    made = Workload(Schema.of(attributes, data.get("measures")))
+    made = Workload(Schema.of(attributes, data.get("measures")), max_rows=data.get("max_rows", 1))
     for query in queries:
         made = _added(made, query)
     return made

@@ -45,12 +45,18 @@ class WorkloadMechanism(Claimed):
     are exact tables of counts, R the matrices kept here and s z independent Gaussian noise, drawn and rounded
     exactly; R x is computed in fixed point, and what its rounding adds to mu is counted.
 
+    A person with at most k = `workload.max_rows` rows has k times the mu of one row, under every neighbour relation.
+    Let V hold what one row can add, and 0 for a row outside the domains. A person who comes, goes or is zeroed moves a
+    sum of k elements of V; one who is replaced moves the sum of k differences v_i - w_i of elements of V. By the
+    triangle inequality neither is longer than k times the longest of one row, and k rows that are alike reach it.
+
     Parameters
     ----------
     workload: the queries.
     families: the noise; see `workloads.strategy`.
     epsilon, delta, adjacency: the claim.
-    least: a lower bound on the weighted squared error of any Gaussian noise with mu = 1; 0 where none is known.
+    least: a lower bound on the weighted squared error of any Gaussian noise with mu = 1 for one row; 0 where none is
+        known.
     records: a public bound on the number of records.
 
     Examples
@@ -86,7 +92,7 @@ class WorkloadMechanism(Claimed):
 
     @cached_property
     def _unrounded(self) -> tuple[float, float]:
-        return mu_bounds(self.families, self.workload.schema, self.exchange)
+        return mu_bounds(self.families, self.workload.schema, self.exchange, self.workload.max_rows)
 
     @property
     def step(self) -> float:
@@ -120,7 +126,8 @@ class WorkloadMechanism(Claimed):
         if not self.least:
             return None
         far = beyond(Request(Box([1.0]), self.epsilon, self.delta))
-        return Bracket(1.0, max(self.weighted_error * far**2 / self.least * ABOVE_WIDE, 1.0))
+        least = self.least * self.workload.max_rows**2  # of noise for one row
+        return Bracket(1.0, max(self.weighted_error * far**2 / least * ABOVE_WIDE, 1.0))
 
     def standard_error(self, name: str) -> Floats:
         """The standard error of every answer of a group, in its shape; known before any record is read."""

@@ -214,8 +214,11 @@ def block_reach(family: Family, place: int, schema: Schema) -> float:
     return steps_to_mu(rotations, dim, least) * (1.25 if schema.measures else 1.0)
 
 
-def mu_bounds(families: Sequence[Family], schema: Schema, exchange: bool) -> Ends:
-    """Bounds on mu without rounding of the turned tables. A record outside the domains adds nothing at all."""
+def mu_bounds(families: Sequence[Family], schema: Schema, exchange: bool, max_rows: int = 1) -> Ends:
+    """Bounds on mu of a person with so many rows, without rounding of the turned tables.
+
+    A record outside the domains adds nothing at all. Rounding does not grow with the rows: it is bounded table by table.
+    """
     ends = np.array([single(family, schema) for family in families])
     low, high = ends[:, 0].max(), ends[:, 1].sum()
     if exchange:
@@ -223,4 +226,4 @@ def mu_bounds(families: Sequence[Family], schema: Schema, exchange: bool) -> End
         low, high = max(low, pairs[:, 0].max()), np.maximum(high, pairs[:, 1].sum())
     if not high < math.inf:  # beyond floats: nothing is certified
         return 0.0, math.inf
-    return math.sqrt(low) * BELOW_512, math.sqrt(high) * ABOVE_512
+    return max_rows * math.sqrt(low) * BELOW_512, max_rows * math.sqrt(high) * ABOVE_512

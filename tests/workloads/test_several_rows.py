@@ -1,0 +1,95 @@
+"""A person with several rows: mu against all multisets of rows, the plan file, the checker."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import shapedp as sdp
+from shapedp.workloads import WorkloadMechanism, workload_from_json
+from shapedp.workloads.described import described_workload
+from shapedp_check import check
+from tests.workloads.test_workload import images, random_workload
+
+CLAIM = {"epsilon": 1.0, "delta": 1e-6}
+
+
+def with_rows(asked: sdp.Workload, most: int) -> sdp.Workload:
+    return workload_from_json({**asked.to_json(), "max_rows": most})
+
+
+def test_mu_by_all_multisets_of_rows():
+    """Every person of at most k rows, and under replace every pair of them: never above mu, and mu is reached."""
+    rng = np.random.default_rng(3)
+    for case in range(60):
+        relation = ("add-remove", "replace", "zero-out")[case % 3]
+        most = 2 + (case % 2 if relation != "replace" else 0)
+        made = with_rows(random_workload(rng), most).calibrate(**CLAIM, adjacency=relation, gap=1e-2)
+        rows = images(made)
+        if len(rows) > 12:
+            continue
+        rows = np.vstack([np.zeros(rows.shape[1]), rows])  # a row outside the domains, or none
+        people = np.array([sum(one) for one in itertools.combinations_with_replacement(rows, most)])
+        moves = people if relation != "replace" else (people[:, None] - people).reshape(-1, rows.shape[1])
+        truth = math.sqrt(float(np.square(moves).sum(axis=1).max()))
+        low, high = made._unrounded
+        assert low <= truth <= high <= truth * (1 + 1e-9), case
+        assert high <= made.loss.mu <= sdp.GaussianLoss.calibrate(1.0, 1e-6).mu
+        assert made.certificate.verdict == "certified"
+
+
+def test_noise_grows_with_the_rows_and_stays_the_best():
+    asked = sdp.Workload({"a": 4, "b": 3}, measures={"v": (0, 5)}).marginals(1, 2).sums("v", "a")
+    one, five = (with_rows(asked, most).calibrate(**CLAIM) for most in (1, 5))
+    assert five.expected_squared_error == pytest.approx(25 * one.expected_squared_error, rel=1e-4)
+    assert 1.0 <= five.optimality.upper < 1.0003
+    assert asked.to_json() == with_rows(asked, 1).to_json()
+
+
+def test_the_set_of_a_small_workload_grows_too():
+    asked = sdp.Workload({"a": 2}).marginals(1)
+    assert with_rows(asked, 3).hull("add-remove").extreme() == pytest.approx(3 * asked.hull("add-remove").extreme())
+    assert with_rows(asked, 3).hull("replace").extreme() == pytest.approx(3 * asked.hull("replace").extreme())
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace", "zero-out"])
+def test_files_and_the_checker(relation):
+    made = with_rows(sdp.Workload({"a": 3, "b": 2}).marginals(1, 2), 4).calibrate(**CLAIM, adjacency=relation)
+    again = WorkloadMechanism.from_json(json.loads(json.dumps(made.to_json())))
+    assert again.workload.max_rows == 4
+    assert again.loss.mu == made.loss.mu
+    written = json.loads(json.dumps(made.certificate.to_json()))
+    answer = check(written)
+    assert answer.verdict == ("undecided" if relation == "replace" else "certified")  # by patterns: 2e-5 above
+    assert answer.upper == pytest.approx(written["bracket"]["upper"], rel=1e-3)
+    written["subject"]["workload"]["max_rows"] = 5
+    assert check(written).verdict == "refuted"
+    for wrong in (0, 1.5, "4", None, True):
+        written["subject"]["workload"]["max_rows"] = wrong
+        assert check(written).verdict == "not described", wrong
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, "two", None, True, 1 << 21])
+def test_only_whole_numbers_of_rows(wrong):
+    with pytest.raises((ValueError, TypeError), match="max_rows"):
+        sdp.Workload({"a": 2}, max_rows=wrong)
+
+
+def test_a_union_needs_one_bound():
+    with pytest.raises(ValueError, match="max_rows"):
+        sdp.Workload({"a": 2}, max_rows=2).total() + sdp.Workload({"a": 2}).total()
+    both = sdp.Workload({"a": 2}, max_rows=2).total() + sdp.Workload({"a": 2}, max_rows=2).marginal("a")
+    assert both.max_rows == 2
+
+
+def test_described_in_toml():
+    made = described_workload({"attributes": {"a": 2}, "queries": [{"total": True}], "max_rows": 7})
+    assert made.max_rows == 7
+    plan = made.calibrate(**CLAIM)
+    answer = plan.release(pd.DataFrame({"a": [0, 1, 1]}))
+    assert answer.certificate.subject["workload"]["max_rows"] == 7
