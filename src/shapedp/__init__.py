@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         RefutedError,
         UndecidedError,
     )
+    from shapedp.private import Answers, PrivateTable, Question, TablePlan, col, count, mean, sum, table, variance
     from shapedp.sensitivity import L1, L2, Blocks, Box, Hull, Sensitivity, Slices
     from shapedp.workloads import Workload
 
@@ -41,6 +42,7 @@ __all__ = [
     "L2",
     "Additive",
     "Advice",
+    "Answers",
     "Blocks",
     "Box",
     "Bracket",
@@ -59,11 +61,14 @@ __all__ = [
     "Mixing",
     "NotCertifiedError",
     "Plan",
+    "PrivateTable",
+    "Question",
     "Radial",
     "RefutedError",
     "Release",
     "Sensitivity",
     "Slices",
+    "TablePlan",
     "TensorGaussian",
     "UndecidedError",
     "Workload",
@@ -72,10 +77,16 @@ __all__ = [
     "audit",
     "calibrate",
     "certify",
+    "col",
     "compose",
+    "count",
+    "mean",
     "plan",
     "recipes",
     "subsample",
+    "sum",
+    "table",
+    "variance",
     "verify",
 ]
 
@@ -87,6 +98,7 @@ _CORE = (
     "privacy",
     "sensitivity",
     "workloads",
+    "private",
 )  # where the names of `__all__` are defined
 _PACKAGES = {
     name: f"shapedp.{name}"

@@ -9,12 +9,12 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from tests.workloads.test_workload import images, random_workload
 
 import shapedp as sdp
 from shapedp.workloads import WorkloadMechanism, workload_from_json
 from shapedp.workloads.described import described_workload
 from shapedp_check import check
-from tests.workloads.test_workload import images, random_workload
 
 CLAIM = {"epsilon": 1.0, "delta": 1e-6}
 

@@ -132,7 +132,7 @@ class WorkloadRelease:
         it; the ends are then those of the measure, which are never exceeded.
         """
         schema = self.mechanism.workload.schema
-        asked = [self._named(k, by) for k in (0, 1 + schema.measure(measure))]
+        asked = [self.term(k, by) for k in (0, 1 + schema.measure(measure))]
         bounds = schema.measures[schema.measure(measure)]
         counts, sums = (self._answers(term) for term in asked)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -142,7 +142,7 @@ class WorkloadRelease:
         half = normal_half_width(confidence)
         pairs = ((asked[0], None), (asked[0], asked[1]), (asked[1], None))
         a, b, c = (self.mechanism.covariances(*pair) for pair in pairs)
-        lower, upper = _fieller(counts, sums, half**2 * a, half**2 * b, half**2 * c)
+        lower, upper = fieller(counts, sums, half**2 * a, half**2 * b, half**2 * c)
         return mean, np.clip(lower, bounds.low, bounds.high), np.clip(upper, bounds.low, bounds.high)
 
     def adjusted(
@@ -177,7 +177,8 @@ class WorkloadRelease:
             draw *= mode.scales.reshape([-1 if k == axis else 1 for k in range(len(shape))])
         return np.asarray(draw * float(family.sigma[place]))
 
-    def _named(self, measure: int, by: tuple[str, ...]) -> Term:
+    def term(self, measure: int, by: tuple[str, ...]) -> Term:
+        """The group of queries with the count (0) or the k-th measure in every cell of these attributes."""
         schema = self.mechanism.workload.schema
         places = tuple(sorted(schema.index(name) for name in by))
         for term in self.mechanism.workload.terms:
@@ -265,7 +266,7 @@ def _blocks_below(plain: list[int], family: Family) -> list[tuple[int, ...]]:
     return [block for block in chosen if block in family.index]
 
 
-def _fieller(counts: Floats, sums: Floats, a: Floats, b: Floats, c: Floats) -> tuple[Floats, Floats]:
+def fieller(counts: Floats, sums: Floats, a: Floats, b: Floats, c: Floats) -> tuple[Floats, Floats]:
     """The m with (sum - m count)^2 <= c - 2 m b + m^2 a; everything where that set is not an interval."""
     lead, middle, last = np.square(counts) - a, sums * counts - b, np.square(sums) - c
     root = np.sqrt(np.maximum(np.square(middle) - lead * last, 0.0))

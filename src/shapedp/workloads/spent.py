@@ -217,7 +217,7 @@ def block_reach(family: Family, place: int, schema: Schema) -> float:
 def mu_bounds(families: Sequence[Family], schema: Schema, exchange: bool, max_rows: int = 1) -> Ends:
     """Bounds on mu of a person with so many rows, without rounding of the turned tables.
 
-    A record outside the domains adds nothing at all. Rounding does not grow with the rows: it is bounded table by table.
+    A record outside the domains adds nothing at all. Rounding is bounded by table and does not grow with the rows.
     """
     ends = np.array([single(family, schema) for family in families])
     low, high = ends[:, 0].max(), ends[:, 1].sum()
