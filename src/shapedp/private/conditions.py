@@ -7,8 +7,8 @@ is true for it. What a condition says of a row depends on that row alone.
 from __future__ import annotations
 
 import ast
+import math
 import operator
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ def kind_of(value: Any) -> str:
         return "boolean"
     if isinstance(value, str):
         return "text"
-    if isinstance(value, int | float | np.integer | np.floating) and abs(value) <= sys.float_info.max:
+    if isinstance(value, int | float | np.integer | np.floating) and abs(float(value)) < math.inf:
         return "number"
     raise TypeError(f"a column is compared with a finite number, a text or a truth value, not {type(value).__name__}")
 
@@ -108,7 +108,8 @@ class Column:
     name: str
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
+        given: Any = self.name
+        if not isinstance(given, str) or not given:
             raise TypeError("a column is named by a text that is not empty")
 
     def __eq__(self, other: object) -> Condition:  # type: ignore[override]
@@ -137,7 +138,7 @@ class Column:
 
     def between(self, low: Any, high: Any) -> Condition:
         """Whether the cell lies between two values, both included."""
-        return (self >= low) & (self <= high)
+        return _Joined("&", (_Compared(self.name, ">=", low), _Compared(self.name, "<=", high)))
 
     def is_null(self) -> Condition:
         """Whether the cell is missing: empty, no number in a column of numbers, or NaN."""

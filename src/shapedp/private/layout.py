@@ -127,13 +127,15 @@ def _attributes(questions: Sequence[Question]) -> tuple[dict[str, Attribute], di
     gets an (other) cell, which is not shown. Where all questions group by it, those rows are left out.
     """
     named: dict[str, Attribute] = {}
-    columns, books, groups = {}, {}, []
+    columns: dict[str, str] = {}
+    books: dict[tuple[str, str], str] = {}
+    groups = []
     for question in questions:
         names = []
         for one in question.by:
             key = (one.name, repr(one.to_json()))
             if key not in books:
-                number = sum(1 for name, _ in books if name == one.name)
+                number = [name for name, _ in books].count(one.name)
                 books[key] = f"{one.name} ({number + 1})" if number else one.name
                 named[books[key]], columns[books[key]] = replace(one, name=books[key]), one.name
             names.append(books[key])
