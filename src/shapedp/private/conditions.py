@@ -7,8 +7,8 @@ is true for it. What a condition says of a row depends on that row alone.
 from __future__ import annotations
 
 import ast
-import math
 import operator
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -34,8 +34,10 @@ def kind_of(value: Any) -> str:
         return "boolean"
     if isinstance(value, str):
         return "text"
-    if isinstance(value, int | float | np.integer | np.floating) and abs(float(value)) < math.inf:
-        return "number"
+    if isinstance(value, int | float | np.integer | np.floating):
+        given: Any = value
+        if abs(given) <= sys.float_info.max:
+            return "number"
     raise TypeError(f"a column is compared with a finite number, a text or a truth value, not {type(value).__name__}")
 
 

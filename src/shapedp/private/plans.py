@@ -12,7 +12,8 @@ from shapedp.private.engine import counted
 from shapedp.private.layout import Layout, layout
 from shapedp.private.questions import Question
 from shapedp.private.table import PrivateTable
-from shapedp.workloads import WorkloadMechanism
+from shapedp.workloads import WorkloadMechanism, WorkloadRelease
+from shapedp.workloads.counting import Counted
 
 RECORDS = 1 << 32
 BIAS = (
@@ -49,18 +50,21 @@ class TablePlan:
         if (ledger is None) != (dataset is None):
             raise ValueError("ledger= and dataset= go together: the ledger, and the name of the dataset in it")
         if ledger is None:
-            self.mechanism.certificate.require()
-            released = self.mechanism.release(self._counted(), rng=rng)
-        else:
-            spend = ledger.spend(dataset, self.mechanism)
-            tables = self._counted()
-            with spend:
-                released = spend.release(tables, rng=rng)
-        stated = replace(released, certificate=replace(released.certificate, scope=self.scope))
-        return answered(self.questions, self.layout, stated, self.table.measures)
+            return self.answers(self.mechanism.release(self.exact_tables(), rng=rng))
+        spend = ledger.spend(dataset, self.mechanism)  # refuses at once, before a row is read
+        tables = self.exact_tables()
+        with spend:
+            return self.answers(spend.release(tables, rng=rng))
 
-    def _counted(self) -> Any:
+    def exact_tables(self) -> Counted:
+        """The aggregated tables WITHOUT noise: they go into a release, not out."""
+        self.mechanism.certificate.require()
         return counted(self.table, self.layout, self.mechanism.needed())
+
+    def answers(self, release: WorkloadRelease, confidence: float = 0.95) -> Answers:
+        """The answers in a release of `mechanism` from `exact_tables`, with intervals of this confidence."""
+        stated = replace(release, certificate=replace(release.certificate, scope=self.scope))
+        return answered(self.questions, self.layout, stated, self.table.measures, confidence)
 
 
 def planned(

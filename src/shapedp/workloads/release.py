@@ -79,6 +79,7 @@ class WorkloadRelease:
     coefficients: list[list[Floats]]
     certificate: Certificate
     unsafe: bool = False
+    spends: int = 1  # of the mechanism's budget, for a ledger
 
     def __post_init__(self) -> None:
         booleans(self)
