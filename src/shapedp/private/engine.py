@@ -23,7 +23,7 @@ from shapedp.private.table import PrivateTable
 from shapedp.workloads import Attribute
 from shapedp.workloads.counting import Counted
 
-_COPIES = 1 << 16  # rows of one person that are alike, at most
+_COPIES = 1 << 16  # rows of one person that are alike are told apart up to here, or up to the bound
 PERSON = "person"
 _MOST = 1 << 27  # cells of one table
 
@@ -46,11 +46,12 @@ def counted(table: PrivateTable, layout: Layout, needed: Sequence[tuple[int, ...
     codes = [_codes(one, sums.column(f"k{i}")) for i, one in enumerate(schema.attributes)]
     names = ["n", *(f"q{i}" for i in range(wide - 1))]
     values = np.stack([sums.column(name).to_numpy().astype(np.int64) for name in names], axis=1)
+    inside = np.all([one >= 0 for one in codes], axis=0)
     for axes, cells in found.items():
         flat = np.zeros(len(values), np.int64)
         for k in axes:
             flat = flat * schema.sizes[k] + codes[k]
-        np.add.at(cells, flat, values)
+        np.add.at(cells, flat[inside], values[inside])
     shaped = {axes: cells.reshape([*(schema.sizes[k] for k in axes), -1]) for axes, cells in found.items()}
     return Counted(shaped, schema)
 
@@ -86,7 +87,7 @@ def _bounded(rows: Any, most: int, key: str) -> Any:
     """At most so many rows of each person."""
     library, held = ibis(), [name for name in rows.columns if name != PERSON]
     alike = rows.group_by([PERSON, *held]).agg(copies=rows.count())
-    each = alike.mutate(copy=library.range(0, library.least(alike.copies, _COPIES)).unnest())
+    each = alike.mutate(copy=library.range(0, library.least(alike.copies, max(_COPIES, most))).unnest())
     said = library.literal(key) + "|" + each[PERSON]
     for name in (*held, "copy"):
         said = said + "|" + each[name].cast("string").fill_null("")
@@ -140,9 +141,9 @@ def _interval(cell: Any, edges: Sequence[float], first: int, last: int) -> Any:
 
 
 def _codes(attribute: Attribute, keys: Any) -> NDArray[np.int64]:
-    """The cell of each key that the database returned."""
-    other = attribute.size - 1
-    if attribute.labels is None:
-        return np.array([other if key is None else key for key in keys.to_pylist()], np.int64)
-    book = {label: k for k, label in enumerate(attribute.labels)}
-    return np.array([other if key is None else book[key] for key in keys.to_pylist()], np.int64)
+    """The cell of each key that the database returned; -1 where it is in none."""
+    outside = attribute.size - 1 if attribute.other else -1
+    book = {key: key for key in range(attribute.size)}
+    if attribute.labels is not None:
+        book = {label: k for k, label in enumerate(attribute.labels)}
+    return np.array([book.get(key, outside) for key in keys.to_pylist()], np.int64)

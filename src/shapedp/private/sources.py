@@ -29,6 +29,9 @@ _UNREAD = (
     "the table could not be read with the types that it declares, or the database failed ({}): "
     "read it without shapedp to see why"
 )
+# The least and largest number that a parquet file notes of a column leave out NaN. DuckDB would take isnan for false
+# from them, or not, as other people's rows have it.
+_NO_STATISTICS = "SET disabled_optimizers = 'statistics_propagation'"
 Wanted = Mapping[str, tuple[str, str]]  # a column and its kind, by the name that it gets
 Batches = Callable[[list[tuple[str, str]]], Iterator[list[Any]]]
 
@@ -56,10 +59,11 @@ class Rows:
         library, failed = ibis(), ""
         try:
             if self.table is not None:
-                return query(_selected(self.table, wanted)).to_pyarrow()
+                return query(_selected(self.table, wanted, foreign=True)).to_pyarrow()
             with TemporaryDirectory() as folder:  # for what does not fit into memory
                 own = library.duckdb.connect(temp_directory=folder)
                 try:
+                    own.raw_sql(_NO_STATISTICS)
                     return query(self._selected(own, wanted)).to_pyarrow()
                 finally:
                     own.disconnect()
@@ -93,18 +97,22 @@ def ibis() -> Any:
     return library
 
 
-def _selected(table: Any, wanted: Wanted) -> Any:
-    return table.select(**{name: _cell(table[column], kind) for name, (column, kind) in wanted.items()})
+def _selected(table: Any, wanted: Wanted, *, foreign: bool = False) -> Any:
+    return table.select(**{name: _cell(table[column], kind, foreign) for name, (column, kind) in wanted.items()})
 
 
-def _cell(column: Any, kind: str) -> Any:
-    """A column of a database as one kind; missing where it is NaN."""
+def _cell(column: Any, kind: str, foreign: bool) -> Any:
+    """A column of a database as one kind; missing where it is NaN.
+
+    Where the database is not our own (`foreign`) its optimizer may trust statistics without NaN, but not of texts.
+    """
     if kind == "boolean":
         return column.cast("boolean")
     number = column.type().is_numeric() or column.type().is_boolean()
     if kind == "number" or (kind == ID and column.type().is_floating()):
         floats = column.cast("int8" if column.type().is_boolean() else column.type()).cast("float64")
-        floats = floats.isnan().ifelse(ibis().null("float64"), floats)
+        missing = floats.isnan() | (floats.cast("string").lower() == "nan") if foreign else floats.isnan()
+        floats = missing.fill_null(True).ifelse(ibis().null("float64"), floats)
         if kind == "number":
             return floats
         whole = (floats.abs() < _EXACT) & (floats.floor() == floats)

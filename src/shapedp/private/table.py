@@ -273,6 +273,8 @@ def _domain_kind(attribute: Attribute) -> str:
     kinds = {kind_of(label) for label in attribute.labels} if attribute.labels is not None else {"number"}
     if len(kinds) > 1:
         raise ValueError(f"the labels of {attribute.name!r} must be of one kind: all texts, or all numbers")
+    if kinds == {"number"} and any(float(label) != label for label in attribute.labels or ()):
+        raise ValueError(f"the labels of {attribute.name!r} are beyond the whole numbers that floats hold: use texts")
     return kinds.pop()
 
 
