@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from shapedp.private.conditions import literal
 from shapedp.private.layout import Feature, Layout
-from shapedp.private.sources import ID, ibis
+from shapedp.private.sources import ID, KINDS, ibis
 from shapedp.private.table import PrivateTable
 from shapedp.workloads import Attribute
 from shapedp.workloads.counting import Counted
@@ -61,7 +61,10 @@ def _wanted(table: PrivateTable, layout: Layout) -> dict[str, tuple[str, str]]:
     names = {*layout.columns.values(), *(one.column for one in layout.features if one.column is not None)}
     names |= {name for condition in layout.conditions.values() for name in condition.columns()}
     found = {f"c{i}": (name, table.kind(name)) for i, name in enumerate(sorted(names))}
-    return found if table.person is None else {**found, PERSON: (table.person, ID)}
+    if table.person is not None:
+        return {**found, PERSON: (table.person, ID)}
+    readable = ((name, kind or "text") for name, kind in table.source.kinds.items() if kind in (*KINDS, ""))
+    return found or {"c0": next(readable)}  # rows are counted by one column at least
 
 
 def _query(table: PrivateTable, layout: Layout, wanted: Mapping[str, tuple[str, str]], rows: Any) -> Any:
@@ -91,8 +94,8 @@ def _bounded(rows: Any, most: int, key: str) -> Any:
     said = library.literal(key) + "|" + each[PERSON]
     for name in (*held, "copy"):
         said = said + "|" + each[name].cast("string").fill_null("")
-    hashed = each.mutate(hash=said.hexdigest("sha256").left(16))
-    order = library.window(group_by=PERSON, order_by=["hash", *held, "copy"])
+    hashed = each.mutate(hash=said.hexdigest("sha256").left(32))  # 128 bits: no two are alike
+    order = library.window(group_by=PERSON, order_by="hash")
     return hashed.mutate(rank=library.row_number().over(order)).filter(library._.rank < most)
 
 

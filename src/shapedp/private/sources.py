@@ -31,7 +31,7 @@ _UNREAD = (
 )
 # The least and largest number that a parquet file notes of a column leave out NaN. DuckDB would take isnan for false
 # from them, or not, as other people's rows have it.
-_NO_STATISTICS = "SET disabled_optimizers = 'statistics_propagation'"
+_SETTINGS = "SET disabled_optimizers = 'statistics_propagation'; SET preserve_insertion_order = false"
 Wanted = Mapping[str, tuple[str, str]]  # a column and its kind, by the name that it gets
 Batches = Callable[[list[tuple[str, str]]], Iterator[list[Any]]]
 
@@ -63,7 +63,7 @@ class Rows:
             with TemporaryDirectory() as folder:  # for what does not fit into memory
                 own = library.duckdb.connect(temp_directory=folder)
                 try:
-                    own.raw_sql(_NO_STATISTICS)
+                    own.raw_sql(_SETTINGS)
                     return query(self._selected(own, wanted)).to_pyarrow()
                 finally:
                     own.disconnect()

@@ -234,6 +234,8 @@ def table(
     measures = {name: Measure.of(name, pair) for name, pair in _named("bounds", bounds).items()}
     attributes = {name: Attribute.of(name, domain) for name, domain in _named("domains", domains).items()}
     kinds = _declared(found, measures, attributes, _named("types", types))
+    if not any(kind in (*KINDS, "") for kind in found.kinds.values()):
+        raise ValueError("the table has no column of numbers, texts or truth values")
     made = PrivateTable(found, person, most, measures, attributes, kinds)
     if person is not None and person not in found.kinds:
         made.kind(person)
