@@ -151,6 +151,23 @@ def test_at_most_so_many_rows_of_each_person(most):
     assert cells[:, 0].tolist() == [np.minimum(np.arange(20), most).sum(), 0]
 
 
+def test_rows_without_a_person_are_left_out():
+    frame = pd.DataFrame({"id": [1.0, None, None, 2.5], "ward": [0, 0, 0, 0]})
+    t = sdp.table(frame, person="id", rows=3, domains={"ward": 1})
+    cells = t.plan(t.group_by("ward").count(), **CLAIM).exact_tables().tables
+    assert next(iter(cells.values())).reshape(-1)[0] == 1  # 2.5 is nobody's id
+
+
+def test_rows_that_add_nothing_are_within_the_bounds():
+    """Between 20 and 80, a row whose hours are missing adds 0: under replace it changes the sum by 80, not by 60."""
+    t = table(crowd(), bounds={"hours": (20, 80)})
+    (feature,) = t.plan(t.sum("hours"), adjacency="replace", **CLAIM).layout.features
+    assert feature.measure.ends[0] == 0
+    known = t.drop_missing("hours")
+    (feature,) = known.plan(known.sum("hours"), adjacency="replace", **CLAIM).layout.features
+    assert (feature.measure.low, feature.measure.high) == (20, 80)
+
+
 def test_one_certificate_for_all_with_who_a_person_is():
     frame = crowd().assign(id=np.arange(400) // 4)
     t = table(frame, person="id", rows=4)

@@ -13,6 +13,7 @@ import numpy as np
 from shapedp.boundary.values import printable
 from shapedp.cli.output import certificate_lines, show, table, written
 from shapedp.cli.paths import beside, beside_certificate
+from shapedp.noise.gaussian import normal_half_width
 from shapedp.private.answers import WHOLE, Answers
 from shapedp.private.plans import TablePlan
 from shapedp.private.sources import rows_of
@@ -31,6 +32,7 @@ def tabulate(options: argparse.Namespace) -> int:
         raise ValueError("--ledger and --dataset go together: the ledger, and whose budget in it is spent")
     if options.output is not None and suffix(options.output) not in (".csv", ".parquet"):
         raise ValueError("answers are written as csv or parquet")
+    normal_half_width(options.confidence)  # refused now, not after the budget is spent
     people = _people(options)
     questions = [question_of(people, text) for text in options.query]
     plan = people.plan(
