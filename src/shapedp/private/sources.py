@@ -29,8 +29,8 @@ _UNREAD = (
     "the table could not be read with the types that it declares, or the database failed ({}): "
     "read it without shapedp to see why"
 )
-# The least and largest number that a parquet file notes of a column leave out NaN. DuckDB would take isnan for false
-# from them, or not, as other people's rows have it.
+# The least and largest number that a parquet file notes of a column leave out NaN. DuckDB 2.0 takes isnan for false
+# where these two differ: what somebody's NaN counts as would depend on other people's rows.
 _SETTINGS = "SET disabled_optimizers = 'statistics_propagation'; SET preserve_insertion_order = false"
 Wanted = Mapping[str, tuple[str, str]]  # a column and its kind, by the name that it gets
 Batches = Callable[[list[tuple[str, str]]], Iterator[list[Any]]]
