@@ -184,3 +184,13 @@ def test_conditions_are_two_valued():
         asked = t.where(text)
         found = asked.plan(asked.count(), epsilon=1.0, delta=1e-6).exact_tables().tables
         assert next(iter(found.values())).reshape(-1)[0] == number, text
+
+
+def test_a_name_is_not_taken_for_a_value():
+    """Conditions of several questions are told apart by what they say."""
+    frame = pd.DataFrame({"x": [1.0, 1.0, 5.0], "1": [5.0, 5.0, 5.0]})
+    t = sdp.table(frame, person=None)
+    one, other = t.where(sdp.col("x") == 1).count(), t.where(sdp.col("x") == sdp.col("1")).count()
+    assert repr(other) == "count() where (x == col('1'))"
+    answers = t.ask(one, other, epsilon=1e7, delta=1e-6)
+    assert [columns["count"] for columns in answers] == [[2], [1]]

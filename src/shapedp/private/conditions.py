@@ -7,6 +7,7 @@ is true for it. What a condition says of a row depends on that row alone.
 from __future__ import annotations
 
 import ast
+import keyword
 import operator
 import sys
 from abc import ABC, abstractmethod
@@ -147,7 +148,12 @@ class Column:
         return _Missing(self.name)
 
     def __repr__(self) -> str:
-        return self.name
+        return _shown(self.name)
+
+
+def _shown(name: str) -> str:
+    """A name that cannot be taken for a value or for a part of a condition."""
+    return name if name.isidentifier() and not keyword.iskeyword(name) else f"col({name!r})"
 
 
 def col(name: str) -> Column:
@@ -191,7 +197,7 @@ class _Compared(Condition):
         return self.columns()
 
     def __repr__(self) -> str:
-        return f"({self.name} {self.sign} {self.other!r})"
+        return f"({_shown(self.name)} {self.sign} {self.other!r})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +225,7 @@ class _Listed(Condition):
         return self.columns()
 
     def __repr__(self) -> str:
-        return f"({self.name} in {list(self.values)!r})"
+        return f"({_shown(self.name)} in {list(self.values)!r})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,7 +242,7 @@ class _Missing(Condition):
         return cells[self.name].isnull()
 
     def __repr__(self) -> str:
-        return f"({self.name} is None)"
+        return f"({_shown(self.name)} is None)"
 
 
 @dataclass(frozen=True, eq=False)
