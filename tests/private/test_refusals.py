@@ -99,6 +99,7 @@ def test_questions(t, ask, said):
         ({"person": None, "types": {"sex": "number"}}, "holds as text"),
         ({"person": None, "types": {"sex": "words"}}, "one of number, text, boolean"),
         ({"person": None, "types": {"wages": "number"}}, "does not have"),
+        ({"person": None, "memory": "much; DROP TABLE people"}, "memory="),
     ],
 )
 def test_tables(options, said):

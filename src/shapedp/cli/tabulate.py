@@ -65,7 +65,15 @@ def _people(options: argparse.Namespace) -> PrivateTable:
         domains[name] = domain_of(rows, types, name, rest)
     bounds = {name: bounds_of(rest) for name, rest in (named(text, "--bounds") for text in options.bounds)}
     person = None if options.each_row_a_person else options.person
-    made = private_table(files, person=person, rows=options.rows, bounds=bounds, domains=domains, types=types)
+    made = private_table(
+        files,
+        person=person,
+        rows=options.rows,
+        bounds=bounds,
+        domains=domains,
+        types=types,
+        memory=options.memory,
+    )
     return made if options.where is None else made.where(options.where)
 
 

@@ -42,7 +42,7 @@ def counted(table: PrivateTable, layout: Layout, needed: Sequence[tuple[int, ...
     wanted = _wanted(table, layout)
     wide = 1 + len(schema.measures)
     found = {axes: np.zeros((math.prod(schema.sizes[k] for k in axes), wide), np.int64) for axes in needed}
-    sums = table.source.computed(wanted, lambda rows: _query(table, layout, wanted, rows))
+    sums = table.source.computed(wanted, lambda rows: _query(table, layout, wanted, rows), table.memory)
     codes = [_codes(one, sums.column(f"k{i}")) for i, one in enumerate(schema.attributes)]
     names = ["n", *(f"q{i}" for i in range(wide - 1))]
     values = np.stack([sums.column(name).to_numpy().astype(np.int64) for name in names], axis=1)

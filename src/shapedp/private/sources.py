@@ -51,17 +51,19 @@ class Rows:
     paths: tuple[str, ...] = ()
     batches: Batches | None = None
 
-    def computed(self, wanted: Wanted, query: Callable[[Any], Any]) -> Any:
+    def computed(self, wanted: Wanted, query: Callable[[Any], Any], memory: str | None = None) -> Any:
         """What the database computes of these columns, as Arrow data: `query` makes an expression of a table of Ibis.
 
-        What the database says of a failure may quote a cell, so it is not repeated.
+        Our own database takes no more than `memory` ("4GB"); what does not fit goes to temporary files. What a
+        database says of a failure may quote a cell, so it is not repeated.
         """
         library, failed = ibis(), ""
         try:
             if self.table is not None:
                 return query(_selected(self.table, wanted, foreign=True)).to_pyarrow()
             with TemporaryDirectory() as folder:  # for what does not fit into memory
-                own = library.duckdb.connect(temp_directory=folder)
+                limit = {} if memory is None else {"memory_limit": memory}
+                own = library.duckdb.connect(temp_directory=folder, **limit)
                 try:
                     own.raw_sql(_SETTINGS)
                     return query(self._selected(own, wanted)).to_pyarrow()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 NOBODY = "Each row is another person: several rows of one person cost several times as much."
 _MISSING: Any = object()
+_MEMORY = re.compile(r"\A[0-9]{1,6}(\.[0-9]{1,3})?[KMGT]i?B\Z")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +45,7 @@ class PrivateTable:
     kinds: Mapping[str, str]
     conditions: tuple[Condition, ...] = ()
     groups: tuple[Attribute, ...] = ()
+    memory: str | None = None
 
     def where(self, condition: Condition | str) -> PrivateTable:
         """Only the rows for which a condition holds: `sdp.col("age") >= 18`, or the text "age >= 18".
@@ -196,6 +199,7 @@ def table(
     bounds: Mapping[str, Any] | None = None,
     domains: Mapping[str, Any] | None = None,
     types: Mapping[str, str] | None = None,
+    memory: str | None = None,
 ) -> PrivateTable:
     """A private table: rows of people that answer questions with noise.
 
@@ -210,6 +214,7 @@ def table(
         "other": True}, with which all other values are one more group. Without it they are in no group.
     types: "number", "text" or "boolean" by column, for csv files and pandas columns of objects. A column with bounds
         holds numbers, one with a domain what the domain holds.
+    memory: how much of it DuckDB takes, such as "4GB" (80% of the machine's unless told); the rest goes to disk.
 
     Returns: a `PrivateTable`. Nothing is read but names and types.
 
@@ -236,7 +241,9 @@ def table(
     kinds = _declared(found, measures, attributes, _named("types", types))
     if not any(kind in (*KINDS, "") for kind in found.kinds.values()):
         raise ValueError("the table has no column of numbers, texts or truth values")
-    made = PrivateTable(found, person, most, measures, attributes, kinds)
+    if memory is not None and (found.table is not None or not _MEMORY.match(str(memory))):
+        raise ValueError("memory= is written such as '4GB'; a table of Ibis has the limits of its own database")
+    made = PrivateTable(found, person, most, measures, attributes, kinds, memory=memory)
     if person is not None and person not in found.kinds:
         made.kind(person)
     for name in (*measures, *attributes):
