@@ -198,6 +198,8 @@ def test_questions_share_noise():
     assert known.features[0].centre == 40.0
     anyway = t.plan(t.group_by("sex").agg(n=sdp.count(), m=sdp.mean("hours")), **CLAIM).layout
     assert len(anyway.features) == 2
+    more = t.plan(t.group_by("sex").agg(n=sdp.count(), s=sdp.sum("hours"), m=sdp.mean("hours")), **CLAIM).layout
+    assert [one.measure.name for one in more.features] == ["sum(hours)", "count(*) where ~(hours is None)"]
 
 
 def test_the_page_escapes():

@@ -81,37 +81,36 @@ class _Builder:
         return frozenset(found)
 
     def _feature(self, name: str, ends: tuple[float, float], needs: Keys, partial: bool, **how: Any) -> int:
-        """The place of a feature; its sums include rows that add 0 where it is `partial`."""
+        """The place of a feature; where it is `partial` some rows add 0 to its sums."""
         key = (name, needs)
         if key not in self.features:
             ends = (min(ends[0], 0.0), max(ends[1], 0.0)) if partial else ends
-            label = name + (f" where {' & '.join(sorted(needs - self.base))}" if needs - self.base else "")
-            self.features[key] = Feature(Measure.of(label, ends), needs - self.base, **how)
+            label = name + (f" where {' & '.join(sorted(needs))}" if needs else "")
+            self.features[key] = Feature(Measure.of(label, ends), needs, **how)
         return 1 + list(self.features).index(key)
 
     def parts(self, question: Question, one: Aggregate, by: tuple[str, ...]) -> Parts:
         """The counts and sums of an aggregate, with their weights."""
-        needs = self._needs(question, one)
-        counted = 0 if needs == self.base else None
-        if one.column is None or one.verb != "sum":
-            place = counted if counted is not None else self._feature("count(*)", (0.0, 1.0), needs, True)
+        place = None
+        if one.verb != "sum":
+            needs = self._needs(question, one) - self.base
+            place = self._feature("count(*)", (0.0, 1.0), needs, True) if needs else 0
             self._weigh(by, place, 1.0 if one.column is None else _COUNTS)
-            if one.column is None:
-                return Parts(one, count=place)
-        else:
-            place = None
+        if one.column is None:
+            return Parts(one, count=place)
         measure = self.table.measures[one.column]
-        present = frozenset().union(*(c.known() for k, c in self.conditions.items() if k in self.base))
-        partial = needs != self.base or one.column not in present | self.table.source.complete
+        limits = frozenset(map(repr, question.table.conditions)) - self.base
+        present = frozenset().union(*(self.conditions[name].known() for name in self.base), self.table.source.complete)
+        partial = bool(limits) or one.column not in present  # a missing value adds 0 by itself
         centre = 0.0 if one.column in self.summed else (measure.low + measure.high) / 2
         ends = (measure.low - centre, measure.high - centre)
         how = {"column": one.column, "bounds": (measure.low, measure.high), "centre": centre}
-        total = self._feature(f"sum({one.column})", ends, needs, partial, **how)
+        total = self._feature(f"sum({one.column})", ends, limits, partial, **how)
         self._weigh(by, total, 1.0)
         if one.verb != "variance":
             return Parts(one, place, total)
         half = max(abs(end) for end in ends) ** 2 / 2
-        squares = self._feature(f"squares({one.column})", (-half, half), needs, partial, **how, power=2, shift=half)
+        squares = self._feature(f"squares({one.column})", (-half, half), limits, partial, **how, power=2, shift=half)
         self._weigh(by, squares, 1.0)
         return Parts(one, place, total, squares)
 
