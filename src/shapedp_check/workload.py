@@ -6,7 +6,9 @@ some attributes it moves the product of such vectors, times, along the special a
 W = diag(1/scales) R and s = e_cell x (1, values), each value in a unit of its own, the power of two above its bounds;
 all over the block's sigma. All blocks together are one Gaussian release: mu^2 is the largest sum of squares. Every
 factor is largest on its own, so the largest product is the product. A person with k rows moves the sum of k such
-vectors, or of k differences of two: k times the longest at most, and k rows that are alike move so much.
+vectors, or of k differences of two: k times the longest at most, and k rows that are alike move so much. With rows in
+at most g different cells, k in each, it moves k times a sum of g vectors of different cells, or a difference of two
+such sums: their lengths follow from inner products.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ class Table:
 
 
 def _table(data: Any) -> Table:
-    only(data, ("attributes", "measures", "terms", "max_rows"), "a workload")
+    only(data, ("attributes", "measures", "terms", "max_rows", "max_groups"), "a workload")
     attributes, measures = entry(data, "attributes"), entry(data, "measures")
     if not isinstance(attributes, dict) or not attributes or not isinstance(measures, dict):
         raise NotDescribed("attributes and measures must be objects")
@@ -230,6 +232,43 @@ def _exchanged(blocks: Blocks, table: Table) -> Ball | None:
     return _largest(found)
 
 
+def _inner_products(blocks: Blocks, table: Table) -> tuple[Ball, Ball] | None:
+    """The largest inner product of two records in different cells, and the least of any two; None: too many."""
+    used = sorted({k for block in blocks.attributes for k in block})
+    vertices = len(blocks.images[0])
+    if blocks.several or 2 ** len(used) * vertices**2 > _PAIRS:
+        return None
+    ends = {}
+    for k in used:
+        norms, others = inner_products(table.sizes[k])
+        ends[k] = [ball(min(one)).union(ball(max(one))) for one in (norms, others)]
+    every = {k for k, size in enumerate(table.sizes) if size > 1} <= {*used, *blocks.axes}
+    corners = vertices // math.prod(table.sizes[k] for k in blocks.axes)
+    different, lowest = [], []
+    for pattern in product((0, 1), repeat=len(used)):
+        differs = dict(zip(used, pattern, strict=True))
+        parts = [math.prod((ends[k][differs[k]] for k in block), start=ball(1)) for block in blocks.attributes]
+        crosses = _sums(blocks, parts)
+        for one, other in product(range(vertices), repeat=2):
+            tick()
+            images = zip(crosses, blocks.images, strict=True)
+            inner = sum((cross * _dot(image[one], image[other]) for cross, image in images), ball(0))
+            lowest.append(-inner)
+            if any(pattern) or not every or one // corners != other // corners:
+                different.append(inner)
+    return _largest(different), -_largest(lowest)
+
+
+def _several(blocks: Blocks, table: Table, alone: Ball, cells: int, exchange: bool) -> Ball:
+    """The largest squared length of a sum of records in so many different cells, or of a difference of two sums."""
+    found = _inner_products(blocks, table)
+    if found is None:
+        return (4 if exchange else 1) * cells**2 * alone
+    most, least = found
+    one = cells * alone + cells * (cells - 1) * most.max(ball(0))
+    return 2 * one + 2 * cells**2 * (-least).max(ball(0)) if exchange else one
+
+
 def _pair(blocks: Blocks, norms: list[Ball], crosses: list[Ball], one: int, other: int) -> Ball:
     square = ball(0)
     for norm, cross, image in zip(norms, crosses, blocks.images, strict=True):
@@ -255,5 +294,8 @@ def workload(data: Any) -> tuple[str | None, Bounds]:
         both = [4 * alone if pair is None else pair for pair, alone in zip(pairs, singles, strict=True)]
         above = above.max(sum(both, ball(0)))
         below = _largest([below, *(pair for pair in pairs if pair is not None)])
+    if (groups := min(whole(data["workload"].get("max_groups", 1), "max_groups"), math.prod(table.sizes))) > 1:
+        each = zip(read, singles, strict=True)
+        above = above.max(sum((_several(b, table, s, groups, relation == "replace") for b, s in each), ball(0)))
     worst, reached = Gaussian(rows * above.sqrt()), Gaussian(rows * below.lower().sqrt())
     return relation, Bounds(((worst, 1),), (((reached, 1),),), (_NOTE,))

@@ -93,3 +93,73 @@ def test_described_in_toml():
     plan = made.calibrate(**CLAIM)
     answer = plan.release(pd.DataFrame({"a": [0, 1, 1]}))
     assert answer.certificate.subject["workload"]["max_rows"] == 7
+
+
+def people_in_cells(rows: np.ndarray, cell: list[int], groups: int) -> np.ndarray:
+    """Every sum of rows in at most so many different cells, one in each."""
+    found = [np.zeros(rows.shape[1])]
+    for number in range(1, groups + 1):
+        for chosen in itertools.combinations(range(len(rows)), number):
+            if len({cell[k] for k in chosen}) == number:
+                found.append(rows[list(chosen)].sum(axis=0))
+    return np.array(found)
+
+
+def test_mu_by_all_sets_of_cells():
+    """Every person with rows in at most g cells, and under replace every pair: never above mu, and mostly near it."""
+    rng = np.random.default_rng(4)
+    loose = []
+    for case in range(120):
+        relation = ("add-remove", "replace", "zero-out")[case % 3]
+        asked = {**random_workload(rng).to_json(), "max_rows": 1 + case % 2, "max_groups": 2 + case % 2}
+        made = workload_from_json(asked).calibrate(**CLAIM, adjacency=relation, gap=1e-2)
+        rows = np.asarray(images(made), dtype=np.float64)
+        corners = len(made.workload.schema.corners())
+        if len(rows) > 14:
+            continue
+        sums = people_in_cells(rows, [k // corners for k in range(len(rows))], made.workload.max_groups)
+        moves = sums if relation != "replace" else (sums[:, None] - sums).reshape(-1, rows.shape[1])
+        truth = made.workload.max_rows * math.sqrt(float(np.square(moves).sum(axis=1).max()))
+        low, high = made._unrounded
+        assert low <= truth * (1 + 1e-12), case
+        assert truth <= high, case
+        assert made.certificate.verdict == "certified"
+        loose.append(high / truth)
+    assert len(loose) > 50
+    assert np.median(loose) < 1.1
+
+
+@pytest.mark.parametrize("groups", [1, 2, 5, 12, 100])
+def test_one_table_grows_with_the_root_of_the_groups(groups):
+    """Different cells of one table have nothing in common: mu is sqrt(g) times that of one row."""
+    table = sdp.Workload({"a": 4, "b": 3}).marginal("a", "b").to_json()
+    one, some = (workload_from_json(data).calibrate(**CLAIM) for data in (table, {**table, "max_groups": groups}))
+    assert some.expected_squared_error == pytest.approx(min(groups, 12) * one.expected_squared_error, rel=1e-4)
+    assert some.optimality is None
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("measured", [False, True])
+def test_the_checker_knows_groups(relation, measured):
+    measures = {"v": (-1, 3)} if measured else None
+    asked = sdp.Workload({"a": 3, "b": 2}, measures=measures, max_rows=2, max_groups=3).marginals(1, 2)
+    made = (asked.sums("v", "a") if measured else asked).calibrate(**CLAIM, adjacency=relation)
+    written = json.loads(json.dumps(made.certificate.to_json()))
+    answer = check(written)
+    assert answer.verdict in ("certified", "undecided")
+    assert answer.upper == pytest.approx(written["bracket"]["upper"], rel=1e-3)
+    assert WorkloadMechanism.from_json(json.loads(json.dumps(made.to_json()))).loss.mu == made.loss.mu
+    written["subject"]["workload"]["max_groups"] = 4
+    assert check(written).verdict != "certified"
+    assert check(written).upper > 1.5 * answer.upper
+    written["subject"]["workload"]["max_groups"] = 0
+    assert check(written).verdict == "not described"
+
+
+def test_groups_are_whole_and_have_no_list_of_vertices():
+    with pytest.raises((ValueError, TypeError), match="max_groups"):
+        sdp.Workload({"a": 2}, max_groups=0)
+    with pytest.raises(ValueError, match="max_groups"):
+        sdp.Workload({"a": 2}, max_groups=2).marginals(1).hull("add-remove")
+    with pytest.raises(ValueError, match="whole"):
+        workload_from_json({**sdp.Workload({"a": 2}).total().to_json(), "max_groups": None})

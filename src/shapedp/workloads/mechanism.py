@@ -49,6 +49,8 @@ class WorkloadMechanism(Claimed):
     Let V hold what one row can add, and 0 for a row outside the domains. A person who comes, goes or is zeroed moves a
     sum of k elements of V; one who is replaced moves the sum of k differences v_i - w_i of elements of V. By the
     triangle inequality neither is longer than k times the longest of one row, and k rows that are alike reach it.
+    Where a person has rows in at most g different cells, k in each, the sum is k times one of g vectors of different
+    cells: see `spent.several_cells`.
 
     Parameters
     ----------
@@ -92,7 +94,7 @@ class WorkloadMechanism(Claimed):
 
     @cached_property
     def _unrounded(self) -> tuple[float, float]:
-        return mu_bounds(self.families, self.workload.schema, self.exchange, self.workload.max_rows)
+        return mu_bounds(self.families, self.workload.schema, self.exchange, self.workload)
 
     @property
     def step(self) -> float:
@@ -123,7 +125,7 @@ class WorkloadMechanism(Claimed):
     @cached_property
     def optimality(self) -> Bracket | None:
         """A proved bracket of the weighted error over the least of any Gaussian noise that meets the claim."""
-        if not self.least:
+        if not self.least or self.workload.max_groups is not None:
             return None
         far = beyond(Request(Box([1.0]), self.epsilon, self.delta))
         least = self.least * self.workload.max_rows**2  # of noise for one row
@@ -372,7 +374,8 @@ def calibrate(
     one_of("error", error, ("squared", "max"))
     request = Request(Box([1.0]), positive("epsilon", epsilon), probability("delta", delta))
     target = usual_mu(request)
-    found = strategy(workload, gap=positive("gap", gap) / 2, exchange=adjacency == "replace", worst=error == "max")
+    exchange = adjacency == "replace" and workload.max_groups is None
+    found = strategy(workload, gap=positive("gap", gap) / 2, exchange=exchange, worst=error == "max")
     least = found.least if error == "squared" else 0.0
     made = WorkloadMechanism(workload, found.families, epsilon, delta, adjacency, least, records)
     spent = made.loss.mu
