@@ -151,6 +151,23 @@ def test_at_most_so_many_rows_of_each_person(most):
     assert cells[:, 0].tolist() == [np.minimum(np.arange(20), most).sum(), 0]
 
 
+def test_at_most_so_many_groups_of_each_person():
+    """A person with 3 rows in each of 10 wards counts in 4 of them, with 2 rows each; all wards are as likely."""
+    frame = pd.DataFrame({"id": np.repeat(np.arange(500), 30), "ward": np.tile(np.repeat(np.arange(10), 3), 500)})
+    t = sdp.table(frame, person="id", rows=2, groups=4, domains={"ward": 10})
+    plan = t.plan(t.group_by("ward").count(), **CLAIM)
+    kept = plan.exact_tables().tables[(0,)][:, 0]
+    assert kept.sum() == 500 * 4 * 2
+    assert np.all(kept % 2 == 0)
+    assert np.all(np.abs(kept - 400) < 110)  # 5 standard deviations
+    assert "at most 2 row(s) of each in each of at most 4 group(s)" in plan.scope
+    assert plan.mechanism.workload.max_groups == 4
+    one = sdp.table(frame, person="id", rows=1, domains={"ward": 10})
+    alone = one.plan(one.group_by("ward").count(), **CLAIM).mechanism
+    ratio = plan.mechanism.standard_error("ward") / alone.standard_error("ward")
+    np.testing.assert_allclose(ratio, 4.0, rtol=1e-3)  # 2 rows times the root of 4 groups
+
+
 def test_rows_without_a_person_are_left_out():
     frame = pd.DataFrame({"id": [1.0, None, None, 2.5], "ward": [0, 0, 0, 0]})
     t = sdp.table(frame, person="id", rows=3, domains={"ward": 1})

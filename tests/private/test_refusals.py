@@ -86,6 +86,8 @@ def test_questions(t, ask, said):
         ({"person": "name"}, "no column 'name'"),
         ({"person": "id", "rows": 0}, "rows"),
         ({"person": None, "rows": 2}, "person="),
+        ({"person": None, "groups": 2}, "person="),
+        ({"person": "id", "groups": 0}, "groups"),
         ({"person": None, "bounds": {"hours": (9, 1)}}, "first below the second"),
         ({"person": None, "bounds": {"hours": (0, float("nan"))}}, "bounds of 'hours'"),
         ({"person": None, "bounds": {"sex": (0, 1)}}, "column of text"),

@@ -81,6 +81,19 @@ def test_a_thousand_neighbours(kind, tmp_path):
     assert max(far) > 0.3
 
 
+@pytest.mark.parametrize("change", ["add", "replace"])
+def test_neighbours_with_groups(change, tmp_path):
+    rng = np.random.default_rng(7)
+    relation = "replace" if change == "replace" else "add-remove"
+    for _ in range(6):
+        found = []
+        for rows in pair(rng, change):
+            t = people.private("arrow", rows, tmp_path, rows=1, groups=2)
+            plan = people.plan(t, adjacency=relation)
+            found.append(plan.exact_tables())
+        assert people.apart(plan.mechanism, *found) <= plan.mechanism.loss.mu
+
+
 def test_the_reach_is_attained(tmp_path):
     """A person whose rows are all alike, at the end of the bounds."""
     rows = [{"id": 1, "sex": "F", "hours": 80.0, "age": 30.0}] * 5

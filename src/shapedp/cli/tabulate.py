@@ -69,6 +69,7 @@ def _people(options: argparse.Namespace) -> PrivateTable:
         files,
         person=person,
         rows=options.rows,
+        groups=options.groups,
         bounds=bounds,
         domains=domains,
         types=types,

@@ -81,22 +81,33 @@ def _query(table: PrivateTable, layout: Layout, wanted: Mapping[str, tuple[str, 
         **({} if table.person is None else {PERSON: rows[PERSON]}), **keys, **values
     )
     if table.person is not None:
-        reduced = _bounded(reduced, table.rows, fresh_key())
+        reduced = _bounded(reduced, list(keys), table, fresh_key())
     sums = {name: reduced[name].sum() for name in values}
     return reduced.group_by(list(keys)).agg(n=reduced.count(), **sums)
 
 
-def _bounded(rows: Any, most: int, key: str) -> Any:
-    """At most so many rows of each person."""
-    library, held = ibis(), [name for name in rows.columns if name != PERSON]
+def _bounded(rows: Any, keys: list[str], table: PrivateTable, key: str) -> Any:
+    """At most so many rows of each person, or so many in each of so many groups."""
+    library, held, most = ibis(), [name for name in rows.columns if name != PERSON], table.rows
     alike = rows.group_by([PERSON, *held]).agg(copies=rows.count())
     each = alike.mutate(copy=library.range(0, library.least(alike.copies, max(_COPIES, most))).unnest())
-    said = library.literal(key) + "|" + each[PERSON]
-    for name in (*held, "copy"):
-        said = said + "|" + each[name].cast("string").fill_null("")
-    hashed = each.mutate(hash=said.hexdigest("sha256").left(32))  # 128 bits: no two are alike
-    order = library.window(group_by=PERSON, order_by="hash")
-    return hashed.mutate(rank=library.row_number().over(order)).filter(library._.rank < most)
+    hashed = each.mutate(hash=_hash(each, key, (*held, "copy")))
+    within = [PERSON, *keys] if table.groups_touched is not None else [PERSON]
+    order = library.window(group_by=within, order_by="hash")
+    kept = hashed.mutate(rank=library.row_number().over(order)).filter(library._.rank < most)
+    if table.groups_touched is None:
+        return kept
+    grouped = kept.mutate(group=_hash(kept, f"{key} groups", keys))
+    groups = library.window(group_by=PERSON, order_by=["group", *keys])
+    return grouped.mutate(place=library.dense_rank().over(groups)).filter(library._.place < table.groups_touched)
+
+
+def _hash(rows: Any, key: str, names: Sequence[str]) -> Any:
+    """A keyed hash of a person and these columns: 128 bits, so that no two are alike."""
+    said = ibis().literal(key) + "|" + rows[PERSON]
+    for name in names:
+        said = said + "|" + rows[name].cast("string").fill_null("")
+    return said.hexdigest("sha256").left(32)
 
 
 def _steps(feature: Feature, cells: Mapping[str, Any], holds: Mapping[str, Any]) -> Any:

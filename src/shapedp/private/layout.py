@@ -161,7 +161,7 @@ def layout(table: PrivateTable, questions: Sequence[Question]) -> Layout:
         )
     measures = {one.measure.name: (one.measure.low, one.measure.high) for one in features}
     schema = Schema.of({name: one.to_json() for name, one in attributes.items()}, measures)
-    made = Workload(schema, max_rows=table.rows)
+    made = Workload(schema, max_rows=table.rows, max_groups=table.groups_touched)
     for (by, place), weight in built.weights.items():
         named = features[place - 1].measure.name if place else ""
         made = made.sums(named, *by, weight=weight) if place else made.marginal(*by, weight=weight)

@@ -81,8 +81,7 @@ def planned(
     if not questions or any(not isinstance(one, Question) for one in questions):
         raise TypeError("ask takes questions, such as t.count() or t.group_by('sex').mean('hours')")
     for one in questions:
-        same = one.table.source is table.source and one.table.person == table.person and one.table.rows == table.rows
-        if not same or one.table.measures is not table.measures:
+        if one.table.source is not table.source or one.table.measures is not table.measures:
             raise ValueError("questions that are asked together must be made from one table")
     conditions = {repr(one) for one in table.conditions}
     if any(not conditions <= {repr(limit) for limit in one.table.conditions} for one in questions):

@@ -46,6 +46,7 @@ class PrivateTable:
     conditions: tuple[Condition, ...] = ()
     groups: tuple[Attribute, ...] = ()
     memory: str | None = None
+    groups_touched: int | None = None
 
     def where(self, condition: Condition | str) -> PrivateTable:
         """Only the rows for which a condition holds: `sdp.col("age") >= 18`, or the text "age >= 18".
@@ -154,9 +155,12 @@ class PrivateTable:
         """Who a person is, in words that the certificate repeats."""
         if self.person is None:
             return NOBODY
+        most = f"at most {self.rows} row(s) of each"
+        if self.groups_touched is not None:
+            most += f" in each of at most {self.groups_touched} group(s)"
         return (
-            f"A person is a value of the column {self.person!r}; at most {self.rows} row(s) of each are counted, "
-            "chosen by a keyed hash. Rows without one are left out."
+            f"A person is a value of the column {self.person!r}; {most} are counted, chosen by a keyed hash. "
+            "Rows without one are left out."
         )
 
     def kind(self, name: Any) -> str:
@@ -196,6 +200,7 @@ def table(
     *,
     person: str | None = _MISSING,
     rows: int = 1,
+    groups: int | None = None,
     bounds: Mapping[str, Any] | None = None,
     domains: Mapping[str, Any] | None = None,
     types: Mapping[str, str] | None = None,
@@ -209,6 +214,8 @@ def table(
         or a table of Ibis.
     person: the column that says whose row it is; None says that each row is another person.
     rows: how many rows of one person count at most; the others are dropped.
+    groups: in how many groups one person counts at most; `rows` then bounds the rows in each of them. Noise grows with
+        the root of `groups`, for one question by group, but in proportion to `rows`.
     bounds: (low, high) by column: values beyond are clipped. Known before the data are seen.
     domains: the values of the columns that are grouped by: a list, a size, {"edges": [...]}, or {"labels": [...],
         "other": True}, with which all other values are one more group. Without it they are in no group.
@@ -234,8 +241,9 @@ def table(
         )
     found = rows_of(source)
     most = whole("rows", rows)
-    if person is None and most != 1:
-        raise ValueError("rows= bounds the rows of one person: name the column of persons with person=")
+    touched = None if groups is None else whole("groups", groups)
+    if person is None and (most != 1 or touched is not None):
+        raise ValueError("rows= and groups= bound what one person has: name the column of persons with person=")
     measures = {name: Measure.of(name, pair) for name, pair in _named("bounds", bounds).items()}
     attributes = {name: Attribute.of(name, domain) for name, domain in _named("domains", domains).items()}
     kinds = _declared(found, measures, attributes, _named("types", types))
@@ -243,7 +251,7 @@ def table(
         raise ValueError("the table has no column of numbers, texts or truth values")
     if memory is not None and (found.table is not None or not _MEMORY.match(str(memory))):
         raise ValueError("memory= is written such as '4GB'; a table of Ibis has the limits of its own database")
-    made = PrivateTable(found, person, most, measures, attributes, kinds, memory=memory)
+    made = PrivateTable(found, person, most, measures, attributes, kinds, memory=memory, groups_touched=touched)
     if person is not None and person not in found.kinds:
         made.kind(person)
     for name in (*measures, *attributes):
