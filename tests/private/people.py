@@ -80,9 +80,9 @@ def source(kind: str, rows: list[dict[str, Any]], folder: Path) -> Any:
     return path
 
 
-def private(kind: str, rows: list[dict[str, Any]], folder: Path, **options: Any) -> sdp.PrivateTable:
+def private(kind: str, listed: list[dict[str, Any]], folder: Path, /, **options: Any) -> sdp.PrivateTable:
     given = {"person": "id", "rows": 2, "bounds": {"hours": (0, 80)}, "domains": {"sex": ["F", "M"]}, **options}
-    return sdp.table(source(kind, rows, folder), types=TYPES.get(kind), **given)
+    return sdp.table(source(kind, listed, folder), types=TYPES.get(kind), **given)
 
 
 def questions(t: sdp.PrivateTable) -> list[sdp.Question]:
