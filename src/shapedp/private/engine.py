@@ -116,7 +116,7 @@ def _steps(feature: Feature, cells: Mapping[str, Any], holds: Mapping[str, Any])
     value: Any = library.literal(round(1 / feature.measure.step), "int64")
     counts = [holds[name] for name in sorted(feature.needs)]
     if feature.column is not None:
-        cell = cells[feature.column]
+        cell = _number(cells[feature.column])
         low, high = (literal(float(end)) for end in feature.bounds)
         number = library.least(library.greatest(cell, low), high) - literal(feature.centre)
         if feature.power == 2:
@@ -137,12 +137,18 @@ def _key(attribute: Attribute, cell: Any) -> Any:
     if attribute.labels is not None:
         inside = cell.isin([literal(label) for label in attribute.labels]).fill_null(False)
         return inside.ifelse(cell, library.null(cell.type()))
+    cell = _number(cell)
     if attribute.edges is None:
         inside = (cell >= 0) & (cell < attribute.whole) & (cell.floor() == cell)
         return inside.fill_null(False).ifelse(cell, library.null("float64")).try_cast("int64")
     edges = attribute.edges
     inside = ((cell >= literal(edges[0])) & (cell < literal(edges[-1]))).fill_null(False)
     return inside.ifelse(_interval(cell, edges, 0, len(edges) - 2), library.null("int64"))
+
+
+def _number(cell: Any) -> Any:
+    """A cell as a number; a truth value is 0 or 1."""
+    return cell.cast("int8").cast("float64") if cell.type().is_boolean() else cell
 
 
 def _interval(cell: Any, edges: Sequence[float], first: int, last: int) -> Any:
