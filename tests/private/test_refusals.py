@@ -56,6 +56,11 @@ def t():
         (lambda t: t.group_by(), "one column at least"),
         (lambda t: t.group_by("sex", "sex").count(), "twice"),
         (lambda t: t.agg(), "one aggregate"),
+        (lambda t: t.agg("count"), "agg takes sdp.count"),
+        (lambda t: t.agg(sdp.count(), sdp.count()), "two aggregates"),
+        (lambda t: t.agg(sdp.mean("hours"), mean_hours=sdp.count()), "two aggregates"),
+        (lambda t: t.group_by([]), "one column at least"),
+        (lambda t: t.group_by(3), "of type int"),
         (lambda t: t.group_by("sex").agg(sex=sdp.count()), "must differ"),
         (lambda t: t.agg(a=sdp.count(), a_error=sdp.count()), "must differ"),
         (lambda t: t.histogram("hours", [3, 1]), "edges"),
@@ -197,3 +202,9 @@ def test_a_name_is_not_taken_for_a_value():
     assert repr(other) == "count() where (x == col('1'))"
     answers = t.ask(one, other, epsilon=1e7, delta=1e-6)
     assert [columns["count"] for columns in answers] == [[2], [1]]
+
+
+def test_as_pandas_people_write_it(t):
+    asked = t.group_by(["sex", "on"]).agg(sdp.count(), sdp.mean("hours"))
+    assert list(asked.asked) == ["count", "mean_hours"]
+    assert [one.name for one in asked.by] == ["sex", "on"]

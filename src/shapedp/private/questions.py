@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,11 @@ class Aggregate:
             raise ValueError(f"a table computes {', '.join(VERBS)}, not {self.verb!r}")
         if (self.column is None) != (self.verb == "count") or not isinstance(self.column, str | None):
             raise TypeError(f"{self.verb} takes {'no column' if self.verb == 'count' else 'the name of a column'}")
+
+    @property
+    def name(self) -> str:
+        """The column of an answer that nobody named."""
+        return self.verb if self.column is None else re.sub(r"\W", "_", f"{self.verb}_{self.column}")
 
     def __repr__(self) -> str:
         return f"{self.verb}({self.column or ''})"

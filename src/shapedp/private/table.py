@@ -61,17 +61,26 @@ class PrivateTable:
         found.check({name: self.kind(name) for name in found.columns()})
         return replace(self, conditions=(*self.conditions, *found.conjuncts()))
 
-    def group_by(self, *columns: str) -> PrivateTable:
+    def group_by(self, *columns: str | Sequence[str]) -> PrivateTable:
         """The same table by groups: one for each combination of the values in the domains of these columns."""
-        if not columns:
+        listed = [name for one in columns for name in (one if isinstance(one, list | tuple) else [one])]
+        if not listed:
             raise ValueError("group_by needs one column at least, whose domain was given in domains=")
-        return replace(self, groups=(*self.groups, *(self._attribute(name) for name in columns)))
+        return replace(self, groups=(*self.groups, *(self._attribute(name) for name in listed)))
 
-    def agg(self, **asked: Aggregate) -> Question:
-        """Several aggregates of each group; the names are those of the columns of the answer."""
-        for name, one in asked.items():
-            if not isinstance(one, Aggregate):
-                raise TypeError(f"{name} must be sdp.count(), sdp.sum(...), sdp.mean(...) or sdp.variance(...)")
+    def agg(self, *unnamed: Aggregate, **asked: Aggregate) -> Question:
+        """Several aggregates of each group; the names are those of the columns of the answer.
+
+        One without a name is called after what it computes: `count`, `mean_hours`.
+        """
+        if not all(isinstance(one, Aggregate) for one in (*unnamed, *asked.values())):
+            raise TypeError(
+                "agg takes sdp.count(), sdp.sum(...), sdp.mean(...) and sdp.variance(...), with names or not"
+            )
+        for one in unnamed:
+            if asked.setdefault(one.name, one) is not one:
+                raise ValueError(f"two aggregates are called {one.name}: name one of them")
+        for one in asked.values():
             if one.column is not None:
                 self._measure(one)
         names = [one.name for one in self.groups]
@@ -165,7 +174,7 @@ class PrivateTable:
 
     def kind(self, name: Any) -> str:
         """The kind of a column: number, text or boolean."""
-        if name not in self.source.kinds:
+        if not isinstance(name, str) or name not in self.source.kinds:
             shown = repr(name) if isinstance(name, str) else f"of type {type(name).__name__}"
             raise ValueError(f"the table has no column {shown}; it has {', '.join(map(str, self.source.kinds))}")
         kind = self.kinds.get(name) or self.source.kinds[name]

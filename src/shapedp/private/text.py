@@ -67,8 +67,8 @@ def _aggregate(text: str) -> tuple[str, Aggregate]:
         return found["name"] or "count", Aggregate("count")
     if not column:
         raise ValueError(f"{found['verb']} needs a column, as in {found['verb']}(hours)")
-    usual = re.sub(r"\W", "_", f"{found['verb']}_{column}")
-    return found["name"] or usual, Aggregate(found["verb"], column)
+    one = Aggregate(found["verb"], column)
+    return found["name"] or one.name, one
 
 
 def named(text: str, what: str) -> tuple[str, str]:
