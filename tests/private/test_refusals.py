@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -202,6 +204,25 @@ def test_a_name_is_not_taken_for_a_value():
     assert repr(other) == "count() where (x == col('1'))"
     answers = t.ask(one, other, epsilon=1e7, delta=1e-6)
     assert [columns["count"] for columns in answers] == [[2], [1]]
+
+
+def test_nothing_is_needed_before_a_table_is_asked(tmp_path):
+    """Without Ibis, DuckDB, pandas and pyarrow the names are there; only an answer says what to install."""
+    (tmp_path / "people.csv").write_text("sex\nF\n")
+    script = """
+import sys
+for name in ("ibis", "duckdb", "pandas", "pyarrow", "polars"):
+    sys.modules[name] = None
+import shapedp as sdp
+t = sdp.table("people.csv", person=None, domains={"sex": ["F", "M"]})
+plan = t.plan(t.group_by("sex").count(), epsilon=1.0, delta=1e-6)
+try:
+    plan.release()
+except ImportError as missing:
+    print(missing)
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "shapedp[tables]" in done.stdout
 
 
 def test_as_pandas_people_write_it(t):

@@ -74,9 +74,7 @@ class PrivateTable:
         One without a name is called after what it computes: `count`, `mean_hours`.
         """
         if not all(isinstance(one, Aggregate) for one in (*unnamed, *asked.values())):
-            raise TypeError(
-                "agg takes sdp.count(), sdp.sum(...), sdp.mean(...) and sdp.variance(...), with names or not"
-            )
+            raise TypeError("agg takes sdp.count(), sdp.sum(...), sdp.mean(...) and sdp.variance(...), named or not")
         for one in unnamed:
             if asked.setdefault(one.name, one) is not one:
                 raise ValueError(f"two aggregates are called {one.name}: name one of them")
