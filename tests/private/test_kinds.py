@@ -114,3 +114,16 @@ def test_several_files_and_a_folder(tmp_path):
     with pa.ipc.new_file(str(tmp_path / "x.arrow"), table.schema) as sink:
         sink.write_table(table)
     assert counts(tmp_path / "x.arrow", ["a", "b"]) == [1, 1]
+
+
+def test_names_of_files_and_columns_are_taken_as_they_are(tmp_path):
+    """No pattern, no partition and no case is read into a name."""
+    folder = tmp_path / "x=b"
+    folder.mkdir()
+    frame = pd.DataFrame({"x": ["a", "a"], "y": [1, 2]})
+    frame.to_parquet(folder / "part[1]*?.parquet")
+    frame.iloc[:1].to_parquet(folder / "part1x.parquet")
+    assert counts(folder / "part[1]*?.parquet", ["a", "b"]) == [2, 0]
+    assert counts(folder, ["a", "b"]) == [3, 0]
+    pd.DataFrame({"X": ["b"], "x": ["a"]}).to_parquet(tmp_path / "cases.parquet")
+    assert counts(tmp_path / "cases.parquet", ["a", "b"]) == [1, 0]

@@ -7,6 +7,7 @@ read as float64, so that every source and every database compares and rounds the
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -75,7 +76,8 @@ class Rows:
 
     def _selected(self, connection: Any, wanted: Wanted) -> Any:
         if self.paths:
-            return _selected(connection.read_parquet(list(self.paths)), wanted)
+            exact = [glob.escape(path) for path in self.paths]  # these files, and no column from their folders' names
+            return _selected(connection.read_parquet(exact, hive_partitioning=False), wanted)
         found = self._registered(connection, wanted)
         return _selected(found, {name: (name, kind) for name, (_, kind) in wanted.items()})
 
@@ -163,10 +165,9 @@ def _files(paths: list[Path]) -> Rows:
     listed = [str(path) for path in paths]
     found = read.arrow().dataset.dataset(listed if len(listed) > 1 else listed[0], format=kind)
     same_types(found)
-    if kind == "parquet":
-        made = _arrow(found.schema, lambda names: iter(()))
-        return Rows(made.kinds, made.complete, paths=tuple(found.files))
-    return _arrow(found.schema, lambda names: found.scanner(columns=names, batch_size=BATCH).to_batches())
+    made = _arrow(found.schema, lambda names: found.scanner(columns=names, batch_size=BATCH).to_batches())
+    alike = len({name.lower() for name in made.kinds}) < len(made.kinds)  # one name for DuckDB
+    return made if kind != "parquet" or alike else Rows(made.kinds, made.complete, paths=tuple(found.files))
 
 
 def _in_memory(x: Any) -> Rows:
