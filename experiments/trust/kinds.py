@@ -99,9 +99,10 @@ class OwnSampled(Loss):
         k = np.exp(np.asarray(epsilon, dtype=np.float64))
         high, q = 1 / (1 + math.exp(-self.scale)), self.rate
         pairs = [(q * high + (1 - q) * (1 - high), 1 - high), (q * (1 - high) + (1 - q) * high, high)]
-        value = sum(np.maximum((b - k * a) if reverse else (a - k * b), 0.0) for a, b in pairs)
-        slack = 2.0**-49 * (1 + k * (not reverse))
-        return np.maximum(value - slack, 0.0), np.where(value > 0, np.minimum(value + slack, 1.0), 0.0)
+        gains = [(b - k * a) if reverse else (a - k * b) for a, b in pairs]
+        slack = 2.0**-49 * (1 + k * (not reverse))  # each may be above 0 where its rounded value is 0
+        lower, upper = (sum(np.maximum(gain + side, 0.0) for gain in gains) for side in (-slack, slack))
+        return lower, np.minimum(upper, 1.0)
 
 
 @lru_cache(maxsize=64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -16,15 +17,18 @@ SECONDS = 20.0
 PLAN = sdp.Plan((Step(sdp.GaussianLoss(1.0), 0.1, 5),))
 
 
-def test_a_page_of_a_plan() -> None:
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-5), (1e300, 1e-5), (1e300, 0.0)])
+def test_a_page_of_a_plan(epsilon: float, delta: float) -> None:
     started = time.process_time()
-    report.of(PLAN, epsilon=0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report.of(PLAN, epsilon=epsilon, delta=delta)
     assert time.process_time() - started < SECONDS
 
 
 @pytest.mark.parametrize("end", [0.625, 50.0])
 def test_the_curve_that_is_drawn_lies_above_delta(end: float) -> None:
-    """Chords between few points bound delta from above, and are not seen to differ from it."""
+    """Few views bound delta from above, and are not seen to differ from it."""
     shown = Guarantee(sdp.certify(PLAN.loss, epsilon=0.5, delta=0.1), PLAN.loss)
     grid = np.linspace(0.0, end, 121)
     drawn = shown._deltas(grid)

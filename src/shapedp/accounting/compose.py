@@ -25,6 +25,7 @@ from shapedp.privacy.losses.base import Pieces, adjacency_of, one_relation
 
 _QUICK = 0.02
 _MOST_VIEWS = 30
+_SEEN_THROUGH = 1e-2  # the relative gap of a composition of which a sample is taken
 _NEAR_PURE = 1 - 2.0**-26  # where delta is met this near to the sum of pure epsilons, that sum is the answer
 
 
@@ -111,6 +112,12 @@ class ComposedLoss(Loss):
         spoilt = high if self.spoilt is None else min(self.spoilt * ABOVE_128, 1.0)
         return (low + (1 - spoilt) * lower) / ABOVE_128, np.minimum((high + (1 - low) * upper) * ABOVE_128, 1.0)
 
+    def tabulated(self, accuracy: float) -> Loss:
+        """Few views for all epsilons: a sample of a composition asks for many."""
+        from shapedp.accounting.outline import Outline
+
+        return Outline(self, max(accuracy, _SEEN_THROUGH))
+
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         return self._profile(np.asarray(epsilon, dtype=np.float64), reverse, self._goal)
 
@@ -120,20 +127,33 @@ class ComposedLoss(Loss):
         return math.fsum(n * loss.pure for loss, n in self.parts) * ABOVE_128
 
     def _profile(self, epsilon: Floats, reverse: bool, accuracy: float) -> tuple[Floats, Floats]:
+        return self.through(lambda at: self._nearest(at, reverse, accuracy), epsilon, reverse)
+
+    def through(
+        self, bounds: Callable[[Floats], tuple[Floats, Floats]], epsilon: Floats, reverse: bool, every: int = 1
+    ) -> tuple[Floats, Floats]:
+        """Bounds of views with what answers get: the pure end, `certain`; one in `every` is held against the floor."""
         lower, upper = np.zeros(epsilon.shape), np.zeros(epsilon.shape)
         open_ = epsilon < self._pure
         if open_.any():
-            lower[open_], upper[open_] = self._finite(epsilon[open_], reverse, accuracy)
+            low, upper[open_] = bounds(epsilon[open_])
+            some = slice(None, None, every)
+            low[some] = np.maximum(low[some], self._floor(reverse).checked(epsilon[open_][some], upper[open_][some]))
+            lower[open_] = low
         return self._with_certain(lower, upper, reverse)
 
-    def _finite(self, epsilon: Floats, reverse: bool, accuracy: float) -> tuple[Floats, Floats]:
-        """Bounds without the mass at infinity, each from the view of its focus, checked against the floor."""
+    def _nearest(self, epsilon: Floats, reverse: bool, accuracy: float) -> tuple[Floats, Floats]:
+        """Bounds without the mass at infinity, each from the view of its place."""
         lower, upper = np.empty(epsilon.shape), np.empty(epsilon.shape)
         places = self._direction(reverse).places(epsilon)
         for place in sorted(set(places)):
             here = np.array([one == place for one in places]).reshape(epsilon.shape)
             lower[here], upper[here] = self._view(place, reverse, accuracy).bounds(epsilon[here])
-        return np.maximum(lower, self._floor(reverse).checked(epsilon, upper)), upper
+        return lower, upper
+
+    def view(self, epsilon: float, *, reverse: bool, accuracy: float) -> View:
+        """Bounds on a direction's delta that hold everywhere (without `certain`) and are tight near an epsilon."""
+        return self._view(self._place(epsilon, reverse), reverse, accuracy)
 
     def delta(self, epsilon: float) -> Bracket:
         at = np.array([nonnegative("epsilon", epsilon)])
@@ -143,7 +163,7 @@ class ComposedLoss(Loss):
         """The bracket of the larger direction; the other is only looked at coarsely where that settles it."""
         if self.symmetric:
             return bracket(False, self._goal)
-        quick = _QUICK if self._goal < _QUICK / 4 else self._goal
+        quick = max(_QUICK, self._goal)
         rough = [bracket(False, quick), bracket(True, quick)]
         first = int(rough[1].upper > rough[0].upper)
         fine = bracket(bool(first), self._goal)

@@ -45,6 +45,7 @@ _ENOUGH = 2e-3  # and to this gap at most
 _SHARPENINGS = 4
 _HOPELESS = 0.5  # as long as the gap is larger, a finer grid is tried even if the last one did not help
 _FADED = 1e-300
+_FAINT = math.log(_FADED) - 10
 _FINER_LATTICE = 16  # a lattice so many times finer than the step asked for is still used
 _SECTIONS = 32  # of an interval in which an atom is sought
 _LADDER_CAP = 64.0
@@ -268,6 +269,8 @@ class Direction:
                 if math.log(best / gap) < 1.5 * math.log(before / step):
                     node_limit = min(node_limit, _SLOW_LIMIT)  # atoms off the grid: the gap falls with the step only
             chosen, best = (lower, upper), gap
+            if aim.faint:
+                break
             if not known and gap < 0.5:
                 known = True
                 # what is left at the far end of the view
@@ -346,7 +349,8 @@ class Direction:
 class _Aim:
     """Where a view is to be tight: the tilt and the best one, epsilon and delta there.
 
-    `tail_mass` may wrap around, `share` of the tilted masses may be cut off.
+    `tail_mass` may wrap around, `share` of the tilted masses may be cut off; `faint`: delta is next to the least float,
+    so that finer grids show nothing.
     """
 
     theta: float
@@ -355,6 +359,7 @@ class _Aim:
     delta: float
     tail_mass: float
     share: float
+    faint: bool
 
     @classmethod
     def near(
@@ -372,7 +377,9 @@ class _Aim:
         short = total_cumulant(upper, theta)[0] - theta * focus - (k - best * focus)
         share = math.exp(-max(short, 0.0))
         tail_mass = max(min(accuracy * 1e-5, 1e-9) * share, 1e-15)
-        return cls(theta, best, focus, delta, tail_mass, max(min(accuracy, 0.1) * share, 1e-12))
+        lost = math.fsum(n * part.infinity for part, n in upper)
+        faint = k - best * focus < _FAINT and lost < _FADED  # by Chernoff's bound
+        return cls(theta, best, focus, delta, tail_mass, max(min(accuracy, 0.1) * share, 1e-12), faint)
 
 
 def _log_gap(lower: Weighted, upper: Weighted, theta: float, cap: float) -> float:

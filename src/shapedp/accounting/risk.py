@@ -12,6 +12,8 @@ from shapedp.numerics.checks import finite, probability
 from shapedp.numerics.outward import ROUNDINGS_8, ROUNDINGS_32
 from shapedp.privacy import Bracket, Loss
 
+_LARGEST = 700.0  # beyond it e^epsilon is no float
+
 
 def _levels(alpha: ArrayLike) -> Floats:
     values = np.atleast_1d(finite("alpha", alpha))
@@ -34,7 +36,7 @@ def trade_off(loss: Loss, alpha: ArrayLike, *, points: int = 400, largest: float
         array([0.74])
     """
     levels = _levels(alpha)
-    epsilon = np.concatenate([[0.0], np.geomspace(1e-4, largest, points)])
+    epsilon = np.concatenate([[0.0], np.geomspace(1e-4, min(largest, _LARGEST), points)])
     upper = loss.profile(epsilon)[1]
     if not loss.symmetric:
         upper = np.maximum(upper, loss.profile(epsilon, reverse=True)[1])

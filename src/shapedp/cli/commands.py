@@ -9,7 +9,8 @@ Fields of a command in that file: `help`, `description` and `epilog` as in argpa
 - `type` is one of `TYPES`; `choices` may be the address "module:NAME" of a collection;
 - `one_of` and `at_most_one_of` name a set of options that exclude each other; `group` names a heading in the help.
 
-In a text, {module:NAME} stands for the names in a collection. Addresses are read when the command is used.
+In a text, {module:NAME} stands for the names in a collection. `[names]` holds those of collections whose modules take
+long to load, so that help is quick (a test compares them); other addresses are read when the command is used.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
@@ -54,10 +56,14 @@ TYPES = {"float": float, "int": int, "path": Path, "count": count, "names": lamb
 _ADDRESS = re.compile(r"\{([\w.]+:\w+)\}")
 
 
+@cache
+def _book() -> dict[str, Any]:
+    return tomllib.loads((resources.files("shapedp.cli") / "commands.toml").read_text(encoding="utf-8"))
+
+
 def parser(only: str | None = None) -> argparse.ArgumentParser:
     """The whole command line; with `only`, the options of that command alone (the others keep name and help)."""
-    text = (resources.files("shapedp.cli") / "commands.toml").read_text(encoding="utf-8")
-    book = tomllib.loads(text)
+    book = _book()
     top = argparse.ArgumentParser(prog="shapedp", **_texts({**book, "raw": True}))
     top.add_argument("--version", action="version", version=f"shapedp {__version__}")
     for name, spec, child in _children(top, "command", book["commands"], only):
@@ -152,7 +158,7 @@ def _filled(text: str) -> str:
 
 
 def _at(address: str) -> Iterable[str]:
-    """The collection at "module:NAME"."""
+    """The names in the collection at "module:NAME"."""
     module, _, name = address.partition(":")
-    collection: Iterable[str] = vars(import_module(module))[name]
-    return collection
+    known: Iterable[str] | None = _book()["names"].get(address)
+    return vars(import_module(module))[name] if known is None else known

@@ -10,10 +10,10 @@ from functools import cached_property
 import numpy as np
 
 from shapedp.accounting import BareLoss, ComposedLoss
+from shapedp.accounting.outline import Outline
 from shapedp.accounting.risk import membership_advantage, trade_off
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.outward import ABOVE_8192
-from shapedp.privacy import Bracket, Certificate, Loss
+from shapedp.privacy import AdjustedLoss, Bracket, Certificate, Loss
 from shapedp.report import words
 from shapedp.report.figures import interval, number, percent
 from shapedp.report.markup import Child, Markup, el, many, text
@@ -23,8 +23,6 @@ from shapedp.report.svg import Axis, Chart, linear, logarithmic
 _FALSE_ALARMS = (0.0001, 0.001, 0.01, 0.05, 0.1, 0.25)
 _FINEST = 1e-6  # the trade-off curve uses epsilons up to the one with this delta: smaller rates cannot be seen
 _POINTS = 80
-_CHORD = 8  # of the points of the profile of a composition, one in so many is computed
-_DRAWN = 2e-2  # the relative gap of delta along curves of compositions: not seen in a figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +41,9 @@ class Guarantee:
     @cached_property
     def curve(self) -> Loss:
         """The loss that curves are drawn from: compositions are bracketed less finely than for the certificate."""
-        return replace(self.loss, accuracy=_DRAWN) if isinstance(self.loss, ComposedLoss) else self.loss
+        if isinstance(self.loss, AdjustedLoss) and isinstance(self.loss.base, ComposedLoss):
+            return replace(self.loss, base=Outline(self.loss.base))
+        return Outline(self.loss) if isinstance(self.loss, ComposedLoss) else self.loss
 
     @cached_property
     def advantage(self) -> Bracket:
@@ -111,20 +111,9 @@ class Guarantee:
         return section("bracket", "The bracket", el("p", note), charts(pairs, self.profile_figure()))
 
     def _deltas(self, grid: Floats) -> Floats:
-        """Upper bounds on delta along a grid of epsilons: delta is convex in e^epsilon, so chords bound it above.
-
-        A composition is computed anew about every point, so that few are.
-        """
-        few = grid[::_CHORD] if isinstance(self.curve, ComposedLoss) else grid
-        values = self.curve.profile(few)[1]
-        if not self.curve.symmetric:
-            values = np.maximum(values, self.curve.profile(few, reverse=True)[1])
-        if few is grid:
-            return values
-        at = np.clip(np.searchsorted(few, grid, side="right") - 1, 0, few.size - 2)
-        a, b = few[at], few[at + 1]
-        share = np.exp(grid - b) * np.expm1(a - grid) / np.expm1(a - b)  # (e^epsilon - e^a)/(e^b - e^a)
-        return np.minimum((values[at] + share * (values[at + 1] - values[at])) * ABOVE_8192, 1.0)
+        """Upper bounds on delta along a grid of epsilons."""
+        values = self.curve.profile(grid)[1]
+        return values if self.curve.symmetric else np.maximum(values, self.curve.profile(grid, reverse=True)[1])
 
     def profile_figure(self) -> Markup:
         """delta at every epsilon."""
