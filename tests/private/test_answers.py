@@ -12,6 +12,7 @@ pytest.importorskip("ibis")
 pytest.importorskip("duckdb")
 
 import shapedp as sdp
+from shapedp.private.sources import Rows
 from shapedp_check import check
 
 CLAIM = {"epsilon": 1.0, "delta": 1e-6}
@@ -234,7 +235,7 @@ def test_intervals_of_another_confidence_cost_nothing():
     assert wide.columns["count_low"][0] < answer.columns["count_low"][0]
 
 
-def test_a_ledger_is_spent(tmp_path):
+def test_a_ledger_is_spent(tmp_path, monkeypatch):
     ledger = pytest.importorskip("shapedp.ledger")
     book = ledger.Ledger.create(
         str(tmp_path / "book.db"), dataset="people", epsilon=1.0, delta=2e-6, adjacency="add-remove"
@@ -243,7 +244,9 @@ def test_a_ledger_is_spent(tmp_path):
     answer = t.ask(t.group_by("sex").count(), ledger=book, dataset="people", **CLAIM)
     assert answer.certificate.verdict == "certified"
     assert book.status("people").states["released"] == 1
+    monkeypatch.setattr(Rows, "computed", lambda *_: pytest.fail("a row was read"))
     with pytest.raises(ledger.BudgetExceededError):
         t.ask(t.group_by("sex").count(), ledger=book, dataset="people", **CLAIM)
+    assert book.status("people").entries == 1
     with pytest.raises(ValueError, match="go together"):
         t.ask(t.count(), ledger=book, **CLAIM)

@@ -96,7 +96,7 @@ def test_a_csv_row_that_does_not_fit_is_left_out(tmp_path):
     path.write_bytes(b'x,y\na,1\nb\n"b",2\nb,3,4\n\xff,5\na,"6"\n,7\n')
     assert counts(path, {"labels": ["a", "b"], "other": True}) == [2, 1, 2]
     t = sdp.table(path, person=None, bounds={"y": (0, 10)})
-    np.testing.assert_allclose(t.sum("y").release(**LOUD).columns["sum"], [21], atol=0.01)
+    np.testing.assert_allclose(t.sum("y").release(**LOUD).columns["sum"], [21], atol=0.05)
 
 
 @pytest.mark.parametrize("ids", [[1, 1, 2], ["1", "1", "2"], [1.0, 1.0, 2.0], np.array([1, "1", 2], dtype=object)])

@@ -47,9 +47,7 @@ def tabulate(options: argparse.Namespace) -> int:
         return _finish(plan, plan.mechanism.release(plan.exact_tables()), options)
     from shapedp.ledger import Ledger
 
-    mechanism: Any = plan.mechanism
-    spend = Ledger.open(options.ledger, timeout=options.timeout).spend(options.dataset, mechanism)
-    tables = plan.exact_tables()
+    spend, tables = plan.spend(Ledger.open(options.ledger, timeout=options.timeout), options.dataset)
     with spend:
         return _finish(plan, spend.release(tables), options)
 

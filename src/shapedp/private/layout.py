@@ -61,7 +61,7 @@ class _Builder:
     """Gathers what the questions share."""
 
     def __init__(self, table: PrivateTable, questions: Sequence[Question]) -> None:
-        self.table, self.questions = table, questions
+        self.table = table
         self.conditions: dict[str, Condition] = {}
         self.features: dict[Any, Feature] = {}
         self.weights: dict[tuple[tuple[str, ...], int], float] = {}

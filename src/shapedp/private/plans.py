@@ -51,10 +51,19 @@ class TablePlan:
             raise ValueError("ledger= and dataset= go together: the ledger, and the name of the dataset in it")
         if ledger is None:
             return self.answers(self.mechanism.release(self.exact_tables(), rng=rng))
-        spend = ledger.spend(dataset, self.mechanism)  # refuses at once, before a row is read
-        tables = self.exact_tables()
+        spend, tables = self.spend(ledger, dataset)
         with spend:
             return self.answers(spend.release(tables, rng=rng))
+
+    def spend(self, ledger: Any, dataset: Any) -> tuple[Any, Counted]:
+        """A spend of a ledger that is yet to be entered, and the tables to release in it, WITHOUT noise.
+
+        What the budget does not cover is refused before a row is read.
+        """
+        if ledger.affords(dataset, self.mechanism) == 0:
+            with ledger.spend(dataset, self.mechanism):
+                pass  # refused, and says why
+        return ledger.spend(dataset, self.mechanism), self.exact_tables()
 
     def exact_tables(self) -> Counted:
         """The aggregated tables WITHOUT noise: they go into a release, not out."""
