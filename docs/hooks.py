@@ -14,6 +14,7 @@ MENU = {
         "shaped-noise.md",
         "radial.md",
         "tensors.md",
+        "tables.md",
         "workloads.md",
         "selection.md",
         "choosing-parameters.md",

@@ -30,6 +30,8 @@ PACKAGES = (
     "accounting",
     "ledger",
     "audit",
+    "workloads",
+    "private",
     "learn",
     "torch",
     "papers.recipes",

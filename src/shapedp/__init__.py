@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         RefutedError,
         UndecidedError,
     )
+    from shapedp.private import Answers, PrivateTable, Question, TablePlan, col, count, mean, sum, table, variance
     from shapedp.sensitivity import L1, L2, Blocks, Box, Hull, Sensitivity, Slices
     from shapedp.workloads import Workload
 
@@ -45,6 +46,7 @@ __all__ = [
     "L2",
     "Additive",
     "Advice",
+    "Answers",
     "Blocks",
     "Box",
     "Bracket",
@@ -64,12 +66,15 @@ __all__ = [
     "Mixing",
     "NotCertifiedError",
     "Plan",
+    "PrivateTable",
+    "Question",
     "Radial",
     "RefutedError",
     "Release",
     "Selection",
     "Sensitivity",
     "Slices",
+    "TablePlan",
     "TensorGaussian",
     "UndecidedError",
     "Workload",
@@ -78,12 +83,18 @@ __all__ = [
     "audit",
     "calibrate",
     "certify",
+    "col",
     "compose",
+    "count",
+    "mean",
     "plan",
     "quantiles",
     "recipes",
     "subsample",
+    "sum",
+    "table",
     "top_k",
+    "variance",
     "verify",
 ]
 
@@ -95,6 +106,7 @@ _CORE = (
     "privacy",
     "sensitivity",
     "workloads",
+    "private",
 )  # where the names of `__all__` are defined
 _PACKAGES = {
     name: f"shapedp.{name}"

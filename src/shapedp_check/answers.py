@@ -5,7 +5,8 @@ the value that is summed. What two records add has |v a - w b|_1 = |v| |a| + |w|
 sum over entries of one sign, and |a - b|_2^2 = |a|^2 + |b|^2 - 2 a'b. For products the sum of minima is at least the
 product of those along each attribute (with min(|v|, |w|)), and equal for zeros and ones. Laplace noise, on a grid of
 which the shift is a multiple, then has a loss of at most the sum of |d_i|/scale; that is reached where every noise is
-at most 0. Gaussian noise is rounded after it was added: post-processing.
+at most 0. Gaussian noise is rounded after it was added: post-processing. A person with several rows moves at most so
+many times as much.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from shapedp_check.additive import Bounds
 from shapedp_check.balls import Ball, ball, exact, tick
 from shapedp_check.files import NotDescribed, adjacency, entry, few, known, number, numbers, only, whole
 from shapedp_check.pairs import Event, Gaussian, Response
-from shapedp_check.workload import Table, read_table
+from shapedp_check.workload import Table, per_person, read_table
 
 _PAIRS = 1 << 16  # pairs of cells that are looked at
 _SHOWN = 1000  # answers whose noise is looked at together for the lower end
@@ -248,14 +249,14 @@ def _far(groups: list[Group], table: Table, exchange: bool, order: int) -> Ball:
     return total * (2**order if exchange else 1)
 
 
-def _event(change: Change) -> tuple[Any, int] | None:
+def _event(change: Change, rows: int) -> tuple[Any, int] | None:
     """All noises of the answers that move at most 0: the loss of that is known, and its chance."""
     answers = sum(moved * group.count for group, moved in change.moves)
     if not 0 < answers <= _SHOWN:
         return None
     loss, chance = ball(0), ball(1)
     for group, moved in change.moves:
-        loss += group.weight * moved
+        loss += rows * group.weight * moved
         chance *= group.chance**moved
     return Event(chance, loss), 1
 
@@ -286,11 +287,14 @@ def answers(data: Any) -> tuple[str | None, Bounds]:
             above = above.max(change.total)
             if change.tight and change.total.lower() > reached:
                 reached, best = change.total.lower(), change
+    rows, several = per_person(asked, table)
+    most = rows * several  # so many rows at most, which may all be alike where they are in one cell
     if order == 2:
-        return relation, Bounds(((Gaussian(above.sqrt()), 1),), (((Gaussian(reached.sqrt()), 1),),), notes)
-    event = None if best is None else _event(best)
+        ends = Gaussian(most * above.sqrt()), Gaussian(rows * reached.sqrt())
+        return relation, Bounds(((ends[0], 1),), (((ends[1], 1),),), notes)
+    event = None if best is None else _event(best, rows)
     below = () if event is None else ((event,),)
-    return relation, Bounds(((Response(_above(above)), 1),), below, notes)
+    return relation, Bounds(((Response(_above(most * above)), 1),), below, notes)
 
 
 def _above(value: Ball) -> Fraction:

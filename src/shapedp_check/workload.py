@@ -6,7 +6,10 @@ to (1, ..., 1). A record in cell j moves the vector of their j-th entries, of sq
 cells have the inner product -1/n. In the block of some attributes it moves the product of such vectors, times, along
 the special attributes and the measures, W s with W = diag(1/scales) R and s = e_cell x (1, values), each value in a
 unit of its own, the power of two above its bounds; all over the block's sigma. All blocks together are one Gaussian
-release: mu^2 is the largest sum of squares.
+release: mu^2 is the largest sum of squares. A person with k rows moves the sum of k such vectors, or of k differences
+of two: k times the longest at most, and k rows that are alike move so much. With rows in at most g different cells, k
+in each, it moves k times a sum of g vectors of different cells, or a difference of two such sums: their lengths follow
+from inner products.
 """
 
 from __future__ import annotations
@@ -52,7 +55,7 @@ class Table:
 
 def read_table(data: Any) -> Table:
     """The domains and bounds of a workload."""
-    only(data, ("attributes", "measures", "terms"), "a workload")
+    only(data, ("attributes", "measures", "terms", "max_rows", "max_groups"), "a workload")
     attributes, measures = entry(data, "attributes"), entry(data, "measures")
     if not isinstance(attributes, dict) or not attributes or not isinstance(measures, dict):
         raise NotDescribed("attributes and measures must be objects")
@@ -219,6 +222,40 @@ def _exchanged(blocks: Blocks, table: Table) -> Ball | None:
     return _largest(found)
 
 
+def _inner_products(blocks: Blocks, table: Table) -> tuple[Ball, Ball] | None:
+    """The largest inner product of two records in different cells, and the least of any two; None: too many."""
+    used = sorted({k for block in blocks.attributes for k in block})
+    vertices = len(blocks.images[0])
+    if blocks.several or 2 ** len(used) * vertices**2 > _PAIRS:
+        return None
+    ends = {k: [ball(one) for one in inner_products(table.sizes[k])] for k in used}
+    every = {k for k, size in enumerate(table.sizes) if size > 1} <= {*used, *blocks.axes}
+    corners = vertices // math.prod(table.sizes[k] for k in blocks.axes)
+    different, lowest = [], []
+    for pattern in product((0, 1), repeat=len(used)):
+        differs = dict(zip(used, pattern, strict=True))
+        parts = [math.prod((ends[k][differs[k]] for k in block), start=ball(1)) for block in blocks.attributes]
+        crosses = _sums(blocks, parts)
+        for one, other in product(range(vertices), repeat=2):
+            tick()
+            images = zip(crosses, blocks.images, strict=True)
+            inner = sum((cross * _dot(image[one], image[other]) for cross, image in images), ball(0))
+            lowest.append(-inner)
+            if any(pattern) or not every or one // corners != other // corners:
+                different.append(inner)
+    return _largest(different), -_largest(lowest)
+
+
+def _several(blocks: Blocks, table: Table, alone: Ball, cells: int, exchange: bool) -> Ball:
+    """The largest squared length of a sum of records in so many different cells, or of a difference of two sums."""
+    found = _inner_products(blocks, table)
+    if found is None:
+        return (4 if exchange else 1) * cells**2 * alone
+    most, least = found
+    one = cells * alone + cells * (cells - 1) * most.max(ball(0))
+    return 2 * one + 2 * cells**2 * (-least).max(ball(0)) if exchange else one
+
+
 def _pair(blocks: Blocks, norms: list[Ball], crosses: list[Ball], one: int, other: int) -> Ball:
     square = ball(0)
     for norm, cross, image in zip(norms, crosses, blocks.images, strict=True):
@@ -227,9 +264,16 @@ def _pair(blocks: Blocks, norms: list[Ball], crosses: list[Ball], one: int, othe
     return square
 
 
+def per_person(data: Any, table: Table) -> tuple[int, int]:
+    """How many rows a person has in a cell at most, and in how many cells."""
+    groups = whole(data.get("max_groups", 1), "max_groups")
+    return whole(data.get("max_rows", 1), "max_rows"), min(groups, math.prod(table.sizes))
+
+
 def workload(data: Any) -> tuple[str | None, Bounds]:
     """The neighbour relation and the worst pair of a workload's mechanism."""
     table, families = read_table(entry(data, "workload")), entry(data, "families")
+    rows, groups = per_person(data["workload"], table)
     relation = adjacency(data)
     number(entry(data, "least"), "least", least=0.0)
     whole(entry(data, "records"), "records")
@@ -243,5 +287,8 @@ def workload(data: Any) -> tuple[str | None, Bounds]:
         both = [4 * alone if pair is None else pair for pair, alone in zip(pairs, singles, strict=True)]
         above = above.max(sum(both, ball(0)))
         below = _largest([below, *(pair for pair in pairs if pair is not None)])
-    worst, reached = Gaussian(above.sqrt()), Gaussian(below.lower().sqrt())
+    if groups > 1:
+        each = zip(read, singles, strict=True)
+        above = above.max(sum((_several(b, table, s, groups, relation == "replace") for b, s in each), ball(0)))
+    worst, reached = Gaussian(rows * above.sqrt()), Gaussian(rows * below.lower().sqrt())
     return relation, Bounds(((worst, 1),), (((reached, 1),),), (_NOTE,))

@@ -33,18 +33,15 @@ def csv_source(paths: list[Path], header: bool = True) -> Source:
     repeats the header or a row. Whether a column holds numbers would depend on records, so every column asked for as
     a feature counts as one of numbers, and a cell that is none is NaN.
     """
-    names = _names(paths[0], header)
-    for path in paths[1:]:
-        if _names(path, header) != names:
-            raise ValueError(f"{path} has other columns than {paths[0]}")
+    names = csv_names(paths, header)
 
     def batches(wanted: list[str]) -> Iterator[Any]:
         for path in paths:
-            yield from _batches(path, names, header, wanted)
+            yield from csv_batches(path, names, header, wanted)
 
     def parts(features: tuple[str, ...], label: Any) -> Iterator[Part]:
         for batch in batches(list(dict.fromkeys((*features, *labelled(label))))):
-            columns: list[NDArray[Any]] = [_arrow_numbers(batch.column(name)) for name in features]
+            columns: list[NDArray[Any]] = [csv_numbers(batch.column(name)) for name in features]
             columns += [_arrow_labels(batch.column(name)) for name in labelled(label)]
             yield batch.num_rows, columns
 
@@ -58,12 +55,27 @@ def _label(given: Any) -> Any:
     return text_label(given.encode()) if isinstance(given, str) else given
 
 
-def _batches(path: Path, names: tuple[str, ...], header: bool, wanted: list[str]) -> Iterator[Any]:
-    """Arrow batches of bytes. A file with a row longer than a block is read on in larger blocks."""
+def csv_names(paths: list[Path], header: bool = True) -> tuple[str, ...]:
+    """The columns that all the files have."""
+    names = _names(paths[0], header)
+    for path in paths[1:]:
+        if _names(path, header) != names:
+            raise ValueError(f"{path} has other columns than {paths[0]}")
+    return names
+
+
+def csv_batches(
+    path: Path, names: tuple[str, ...], header: bool, wanted: list[str], *, ragged: str = "error"
+) -> Iterator[Any]:
+    """Arrow batches of bytes. A file with a row longer than a block is read on in larger blocks.
+
+    A row with more or fewer cells than the header is an error; with ragged="skip" it is left out.
+    """
     import pyarrow
     from pyarrow import csv as arrow_csv
 
-    parse = arrow_csv.ParseOptions(ignore_empty_lines=False, newlines_in_values=True)
+    handler = {"invalid_row_handler": lambda row: "skip"} if ragged == "skip" else {}
+    parse = arrow_csv.ParseOptions(ignore_empty_lines=False, newlines_in_values=True, **handler)
     kinds = dict.fromkeys(names, pyarrow.binary())
     convert = arrow_csv.ConvertOptions(column_types=kinds, include_columns=wanted, strings_can_be_null=False)
     done, block = 0, BLOCK
@@ -123,7 +135,7 @@ def _opened(path: Path) -> Iterator[Any]:
         csv.field_size_limit(before)
 
 
-def _arrow_numbers(column: Any) -> Floats:
+def csv_numbers(column: Any) -> Floats:
     """An Arrow column of bytes as numbers: cells in plain notation all at once, every other cell by itself."""
     import pyarrow
     from pyarrow import compute

@@ -132,7 +132,7 @@ def _files(paths: list[Path], header: bool) -> Source:
 
 def _dataset(dataset: Any, *, paged: bool = False) -> Source:
     """A pyarrow dataset. `paged` reads parquet files page by page, so that no row group is held whole."""
-    _same_types(dataset)
+    same_types(dataset)
 
     def pages(names: list[str]) -> Iterator[Any]:
         for path in dataset.files:
@@ -168,7 +168,7 @@ def _in_memory(x: Any) -> Source:
     return _arrow(table.schema, batches, lambda: int(table.num_rows))
 
 
-def _same_types(dataset: Any) -> None:
+def same_types(dataset: Any) -> None:
     """Refuse files that disagree on the type of a column, and formats whose types are guessed from cells.
 
     A cast to the type of the first file would fail on one cell, so files are compared by the types they declare.

@@ -79,6 +79,7 @@ class AnsweredWorkload:
     noisy: list[NDArray[Any]]
     certificate: Certificate
     unsafe: bool = False
+    spends: int = 1  # of the mechanism's budget, for a ledger
 
     def __post_init__(self) -> None:
         booleans(self)

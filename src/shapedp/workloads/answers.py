@@ -101,9 +101,12 @@ class AnswerMechanism(Claimed):
 
     @cached_property
     def _moved(self) -> Moved:
+        """What a person changes: so many times what a row does, which rows that are alike reach."""
         scales = np.array([one.scale for one in self.noise])
         order = 1 if self.noise[0].law == "laplace" else 2
-        return moved(self.groups, scales**-order, self.workload.schema, self.adjacency == "replace", order)
+        one = moved(self.groups, scales**-order, self.workload.schema, self.adjacency == "replace", order)
+        low, high = float(self.workload.max_rows) ** order, float(self.workload.most) ** order
+        return Moved(one.low * low * BELOW_16, one.high * high * ABOVE_16, one.shown)
 
     @cached_property
     def loss(self) -> Loss:

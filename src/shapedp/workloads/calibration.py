@@ -86,7 +86,8 @@ def _planned(workload: Workload, claim: tuple[Any, ...], error: str, gap: float)
     if delta == 0:
         raise DoesNotApplyError("Gaussian noise needs delta > 0: ask for noise='laplace', 'discrete' or 'cells'")
     target = usual_mu(Request(Box([1.0]), epsilon, delta))
-    found = strategy(workload, gap=gap / 2, exchange=adjacency == "replace", worst=error == "max")
+    exchange = adjacency == "replace" and workload.max_groups is None
+    found = strategy(workload, gap=gap / 2, exchange=exchange, worst=error == "max")
     least = found.least if error == "squared" else 0.0
     made = WorkloadMechanism(workload, found.families, epsilon, delta, adjacency, least, records)
     spent = made.loss.mu
@@ -195,7 +196,7 @@ def _fitted(
 def _best_shares(
     groups: Sequence[Term], workload: Workload, order: int, error: str, exchange: bool
 ) -> tuple[Floats, float]:
-    """Proportions of the scales, and what a record moves under them.
+    """Proportions of the scales, and what a person moves under them.
 
     b^(order + 2) ~ what a record moves over what noise costs, group by group: the best where every group is at its
     largest together. Elsewhere an even share of what a record moves may be better; of both the one of less error.
@@ -209,7 +210,7 @@ def _best_shares(
         tried = [(widest / costs) ** (1 / (order + 2)), even]
     found = []
     for shares in tried:
-        reach = moved(groups, shares**-order, workload.schema, exchange, order).high ** (1 / order)
+        reach = workload.most * moved(groups, shares**-order, workload.schema, exchange, order).high ** (1 / order)
         found.append((float(costs @ np.square(shares)) * reach**2, shares, reach))
     best = min(found, key=lambda one: one[0])
     return best[1], best[2]
@@ -218,6 +219,8 @@ def _best_shares(
 def _cross_polytope(workload: Workload, adjacency: Adjacency) -> None:
     """Refuses hulls of which K-norm noise cannot be drawn exactly: those that are no image of a cross-polytope."""
     table = whole_table(workload)
+    if workload.max_groups is not None:
+        raise DoesNotApplyError("K-norm noise is drawn for rows in one cell: ask for noise='cells' with max_groups")
     if adjacency == "replace":
         raise DoesNotApplyError("K-norm noise is drawn where a record comes or goes: no exact draw is known for pairs")
     if not any(term.attributes == table.attributes and _independent(term) for term in workload.terms):

@@ -13,6 +13,7 @@ from shapedp.workloads.workload import Workload
 
 _LARGEST = 1 << 24  # bytes of a description
 _EXAMPLE = 'such as marginals = [1, 2], marginal = ["age", "sex"], ranges = "age" or means = "hours"'
+_BOUNDS = ("max_rows", "max_groups")
 _OPTIONS = {
     "marginals": ("weight",),
     "marginal": ("weight", "name"),
@@ -27,7 +28,7 @@ _OPTIONS = {
 
 
 def read_workload(path: Path) -> Workload:
-    """The workload that a TOML file describes: tables `attributes` and `measures`, and a list `queries`."""
+    """The workload that a TOML file describes: tables `attributes` and `measures`, a list `queries`, and `max_rows`."""
     check_input(path)
     if path.stat().st_size > _LARGEST:
         raise ValueError(f"{path}: more than {_LARGEST} bytes")
@@ -42,19 +43,22 @@ def read_workload(path: Path) -> Workload:
 
 
 def described_workload(data: Mapping[str, Any]) -> Workload:
-    """The workload of a mapping with the keys `attributes`, `measures` and `queries`.
+    """The workload of a mapping with the keys `attributes`, `measures`, `queries` and `max_rows`.
 
     Example:
         >>> queries = [{"marginals": [0, 1]}, {"ranges": "age"}]
         >>> len(described_workload({"attributes": {"age": 4, "sex": ["F", "M"]}, "queries": queries}))
         17
     """
-    if unknown := sorted(set(data) - {"attributes", "measures", "queries"}):
-        raise ValueError(f"a workload has attributes, measures and queries, not {', '.join(unknown)}")
+    if unknown := sorted(set(data) - {"attributes", "measures", "queries", *_BOUNDS}):
+        raise ValueError(
+            f"a workload has attributes, measures, queries, max_rows and max_groups, not {', '.join(unknown)}"
+        )
     queries, attributes = data.get("queries"), data.get("attributes")
     if not isinstance(queries, list) or not queries or not isinstance(attributes, Mapping):
         raise ValueError("a workload needs a table of attributes and a list of queries")
-    made = Workload(Schema.of(attributes, data.get("measures")))
+    bounds = {name: data[name] for name in _BOUNDS if name in data}
+    made = Workload(Schema.of(attributes, data.get("measures")), **bounds)
     for query in queries:
         made = _added(made, query)
     return made

@@ -54,12 +54,19 @@ class WorkloadMechanism(Claimed):
     are exact tables of counts, R the matrices kept here and s z independent Gaussian noise, drawn and rounded
     exactly; R x is computed in fixed point, and what its rounding adds to mu is counted.
 
+    A person with at most k = `workload.max_rows` rows has k times the mu of one row, under every neighbour relation.
+    Let V hold what one row can add, and 0 for a row outside the domains. A person who comes, goes or is zeroed moves a
+    sum of k elements of V; one who is replaced moves the sum of k differences v_i - w_i of elements of V. By the
+    triangle inequality neither is longer than k times the longest of one row, and k rows that are alike reach it.
+    Where a person has rows in at most g different cells, k in each, the sum is k times one of g vectors of different
+    cells: see `spent.several_cells`.
+
     Parameters
     ----------
     workload: the queries.
     families: the noise; see `workloads.strategy`.
     epsilon, delta, adjacency: the claim.
-    least: a lower bound on the weighted squared error of any Gaussian noise with mu = 1, as stated; 0 for none.
+    least: a lower bound on the weighted squared error of any Gaussian noise with mu = 1 for one row, as stated, or 0.
     records: a public bound on the number of records.
 
     Examples
@@ -96,7 +103,7 @@ class WorkloadMechanism(Claimed):
 
     @cached_property
     def _unrounded(self) -> tuple[float, float]:
-        return mu_bounds(self.families, self.workload.schema, self.exchange)
+        return mu_bounds(self.families, self.workload.schema, self.exchange, self.workload)
 
     @cached_property
     def loss(self) -> GaussianLoss:
@@ -125,10 +132,11 @@ class WorkloadMechanism(Claimed):
 
         None where the plan states no bound. What a file states is not trusted: the bound is computed anew.
         """
-        if not self.least or not self.proved:
+        if not self.least or not self.proved or self.workload.max_groups is not None:
             return None
         far = beyond(Request(Box([1.0]), self.epsilon, self.delta))
-        return Bracket(1.0, max(self.weighted_error * far**2 / self.proved * ABOVE_WIDE, 1.0))
+        least = self.proved * self.workload.max_rows**2
+        return Bracket(1.0, max(self.weighted_error * far**2 / least * ABOVE_WIDE, 1.0))
 
     @cached_property
     def proved(self) -> float:

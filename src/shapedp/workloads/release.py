@@ -72,6 +72,7 @@ class WorkloadRelease:
     coefficients: list[list[Floats]]
     certificate: Certificate
     unsafe: bool = False
+    spends: int = 1  # of the mechanism's budget, for a ledger
 
     def __post_init__(self) -> None:
         booleans(self)
@@ -135,7 +136,7 @@ class WorkloadRelease:
         half = normal_half_width(confidence)
         pairs = ((asked[0], None), (asked[0], asked[1]), (asked[1], None))
         a, b, c = (self.mechanism.covariances(*pair) for pair in pairs)
-        lower, upper = _fieller(counts, sums, half**2 * a, half**2 * b, half**2 * c)
+        lower, upper = fieller(counts, sums, half**2 * a, half**2 * b, half**2 * c)
         return mean, np.clip(lower, bounds.low, bounds.high), np.clip(upper, bounds.low, bounds.high)
 
     def adjusted(
@@ -248,7 +249,7 @@ def _blocks_below(plain: list[int], family: Family) -> list[tuple[int, ...]]:
     return [block for block in chosen if block in family.index]
 
 
-def _fieller(counts: Floats, sums: Floats, a: Floats, b: Floats, c: Floats) -> tuple[Floats, Floats]:
+def fieller(counts: Floats, sums: Floats, a: Floats, b: Floats, c: Floats) -> tuple[Floats, Floats]:
     """The m with (sum - m count)^2 <= c - 2 m b + m^2 a; everything where that set is not an interval."""
     lead, middle, last = np.square(counts) - a, sums * counts - b, np.square(sums) - c
     root = np.sqrt(np.maximum(np.square(middle) - lead * last, 0.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from shapedp.numerics.outward import ABOVE_512, ABOVE_WIDE, BELOW_512, UNIT
 from shapedp.numerics.sums import sum_bounds
 from shapedp.workloads.blocks import Block, Family, Part, moved
 from shapedp.workloads.schema import Schema
+
+if TYPE_CHECKING:
+    from shapedp.workloads.workload import Workload
 
 _PATTERNS = 1 << 26  # patterns times pairs that are looked at one by one
 _CELLS = 512  # cells times vertices, of which all pairs are
@@ -233,13 +236,65 @@ def block_slack(family: Family, place: int, schema: Schema, records: int) -> flo
     return found
 
 
-def mu_bounds(families: Sequence[Family], schema: Schema, exchange: bool) -> Ends:
-    """Bounds on mu without rounding of the turned tables. A record outside the domains adds nothing at all."""
+def several_cells(family: Family, schema: Schema, cells: int, exchange: bool) -> float:
+    """A bound on the squared length of a sum of records in so many different cells; with `exchange` of a difference.
+
+    The sum of v_1, ..., v_g has |v_1|^2 + ... + |v_g|^2 and g (g - 1) inner products of records in different cells. A
+    difference of two such sums has both and, twice, at most g^2 inner products of any two records, subtracted.
+    """
+    alone, pairs = single(family, schema)[1], cells * (cells - 1)
+    most, least = _inner_products(family, schema)
+    one = min(cells * alone + pairs * max(most, 0.0), cells**2 * alone)
+    apart = 2 * one + 2 * cells**2 * max(-least, 0.0)
+    return (min(apart, 4 * one) if exchange else one) * ABOVE_512
+
+
+def _inner_products(family: Family, schema: Schema) -> Ends:
+    """The largest inner product of two records in different cells, and the least of any two: bounds on both."""
+    one = single(family, schema)[1]
+    used = sorted({k for block in family.blocks for k in block})
+    part = family.parts[0]
+    vertices = part_vertices(part, schema)
+    number = part.size * len(vertices) // vertices.shape[1]
+    if len(family.parts) > 1 or 2 ** len(used) * len(part.modes) * number**2 > _PATTERNS:
+        return one, -one
+    every = {k for k, size in enumerate(schema.sizes) if size > 1} <= {*used, *part.axes}
+    products = [_inners(*whitened(mode, vertices, vertices.shape[1])) for mode in part.modes]
+    ends = {k: _inner(schema.sizes[k]) for k in used}
+    cell = np.arange(number) // len(vertices)  # of the special attributes
+    most, least = -math.inf, math.inf
+    for agree in itertools.product((True, False), repeat=len(used)):
+        same = dict(zip(used, agree, strict=True))
+        crosses = [_times([ends[k][0 if same[k] else 1] for k in block]) for block in family.blocks]
+        total: Any = 0.0
+        room: Any = 0.0
+        for k, (product, error) in enumerate(products):
+            chosen = (family.mode == k) / np.square(family.sigma)
+            middle, doubt = (np.array([one[place] for one in crosses]) for place in (0, 1))
+            centre, wide = float(middle @ chosen), float(doubt @ chosen) + 64 * UNIT * float(np.abs(middle) @ chosen)
+            total = total + centre * product
+            room = (
+                room + wide * np.abs(product) + (abs(centre) + wide) * error + 8 * UNIT * abs(centre) * np.abs(product)
+            )
+        above = np.where(np.equal.outer(cell, cell), -math.inf, total + room) if every and all(agree) else total + room
+        most, least = np.maximum(most, np.max(above)), np.minimum(least, np.min(total - room))  # a NaN stays one
+    return (float(most), float(least)) if most < math.inf and least > -math.inf else (one, -one)
+
+
+def mu_bounds(families: Sequence[Family], schema: Schema, exchange: bool, person: Workload | None = None) -> Ends:
+    """Bounds on mu of a person with the rows that a workload allows, or with one, without rounding of turned tables.
+
+    A record outside the domains adds nothing at all. Rounding is bounded by table and does not grow with the rows.
+    """
     ends = np.array([single(family, schema) for family in families])
     low, high = ends[:, 0].max(), ends[:, 1].sum()
     if exchange:
         pairs = np.array([exchanged(family, schema) for family in families])
         low, high = max(low, pairs[:, 0].max()), np.maximum(high, pairs[:, 1].sum())
+    groups = 1 if person is None else min(person.max_groups or 1, math.prod(schema.sizes))
+    if groups > 1:
+        high = np.maximum(high, np.sum([several_cells(family, schema, groups, exchange) for family in families]))
     if not high < math.inf:  # beyond floats: nothing is certified
         return 0.0, math.inf
-    return math.sqrt(low) * BELOW_512, math.sqrt(high) * ABOVE_512
+    most = 1 if person is None else person.max_rows
+    return most * math.sqrt(low) * BELOW_512, most * math.sqrt(high) * ABOVE_512

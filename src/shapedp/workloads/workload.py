@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _MOST_TERMS = 2_000_000
 _MOST_ROWS = 1 << 26  # entries of a matrix of rows
+_MOST_PER_PERSON = 1 << 20
 SHAPES = ("cells", "prefixes", "ranges", "hierarchy", "rows")
 
 
@@ -143,6 +144,8 @@ class Workload:
     schema: attributes by name: a size (values 0, 1, ...), a list of labels, or a table such as
         {"edges": [0, 18, 65, 120], "other": True}.
     measures: bounds by name, of columns whose sums or means are asked.
+    max_rows: how many rows one person has at most. The caller sees to it; `sdp.table` does.
+    max_groups: in how many different cells a person has rows at most; `max_rows` then bounds the rows in each of them.
 
     Examples
     --------
@@ -153,9 +156,19 @@ class Workload:
 
     schema: Schema
     terms: tuple[Term, ...] = ()
+    max_rows: int = 1
+    max_groups: int | None = None
     _names: frozenset[str] = field(default=frozenset(), repr=False)
 
-    def __init__(self, schema: Any, *, measures: Mapping[str, Any] | None = None, terms: Iterable[Term] = ()) -> None:
+    def __init__(
+        self,
+        schema: Any,
+        *,
+        measures: Mapping[str, Any] | None = None,
+        terms: Iterable[Term] = (),
+        max_rows: int = 1,
+        max_groups: int | None = None,
+    ) -> None:
         found = schema if isinstance(schema, Schema) else Schema.of(schema, measures)
         asked = tuple(terms)
         names = frozenset(term.name for term in asked)
@@ -163,7 +176,11 @@ class Workload:
             raise ValueError("a workload asks each group of queries once: give the second a name of its own (name=)")
         if len(asked) > _MOST_TERMS:
             raise ValueError(f"a workload has at most {_MOST_TERMS} groups of queries")
-        for name, value in (("schema", found), ("terms", asked), ("_names", names)):
+        bounds = {"max_rows": max_rows, "max_groups": max_groups}
+        for name, most in bounds.items():
+            if (most is not None or name == "max_rows") and count(name, most) > _MOST_PER_PERSON:
+                raise ValueError(f"{name} must be at most {_MOST_PER_PERSON}, got {most}")
+        for name, value in {"schema": found, "terms": asked, "_names": names, **bounds}.items():
             object.__setattr__(self, name, value)
 
     def __len__(self) -> int:
@@ -175,16 +192,28 @@ class Workload:
             return NotImplemented
         if other.schema.to_json() != self.schema.to_json():
             raise ValueError("workloads on different schemas have no union")
+        if other._bounds() != self._bounds():
+            raise ValueError("workloads for different numbers of rows per person have no union: give both one max_rows")
         merged = {term.name: term for term in self.terms}
         for term in other.terms:
             known = merged.get(term.name)
             if known is not None and {**known.to_json(), "weight": 0} != {**term.to_json(), "weight": 0}:
                 raise ValueError(f"both workloads have a group {term.name!r}, of different queries: rename one")
             merged[term.name] = term if known is None else replace(known, weight=known.weight + term.weight)
-        return Workload(self.schema, terms=merged.values())
+        return Workload(self.schema, terms=merged.values(), **self._bounds())
 
     def _with(self, terms: Iterable[Term]) -> Workload:
-        return Workload(self.schema, terms=(*self.terms, *terms))
+        return Workload(self.schema, terms=(*self.terms, *terms), **self._bounds())
+
+    def _bounds(self) -> dict[str, Any]:
+        """How much one person has, where that is not one row."""
+        several = {"max_rows": self.max_rows} if self.max_rows != 1 else {}
+        return several if self.max_groups is None else {**several, "max_groups": self.max_groups}
+
+    @property
+    def most(self) -> int:
+        """How many rows a person has at most, in all cells."""
+        return self.max_rows * min(self.max_groups or 1, math.prod(self.schema.sizes))
 
     def _term(
         self, factors: Mapping[int, Factor], measure: int, weight: float, name: str | None, word: str = ""
@@ -321,11 +350,14 @@ class Workload:
         return calibrate(self, epsilon=epsilon, delta=delta, **options)
 
     def hull(self, adjacency: Adjacency) -> Hull:
-        """What one record can change of all answers in a row: a set for `calibrate` and `advise`; small workloads only.
+        """What one person can change of all answers in a row: a set for `calibrate` and `advise`; small workloads only.
 
-        A record outside the domains adds nothing: under "replace" a record may also come or go.
+        A record outside the domains adds nothing: under "replace" a record may also come or go. A person with k rows
+        changes k times as much, no less: all k may be alike (see `WorkloadMechanism`).
         """
         one_of("adjacency", adjacency, ADJACENCIES)
+        if self.max_groups is not None:
+            raise ValueError("what a person with rows in several groups changes is not listed: leave max_groups out")
         cells = math.prod(self.schema.sizes)
         corners = self.schema.corners() * self.schema.steps()
         if not self.terms or cells * len(corners) * len(self) > _MOST_ROWS:
@@ -339,7 +371,7 @@ class Workload:
                     one = np.kron(one, factor.matrix[:, cell[place]])
                 parts.append(np.multiply.outer(corners[:, term.measure], one))
             rows.append(np.hstack(parts))
-        listed = np.vstack(rows)
+        listed = np.vstack(rows) * self.max_rows
         if adjacency == "replace":
             listed = np.vstack([listed, np.zeros((1, listed.shape[1]))])
         return Hull(listed, differences=adjacency == "replace", adjacency=adjacency)
@@ -364,7 +396,7 @@ class Workload:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `workload_from_json` restores an equal workload."""
-        return {**self.schema.to_json(), "terms": [term.to_json() for term in self.terms]}
+        return {**self.schema.to_json(), "terms": [term.to_json() for term in self.terms], **self._bounds()}
 
 
 def workload_from_json(data: Any) -> Workload:
@@ -372,7 +404,10 @@ def workload_from_json(data: Any) -> Workload:
     if not isinstance(data, Mapping) or not isinstance(data.get("terms"), list):
         raise ValueError("not a workload: a JSON object with attributes, measures and terms is expected")
     schema = Schema.of(data["attributes"], data.get("measures"))
-    return Workload(schema, terms=[_term(schema, one) for one in data["terms"]])
+    bounds = {name: data[name] for name in ("max_rows", "max_groups") if name in data}
+    if None in bounds.values():
+        raise ValueError("max_rows and max_groups must be whole numbers")
+    return Workload(schema, terms=[_term(schema, one) for one in data["terms"]], **bounds)
 
 
 def _term(schema: Schema, data: Any) -> Term:

@@ -1,0 +1,107 @@
+"""The plan of some questions: their noise, known before any row is read; then the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from shapedp.mechanisms.base import Rng
+from shapedp.private.answers import Answers, answered
+from shapedp.private.engine import counted
+from shapedp.private.layout import Layout, layout
+from shapedp.private.questions import Question
+from shapedp.private.table import PrivateTable
+from shapedp.workloads import WorkloadMechanism, WorkloadRelease
+from shapedp.workloads.counting import Counted
+
+RECORDS = 1 << 32
+BIAS = (
+    "Rows beyond a person's bound, values beyond their bounds and groups outside the domains are cut: intervals hold "
+    "for what is left, and leave out that bias."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TablePlan:
+    """Questions to a private table, and the noise that answers them. Made by `PrivateTable.plan`.
+
+    Example:
+        >>> import pandas as pd
+        >>> import shapedp as sdp
+        >>> t = sdp.table(pd.DataFrame({"sex": ["F", "M"]}), person=None, domains={"sex": ["F", "M"]})
+        >>> plan = t.plan(t.group_by("sex").count(), epsilon=1.0, delta=1e-6)
+        >>> plan.mechanism.standard_error("sex").round(2)
+        array([4.22, 4.22])
+    """
+
+    table: PrivateTable
+    questions: tuple[Question, ...]
+    layout: Layout
+    mechanism: WorkloadMechanism
+
+    @property
+    def scope(self) -> str:
+        """Who a person is, and what the intervals leave out."""
+        return f"{self.table.sentence} {BIAS}"
+
+    def release(self, *, ledger: Any = None, dataset: str | None = None, rng: Rng = None) -> Answers:
+        """Aggregate the rows, add noise, answer. With a ledger the budget of `dataset` is spent."""
+        if (ledger is None) != (dataset is None):
+            raise ValueError("ledger= and dataset= go together: the ledger, and the name of the dataset in it")
+        if ledger is None:
+            return self.answers(self.mechanism.release(self.exact_tables(), rng=rng))
+        spend, tables = self.spend(ledger, dataset)
+        with spend:
+            return self.answers(spend.release(tables, rng=rng))
+
+    def spend(self, ledger: Any, dataset: Any) -> tuple[Any, Counted]:
+        """A spend of a ledger that is yet to be entered, and the tables to release in it, WITHOUT noise.
+
+        What the budget does not cover is refused before a row is read.
+        """
+        if ledger.affords(dataset, self.mechanism) == 0:
+            with ledger.spend(dataset, self.mechanism):
+                pass  # refused, and says why
+        return ledger.spend(dataset, self.mechanism), self.exact_tables()
+
+    def exact_tables(self) -> Counted:
+        """The aggregated tables WITHOUT noise: they go into a release, not out."""
+        self.mechanism.certificate.require()
+        return counted(self.table, self.layout, self.mechanism.needed())
+
+    def answers(self, release: WorkloadRelease, confidence: float = 0.95) -> Answers:
+        """The answers in a release of `mechanism` from `exact_tables`, with intervals of this confidence."""
+        stated = replace(release, certificate=replace(release.certificate, scope=self.scope))
+        return answered(self.questions, self.layout, stated, self.table.measures, confidence)
+
+
+def planned(
+    table: PrivateTable,
+    questions: Sequence[Question],
+    *,
+    epsilon: float,
+    delta: float,
+    adjacency: Any = "add-remove",
+    records: int = RECORDS,
+    gap: float = 1e-4,
+) -> TablePlan:
+    """The plan of questions to one table, possibly with different conditions."""
+    if not questions or any(not isinstance(one, Question) for one in questions):
+        raise TypeError("ask takes questions, such as t.count() or t.group_by('sex').mean('hours')")
+    for one in questions:
+        if one.table.source is not table.source or one.table.measures is not table.measures:
+            raise ValueError("questions that are asked together must be made from one table")
+    conditions = {repr(one) for one in table.conditions}
+    if any(not conditions <= {repr(limit) for limit in one.table.conditions} for one in questions):
+        raise ValueError("a question was made before this table was filtered by where(...): ask the table it came from")
+    if table.groups:
+        raise ValueError("ask goes to the table: put group_by(...) into the questions")
+    made = layout(table, questions)
+    if delta == 0:
+        raise ValueError("questions that share Gaussian noise need delta > 0: claim a small one, such as 1e-6")
+    mechanism = made.workload.calibrate(
+        epsilon=epsilon, delta=delta, noise="gaussian", adjacency=adjacency, records=records, gap=gap
+    )
+    assert isinstance(mechanism, WorkloadMechanism)
+    return TablePlan(table, tuple(questions), made, mechanism)

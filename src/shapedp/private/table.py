@@ -1,0 +1,308 @@
+"""A private table: rows of people, with public bounds and domains, that answers questions with noise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from shapedp.numerics.checks import count as whole
+from shapedp.private.conditions import Condition, kind_of, parsed
+from shapedp.private.questions import Aggregate, Question
+from shapedp.private.sources import KINDS, Rows, rows_of
+from shapedp.workloads import Attribute, Measure
+
+if TYPE_CHECKING:
+    from shapedp.private.answers import Answers
+    from shapedp.private.plans import TablePlan
+
+NOBODY = "Each row is another person: several rows of one person cost several times as much."
+_MISSING: Any = object()
+_MEMORY = re.compile(r"\A[0-9]{1,6}(\.[0-9]{1,3})?[KMGT]i?B\Z")
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateTable:
+    """Rows of people that are never shown: `group_by`, `where`, and the verbs make questions, `ask` answers them.
+
+    Made by `sdp.table`. Nothing is read before a question is released.
+
+    Example:
+        >>> import pandas as pd
+        >>> import shapedp as sdp
+        >>> frame = pd.DataFrame({"id": [1, 1, 2], "hours": [10.0, 20.0, 30.0]})
+        >>> t = sdp.table(frame, person="id", rows=2, bounds={"hours": (0, 80)})
+        >>> t.mean("hours").release(epsilon=1.0, delta=1e-6).certificate.verdict
+        'certified'
+    """
+
+    source: Rows
+    person: str | None
+    rows: int
+    measures: Mapping[str, Measure]
+    attributes: Mapping[str, Attribute]
+    kinds: Mapping[str, str]
+    conditions: tuple[Condition, ...] = ()
+    groups: tuple[Attribute, ...] = ()
+    memory: str | None = None
+    groups_touched: int | None = None
+
+    def where(self, condition: Condition | str) -> PrivateTable:
+        """Only the rows for which a condition holds: `sdp.col("age") >= 18`, or the text "age >= 18".
+
+        A row filter costs nothing. A missing cell compares to false.
+        """
+        found = parsed(condition) if isinstance(condition, str) else condition
+        if not isinstance(found, Condition):
+            raise TypeError("where takes a condition such as sdp.col('age') >= 18, or a text such as 'age >= 18'")
+        for name in sorted(found.columns()):
+            self.kind(name)
+        found.check({name: self.kind(name) for name in found.columns()})
+        return replace(self, conditions=(*self.conditions, *found.conjuncts()))
+
+    def group_by(self, *columns: str | Sequence[str]) -> PrivateTable:
+        """The same table by groups: one for each combination of the values in the domains of these columns."""
+        listed = [name for one in columns for name in (one if isinstance(one, list | tuple) else [one])]
+        if not listed:
+            raise ValueError("group_by needs one column at least, whose domain was given in domains=")
+        return replace(self, groups=(*self.groups, *(self._attribute(name) for name in listed)))
+
+    def agg(self, *unnamed: Aggregate, **asked: Aggregate) -> Question:
+        """Several aggregates of each group; the names are those of the columns of the answer.
+
+        One without a name is called after what it computes: `count`, `mean_hours`.
+        """
+        if not all(isinstance(one, Aggregate) for one in (*unnamed, *asked.values())):
+            raise TypeError("agg takes sdp.count(), sdp.sum(...), sdp.mean(...) and sdp.variance(...), named or not")
+        for one in unnamed:
+            if asked.setdefault(one.name, one) is not one:
+                raise ValueError(f"two aggregates are called {one.name}: name one of them")
+        for one in asked.values():
+            if one.column is not None:
+                self._measure(one)
+        names = [one.name for one in self.groups]
+        if len(set(names)) < len(names):
+            raise ValueError(f"a column is grouped by twice: {', '.join(names)}")
+        if not asked:
+            raise ValueError("agg needs one aggregate at least, such as people=sdp.count()")
+        suffixes = ("", "_error", "_low", "_high")
+        columns = [*names, *(name + end for name in asked for end in suffixes)]
+        if len(set(columns)) < len(columns):
+            raise ValueError("the columns of the answer must differ from each other and from the groups: rename one")
+        return Question(replace(self, groups=()), self.groups, dict(asked))
+
+    def count(self) -> Question:
+        """The number of rows of each group."""
+        return self.agg(count=Aggregate("count"))
+
+    def sum(self, column: str) -> Question:
+        """The sum of a column in each group."""
+        return self.agg(sum=Aggregate("sum", column))
+
+    def mean(self, column: str) -> Question:
+        """The mean of a column in each group."""
+        return self.agg(mean=Aggregate("mean", column))
+
+    def variance(self, column: str) -> Question:
+        """The variance of a column in each group."""
+        return self.agg(variance=Aggregate("variance", column))
+
+    def histogram(self, column: str, edges: Sequence[float] | None = None) -> Question:
+        """The number of rows in each interval between `edges`, or in each cell of the column's domain."""
+        if edges is None:
+            return self.group_by(column).count()
+        self._numbers(column, "a histogram between edges")
+        made = Attribute.of(column, {"edges": list(edges)})
+        return replace(self, groups=(*self.groups, made)).count()
+
+    def drop_missing(self, *columns: str) -> PrivateTable:
+        """Only the rows in which none of these columns is missing."""
+        from shapedp.private.conditions import col
+
+        found = self
+        for name in columns:
+            found = found.where(~col(name).is_null())
+        return found
+
+    def plan(self, *questions: Question, epsilon: float, delta: float, **options: Any) -> TablePlan:
+        """The noise for these questions together, and every standard error of counts and sums; reads no row.
+
+        Parameters: the questions, the claim, and `adjacency` ("add-remove" unless told) and `records`, a public bound
+        on the number of rows (2^32 unless told).
+        """
+        from shapedp.private.plans import planned
+
+        return planned(self, questions, epsilon=epsilon, delta=delta, **options)
+
+    def ask(
+        self,
+        *questions: Question,
+        epsilon: float,
+        delta: float,
+        ledger: Any = None,
+        dataset: str | None = None,
+        rng: Any = None,
+        **options: Any,
+    ) -> Answers:
+        """Answer several questions together: they share the noise and the budget, and have one certificate.
+
+        Parameters
+        ----------
+        questions: what `count`, `sum`, `mean`, `variance`, `histogram` and `agg` return.
+        epsilon, delta: the claim for all of them together.
+        ledger, dataset: a `Ledger` and the dataset in it whose budget is spent.
+        options: as for `plan`. `rng` replaces secure randomness in tests.
+        """
+        plan = self.plan(*questions, epsilon=epsilon, delta=delta, **options)
+        return plan.release(ledger=ledger, dataset=dataset, rng=rng)
+
+    @property
+    def sentence(self) -> str:
+        """Who a person is, in words that the certificate repeats."""
+        if self.person is None:
+            return NOBODY
+        most = f"at most {self.rows} row(s) of each"
+        if self.groups_touched is not None:
+            most += f" in each of at most {self.groups_touched} group(s)"
+        return (
+            f"A person is a value of the column {self.person!r}; {most} are counted, chosen by a keyed hash. "
+            "Rows without one are left out."
+        )
+
+    def kind(self, name: Any) -> str:
+        """The kind of a column: number, text or boolean."""
+        if not isinstance(name, str) or name not in self.source.kinds:
+            shown = repr(name) if isinstance(name, str) else f"of type {type(name).__name__}"
+            raise ValueError(f"the table has no column {shown}; it has {', '.join(map(str, self.source.kinds))}")
+        kind = self.kinds.get(name) or self.source.kinds[name]
+        if not kind:
+            raise ValueError(f"the type of {name!r} is not known: declare it, such as types={{{name!r}: 'number'}}")
+        if kind not in KINDS:
+            raise ValueError(f"{name!r} is a column of type {kind}, which is not read: turn it into numbers or texts")
+        return kind
+
+    def _numbers(self, name: str, what: str) -> None:
+        if self.kind(name) == "text":
+            raise ValueError(f"{name!r} is a column of text: {what} needs numbers. Name another column")
+
+    def _measure(self, one: Aggregate) -> Measure:
+        name: Any = one.column
+        self._numbers(name, one.verb)
+        if name not in self.measures:
+            raise ValueError(f"{one!r} needs public bounds: pass bounds={{{name!r}: (low, high)}} to sdp.table")
+        return self.measures[name]
+
+    def _attribute(self, name: Any) -> Attribute:
+        self.kind(name)
+        if name not in self.attributes:
+            raise ValueError(
+                f"the groups of {name!r} must be public: pass domains={{{name!r}: [...]}} with all values to sdp.table"
+            )
+        return self.attributes[name]
+
+
+def table(
+    source: Any,
+    *,
+    person: str | None = _MISSING,
+    rows: int = 1,
+    groups: int | None = None,
+    bounds: Mapping[str, Any] | None = None,
+    domains: Mapping[str, Any] | None = None,
+    types: Mapping[str, str] | None = None,
+    memory: str | None = None,
+) -> PrivateTable:
+    """A private table: rows of people that answer questions with noise.
+
+    Parameters
+    ----------
+    source: a pandas or polars frame, Arrow data, the path of a csv, parquet or feather file (or several of one kind),
+        or a table of Ibis.
+    person: the column that says whose row it is; None says that each row is another person.
+    rows: how many rows of one person count at most; the others are dropped.
+    groups: in how many groups one person counts at most; `rows` then bounds the rows in each of them. Noise grows with
+        the root of `groups`, for one question by group, but in proportion to `rows`.
+    bounds: (low, high) by column: values beyond are clipped. Known before the data are seen.
+    domains: the values of the columns that are grouped by: a list, a size, {"edges": [...]}, or {"labels": [...],
+        "other": True}, with which all other values are one more group. Without it they are in no group.
+    types: "number", "text" or "boolean" by column, for csv files and pandas columns of objects. A column with bounds
+        holds numbers, one with a domain what the domain holds.
+    memory: how much of it DuckDB takes, such as "4GB" (80% of the machine's unless told); the rest goes to disk.
+
+    Returns: a `PrivateTable`. Nothing is read but names and types.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"sex": ["F", "M", "F"], "hours": [40, 38, 20]})
+    >>> t = table(frame, person=None, bounds={"hours": (0, 100)}, domains={"sex": ["F", "M"]})
+    >>> answer = t.group_by("sex").mean("hours").release(epsilon=1.0, delta=1e-6)
+    >>> list(answer.columns)
+    ['sex', 'mean', 'mean_error', 'mean_low', 'mean_high']
+    """
+    if person is _MISSING:
+        raise TypeError(
+            "say who a person is: person='id' names the column that holds a person's id; "
+            "person=None says that each row is another person"
+        )
+    found = rows_of(source)
+    most = whole("rows", rows)
+    touched = None if groups is None else whole("groups", groups)
+    if person is None and (most != 1 or touched is not None):
+        raise ValueError("rows= and groups= bound what one person has: name the column of persons with person=")
+    measures = {name: Measure.of(name, pair) for name, pair in _named("bounds", bounds).items()}
+    attributes = {name: Attribute.of(name, domain) for name, domain in _named("domains", domains).items()}
+    kinds = _declared(found, measures, attributes, _named("types", types))
+    if not any(kind in (*KINDS, "") for kind in found.kinds.values()):
+        raise ValueError("the table has no column of numbers, texts or truth values")
+    if memory is not None and (found.table is not None or not _MEMORY.match(str(memory))):
+        raise ValueError("memory= is written such as '4GB'; a table of Ibis has the limits of its own database")
+    made = PrivateTable(found, person, most, measures, attributes, kinds, memory=memory, groups_touched=touched)
+    if person is not None and person not in found.kinds:
+        made.kind(person)
+    for name in (*measures, *attributes):
+        made.kind(name)
+    for name in measures:
+        made._numbers(name, "a pair of bounds")
+    for name, attribute in attributes.items():
+        _fits(made, name, attribute)
+    return made
+
+
+def _named(what: str, given: Any) -> Mapping[str, Any]:
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"{what} must be a mapping from names of columns, got {type(given).__name__}")
+    return given or {}
+
+
+def _declared(
+    found: Rows, measures: Mapping[str, Measure], attributes: Mapping[str, Attribute], types: Mapping[str, Any]
+) -> dict[str, str]:
+    """Kinds of the columns whose type does not tell: declared, or those of their bounds and domains."""
+    for name, kind in types.items():
+        if kind not in KINDS:
+            raise ValueError(f"the type of {name!r} must be one of {', '.join(KINDS)}, got {kind!r}")
+        own = found.kinds.get(name, "")
+        if name not in found.kinds or (own and own != kind):
+            raise ValueError(
+                f"types= declares {name!r}, which the table "
+                + (f"holds as {own}: leave it out, or convert it before" if own else "does not have")
+            )
+    said = {name: _domain_kind(one) for name, one in attributes.items()} | dict.fromkeys(measures, "number")
+    return {name: kind for name, kind in {**said, **types}.items() if found.kinds.get(name) == ""}
+
+
+def _domain_kind(attribute: Attribute) -> str:
+    kinds = {kind_of(label) for label in attribute.labels} if attribute.labels is not None else {"number"}
+    if len(kinds) > 1:
+        raise ValueError(f"the labels of {attribute.name!r} must be of one kind: all texts, or all numbers")
+    if kinds == {"number"} and any(float(label) != label for label in attribute.labels or ()):
+        raise ValueError(f"the labels of {attribute.name!r} are beyond the whole numbers that floats hold: use texts")
+    return kinds.pop()
+
+
+def _fits(made: PrivateTable, name: str, attribute: Attribute) -> None:
+    kind, domain = made.kind(name), _domain_kind(attribute)
+    if kind != domain:
+        raise ValueError(f"{name!r} is a column of kind {kind}, its domain one of kind {domain}: give values of {kind}")

@@ -1,0 +1,121 @@
+"""Questions, domains and bounds as a person types them: 'mean(hours), count by education, sex where age >= 18'."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from shapedp.private.questions import VERBS, Aggregate, Question
+from shapedp.private.sources import Rows
+from shapedp.private.table import PrivateTable
+
+_QUERY = re.compile(r"\A\s*(?P<asked>.*?)(?:\s+by\s+(?P<by>.*?))?(?:\s+where\s+(?P<where>.*))?\s*\Z", re.S)
+_ONE = re.compile(r"\A\s*(?P<verb>[a-z]+)\s*(?:\(\s*(?P<column>[^()]*?)\s*\))?(?:\s+as\s+(?P<name>\w+))?\s*\Z")
+_EXAMPLE = "such as 'mean(hours), count by education, sex where age >= 18'"
+
+
+def question_of(table: PrivateTable, text: str) -> Question:
+    """The question that a text asks of a table.
+
+    Example:
+        >>> import pandas as pd
+        >>> import shapedp as sdp
+        >>> t = sdp.table(pd.DataFrame({"sex": ["F"]}), person=None, domains={"sex": ["F", "M"]})
+        >>> question_of(t, "count by sex where sex != 'M'")
+        count() by sex where (sex != 'M')
+    """
+    found = _QUERY.match(text)
+    if found is None or not found["asked"]:
+        raise ValueError(f"a query names what is computed, {_EXAMPLE}")
+    asked: dict[str, Aggregate] = {}
+    for part in _split(found["asked"]):
+        name, one = _aggregate(part)
+        if name in asked:
+            raise ValueError(f"a query computes {name!r} twice: name the second, as in 'mean(hours) as hours'")
+        asked[name] = one
+    if found["where"] is not None:
+        table = table.where(found["where"])
+    if found["by"] is not None:
+        names = [name.strip().strip("\"'") for name in found["by"].split(",")]
+        if not all(names):
+            raise ValueError(f"a query lists the columns to group by, {_EXAMPLE}")
+        table = table.group_by(*names)
+    return table.agg(**asked)
+
+
+def _split(text: str) -> list[str]:
+    """At the commas outside parentheses."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
+def _aggregate(text: str) -> tuple[str, Aggregate]:
+    found = _ONE.match(text)
+    if found is None or found["verb"] not in VERBS:
+        raise ValueError(f"a query computes {', '.join(VERBS)} of a column, {_EXAMPLE}")
+    column = (found["column"] or "").strip("\"'")
+    if found["verb"] == "count":
+        if column not in ("", "*"):
+            raise ValueError("count takes no column: it counts rows. Leave out missing ones: where hours is not None")
+        return found["name"] or "count", Aggregate("count")
+    if not column:
+        raise ValueError(f"{found['verb']} needs a column, as in {found['verb']}(hours)")
+    one = Aggregate(found["verb"], column)
+    return found["name"] or one.name, one
+
+
+def named(text: str, what: str) -> tuple[str, str]:
+    """The column and the rest of COLUMN=REST."""
+    name, mark, rest = text.partition("=")
+    if not name.strip() or not mark or not rest.strip():
+        raise ValueError(f"{what} is written COLUMN=..., got {text!r}")
+    return name.strip(), rest.strip()
+
+
+def bounds_of(text: str) -> tuple[float, float]:
+    """LOW:HIGH."""
+    ends = _numbers(text.split(":"))
+    if ends is None or len(ends) != 2:
+        raise ValueError(f"bounds are written LOW:HIGH, such as hours=0:100, got {text!r}")
+    return ends[0], ends[1]
+
+
+def domain_of(rows: Rows, types: dict[str, str], name: str, text: str) -> Any:
+    """A,B,C (then * for all other values), edges 0:18:65:120, size:4 for 0, 1, 2, 3, or a JSON list of labels."""
+    if text.startswith("size:"):
+        size = _numbers([text[5:]])
+        if size is None or size[0] % 1:
+            raise ValueError(f"a size is a whole number, as in {name}=size:4")
+        return int(size[0])
+    edges = _numbers(text.split(":")) if ":" in text else None
+    if edges is not None:
+        return {"edges": edges}
+    if text.startswith("["):
+        try:
+            labels = json.loads(text)
+        except ValueError:
+            raise ValueError(f'the domain of {name!r} is no JSON list, such as ["a", "b"]') from None
+        return labels
+    labels = [label.strip() for label in text.split(",")]
+    other = labels[-1] == "*"
+    labels = labels[:-1] if other else labels
+    kind = types.get(name) or rows.kinds.get(name) or "text"
+    numbers = _numbers(labels) if kind == "number" else None
+    if kind == "boolean":
+        return {"labels": [label.lower() == "true" for label in labels], "other": other}
+    return {"labels": labels if numbers is None else numbers, "other": other}
+
+
+def _numbers(texts: list[str]) -> list[float] | None:
+    try:
+        found = [float(text) for text in texts]
+    except ValueError:
+        return None
+    return [int(one) if one.is_integer() and abs(one) < 2**53 else one for one in found]
