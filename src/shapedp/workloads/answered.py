@@ -117,8 +117,8 @@ class AnsweredWorkload:
         Guarantee: at least the stated probability: from the law of a number's noise where an answer has noise of its
         own, by an exponential bound where it is a sum of noisy cells (joint: each with its share of what may fail).
         """
-        answers, level = self[name], confidence_level(confidence)
-        many = answers.size if boolean("joint", joint) else 1
+        joint, answers, level = boolean("joint", joint), self[name], confidence_level(confidence)
+        many = answers.size if joint else 1
         term = self.mechanism.term(name)
         if not self.mechanism.cells:
             place = self._place(term)
