@@ -66,7 +66,7 @@ def test_no_neighbours_exceed_the_certificate(adjacency, keys):
             found = np.concatenate([found * (1 - table[n]), found * table[n]])
         return found
 
-    size = m.changed
+    size = 2 * keys if adjacency == "replace" else keys  # the counts that differ
     most = 8 if size <= 3 else 3 if size == 4 else 2
     for counts in itertools.product(range(most), repeat=size):
         joined = [n + (1 if adjacency != "replace" or i < keys else 0) for i, n in enumerate(counts)]
