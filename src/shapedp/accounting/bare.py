@@ -48,7 +48,10 @@ class BareLoss(Loss):
         return math.inf if self.failure else self.pure_epsilon
 
     def pieces(self) -> Pieces:
-        return Pieces(((replace(self, failure=0.0), 1),), certain=self.failure, spoilt=self.failure)
+        finite = ((replace(self, failure=0.0), 1),)
+        if not self.attained:  # nothing is shown by a failure that may never happen
+            return Pieces(finite, failure=self.failure)
+        return Pieces(finite, certain=self.failure, spoilt=self.failure)
 
     @property
     def lattice(self) -> float | None:

@@ -133,6 +133,7 @@ class ComposedLoss(Loss):
         self, bounds: Callable[[Floats], tuple[Floats, Floats]], epsilon: Floats, reverse: bool, every: int = 1
     ) -> tuple[Floats, Floats]:
         """Bounds of views with what answers get: the pure end, `certain`; one in `every` is held against the floor."""
+        reverse = boolean("reverse", reverse)
         lower, upper = np.zeros(epsilon.shape), np.zeros(epsilon.shape)
         open_ = epsilon < self._pure
         if open_.any():
@@ -153,7 +154,7 @@ class ComposedLoss(Loss):
 
     def view(self, epsilon: float, *, reverse: bool, accuracy: float) -> View:
         """Bounds on a direction's delta that hold everywhere (without `certain`) and are tight near an epsilon."""
-        return self._view(self._place(epsilon, reverse), reverse, accuracy)
+        return self._view(self._place(epsilon, boolean("reverse", reverse)), reverse, accuracy)
 
     def delta(self, epsilon: float) -> Bracket:
         at = np.array([nonnegative("epsilon", epsilon)])
