@@ -15,7 +15,6 @@ from pyarrow import parquet
 
 import shapedp as sdp
 from shapedp.workloads import WorkloadMechanism
-from shapedp.workloads.blocks import contrasts
 from shapedp.workloads.counting import Counted
 
 SOURCES = ("pandas", "objects", "polars", "arrow", "dictionary", "csv", "parquet", "ibis")
@@ -105,12 +104,18 @@ def apart(made: WorkloadMechanism, one: Counted, other: Counted) -> float:
         for place, block in enumerate(family.blocks):
             moved = made._table(one.tables, family, block) - made._table(other.tables, family, block)
             for axis, k in enumerate(block):
-                moved = np.moveaxis(np.tensordot(contrasts(k_size(made, k)).matrix[1:], moved, (1, axis)), 0, axis)
+                moved = np.moveaxis(np.tensordot(helmert(k_size(made, k)), moved, (1, axis)), 0, axis)
             for axis, mode in enumerate(family.modes_of(place), start=len(block)):
                 turn = np.eye(mode.size) if mode.rotation is None else mode.rotation.matrix
                 moved = np.moveaxis(np.tensordot(turn / mode.scales[:, None], moved, (1, axis)), 0, axis)
             total += float(np.square(moved / family.sigma[place]).sum())
     return math.sqrt(total)
+
+
+def helmert(size: int) -> np.ndarray:
+    """size - 1 orthonormal rows, each adding up to 0."""
+    rows = [[1.0] * k + [-float(k)] + [0.0] * (size - k - 1) for k in range(1, size)]
+    return np.array([np.array(row) / np.linalg.norm(row) for row in rows]).reshape(-1, size)
 
 
 def k_size(made: WorkloadMechanism, k: int) -> int:
