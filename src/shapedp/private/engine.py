@@ -26,6 +26,7 @@ from shapedp.workloads.counting import Counted
 _COPIES = 1 << 16  # rows of one person that are alike are told apart up to here, or up to the bound
 PERSON = "person"
 _MOST = 1 << 27  # cells of one table
+_FEW = 4  # labels that are compared one after the other
 
 
 def fresh_key() -> str:
@@ -53,7 +54,7 @@ def counted(table: PrivateTable, layout: Layout, needed: Sequence[tuple[int, ...
             flat = flat * schema.sizes[k] + codes[k]
         np.add.at(cells, flat[inside], values[inside])
     shaped = {axes: cells.reshape([*(schema.sizes[k] for k in axes), -1]) for axes, cells in found.items()}
-    return Counted(shaped, schema)
+    return Counted(shaped, schema, layout.workload.bounds())
 
 
 def _wanted(table: PrivateTable, layout: Layout) -> dict[str, tuple[str, str]]:
@@ -71,12 +72,17 @@ def _query(table: PrivateTable, layout: Layout, wanted: Mapping[str, tuple[str, 
     """The sums of every cell as a query: keys k0, ..., the count n, and the sums q0, ..."""
     cells = {column: rows[name] for name, (column, kind) in wanted.items() if kind != ID}
     attributes = layout.workload.schema.attributes
-    keys = {f"k{i}": _key(one, cells.get(layout.columns.get(one.name, ""))) for i, one in enumerate(attributes)}
+    foreign = table.source.table is not None
+    keys = {
+        f"k{i}": _key(one, cells.get(layout.columns.get(one.name, "")), foreign) for i, one in enumerate(attributes)
+    }
     holds = {name: condition.sql(cells) for name, condition in layout.conditions.items()}
     values = {f"q{i}": _steps(one, cells, holds) for i, one in enumerate(layout.features)}
     kept = [holds[name] for name in sorted(layout.base)]
     kept += [keys[f"k{i}"].notnull() for i, one in enumerate(attributes) if not one.other]
     kept += [rows[PERSON].notnull()] if table.person is not None else []
+    summed = {one.column for one in layout.features if one.column is not None}
+    kept += [cells[name].notnull() for name in sorted(summed & table.source.complete)]  # a type may promise too much
     reduced = (rows.filter(*kept) if kept else rows).select(
         **({} if table.person is None else {PERSON: rows[PERSON]}), **keys, **values
     )
@@ -129,14 +135,18 @@ def _steps(feature: Feature, cells: Mapping[str, Any], holds: Mapping[str, Any])
     return value
 
 
-def _key(attribute: Attribute, cell: Any) -> Any:
-    """What stands for the cell of a row in the database: a label or a number, null where it is in none."""
+def _key(attribute: Attribute, cell: Any, foreign: bool) -> Any:
+    """The number of the cell that a row is in, null where it is in none.
+
+    A label would not do: a database may take two texts for one, and then shows either of them for both.
+    """
     library = ibis()
     if cell is None:  # no groups
         return library.literal(0)
     if attribute.labels is not None:
-        inside = cell.isin([literal(label) for label in attribute.labels]).fill_null(False)
-        return inside.ifelse(cell, library.null(cell.type()))
+        ordered = not foreign or not cell.type().is_string()  # the order of texts is a database's own
+        places = sorted(range(len(attribute.labels)), key=attribute.labels.__getitem__)
+        return _labelled(cell, [(attribute.labels[place], place) for place in places], ordered)
     cell = _number(cell)
     if attribute.edges is None:
         inside = (cell >= 0) & (cell < attribute.whole) & (cell.floor() == cell)
@@ -151,6 +161,16 @@ def _number(cell: Any) -> Any:
     return cell.cast("int8").cast("float64") if cell.type().is_boolean() else cell
 
 
+def _labelled(cell: Any, labels: Sequence[tuple[Any, int]], ordered: bool) -> Any:
+    """The number of the label that a cell equals: by halving, a few one after the other."""
+    if ordered and len(labels) > _FEW:
+        middle = len(labels) // 2
+        low, high = (_labelled(cell, half, ordered) for half in (labels[:middle], labels[middle:]))
+        return (cell < literal(labels[middle][0])).fill_null(False).ifelse(low, high)
+    number = [((cell == literal(label)).fill_null(False), ibis().literal(place, "int64")) for label, place in labels]
+    return ibis().cases(*number, else_=ibis().null("int64"))
+
+
 def _interval(cell: Any, edges: Sequence[float], first: int, last: int) -> Any:
     """The interval that holds a cell, by halving."""
     if first == last:
@@ -163,7 +183,4 @@ def _interval(cell: Any, edges: Sequence[float], first: int, last: int) -> Any:
 def _codes(attribute: Attribute, keys: Any) -> NDArray[np.int64]:
     """The cell of each key that the database returned; -1 where it is in none."""
     outside = attribute.size - 1 if attribute.other else -1
-    book = {key: key for key in range(attribute.size)}
-    if attribute.labels is not None:
-        book = {label: k for k, label in enumerate(attribute.labels)}
-    return np.array([book.get(key, outside) for key in keys.to_pylist()], np.int64)
+    return np.array([outside if key is None else key for key in keys.to_pylist()], np.int64)

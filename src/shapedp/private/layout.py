@@ -6,6 +6,7 @@ that is 1 for its rows and 0 for all others. What all questions leave out is fil
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -134,8 +135,9 @@ def _attributes(questions: Sequence[Question]) -> tuple[dict[str, Attribute], di
         for one in question.by:
             key = (one.name, repr(one.to_json()))
             if key not in books:
-                number = [name for name, _ in books].count(one.name)
-                books[key] = f"{one.name} ({number + 1})" if number else one.name
+                taken = {*named, *(other.name for each in questions for other in each.by if other.name != one.name)}
+                numbered = (f"{one.name} ({number})" for number in itertools.count(2))
+                books[key] = one.name if one.name not in taken else next(n for n in numbered if n not in taken)
                 named[books[key]], columns[books[key]] = replace(one, name=books[key]), one.name
             names.append(books[key])
         groups.append(tuple(names))

@@ -49,6 +49,8 @@ class TablePlan:
         """Aggregate the rows, add noise, answer. With a ledger the budget of `dataset` is spent."""
         if (ledger is None) != (dataset is None):
             raise ValueError("ledger= and dataset= go together: the ledger, and the name of the dataset in it")
+        if ledger is not None and rng is not None:
+            raise ValueError("a ledger takes no rng=: seeded noise can be subtracted again; leave it out")
         if ledger is None:
             return self.answers(self.mechanism.release(self.exact_tables(), rng=rng))
         spend, tables = self.spend(ledger, dataset)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,6 +25,7 @@ from shapedp.tables.sources import BATCH, FORMATS, same_types
 
 KINDS = ("number", "text", "boolean")
 ID = "id"  # of a person: whole numbers and texts, all as text
+_NAMED = ("number", "text", "", "binary", "large_binary", "fixed_size_binary", "uuid", "extension<arrow.uuid>")
 _EXACT = 2.0**53
 _UNREAD = (
     "the table could not be read with the types that it declares, or the database failed ({}): "
@@ -58,28 +59,23 @@ class Rows:
         Our own database takes no more than `memory` ("4GB"); what does not fit goes to temporary files. What a
         database says of a failure may quote a cell, so it is not repeated.
         """
-        library, failed = ibis(), ""
-        try:
-            if self.table is not None:
-                return query(_selected(self.table, wanted, foreign=True)).to_pyarrow()
-            with TemporaryDirectory() as folder:  # for what does not fit into memory
-                limit = {} if memory is None else {"memory_limit": memory}
-                own = library.duckdb.connect(temp_directory=folder, **limit)
-                try:
-                    own.raw_sql(_SETTINGS)
-                    return query(self._selected(own, wanted)).to_pyarrow()
-                finally:
-                    own.disconnect()
-        except Exception as error:
-            failed = type(error).__name__
+        failed, ways = "", list[Callable[[], Any]]()
+        if self.table is not None:
+            ways.append(lambda: query(_selected(self.table, wanted, foreign=True)).to_pyarrow())
+        if self.paths:
+            ways.append(lambda: _computed(lambda own: query(self._files(own, wanted)), memory))
+        if self.batches is not None:
+            ways.append(lambda: _computed(lambda own: query(self._registered(own, wanted)), memory))
+        for way in ways:  # one cell whose bytes are no text stops DuckDB; Arrow takes it for missing
+            try:
+                return way()
+            except Exception as error:
+                failed = type(error).__name__
         raise ValueError(_UNREAD.format(failed))  # here, so that it does not carry the other error along
 
-    def _selected(self, connection: Any, wanted: Wanted) -> Any:
-        if self.paths:
-            exact = [glob.escape(path) for path in self.paths]  # these files, and no column from their folders' names
-            return _selected(connection.read_parquet(exact, hive_partitioning=False), wanted)
-        found = self._registered(connection, wanted)
-        return _selected(found, {name: (name, kind) for name, (_, kind) in wanted.items()})
+    def _files(self, connection: Any, wanted: Wanted) -> Any:
+        exact = [glob.escape(path) for path in self.paths]  # these files, and no column from their folders' names
+        return _selected(connection.read_parquet(exact, hive_partitioning=False), wanted)
 
     def _registered(self, connection: Any, wanted: Wanted) -> Any:
         library = read.arrow()
@@ -88,7 +84,25 @@ class Rows:
         batches: Batches = self.batches  # type: ignore[assignment]
         made = (library.record_batch(columns, schema=schema) for columns in batches(list(wanted.values())))
         connection.con.register("people", library.RecordBatchReader.from_batches(schema, made))
-        return connection.table("people")
+        found = connection.table("people")
+        return _selected(found, {name: (name, kind) for name, (_, kind) in wanted.items()})
+
+
+def _computed(query: Callable[[Any], Any], memory: str | None) -> Any:
+    """What a query says in a database of our own."""
+    with TemporaryDirectory() as folder:  # for what does not fit into memory
+        limit = {} if memory is None else {"memory_limit": memory}
+        own = ibis().duckdb.connect(temp_directory=folder, **limit)
+        try:
+            own.raw_sql(_SETTINGS)
+            return query(own).to_pyarrow()
+        finally:
+            own.disconnect()
+
+
+def names_persons(kind: str) -> bool:
+    """Whether a column of this kind, or type, may hold the ids of persons."""
+    return kind.partition("[")[0] in _NAMED
 
 
 def ibis() -> Any:
@@ -112,7 +126,6 @@ def _cell(column: Any, kind: str, foreign: bool) -> Any:
     """
     if kind == "boolean":
         return column.cast("boolean")
-    number = column.type().is_numeric() or column.type().is_boolean()
     if kind == "number" or (kind == ID and column.type().is_floating()):
         floats = column.cast("int8" if column.type().is_boolean() else column.type()).cast("float64")
         missing = floats.isnan() | (floats.cast("string").lower() == "nan") if foreign else floats.isnan()
@@ -121,7 +134,9 @@ def _cell(column: Any, kind: str, foreign: bool) -> Any:
             return floats
         whole = (floats.abs() < _EXACT) & (floats.floor() == floats)
         return whole.ifelse(floats, ibis().null("float64")).try_cast("int64").cast("string")
-    return column.cast("string") if number else column
+    if kind == ID and column.type().is_decimal():
+        column = (column.floor() == column).ifelse(column, ibis().null(column.type()))
+    return column if column.type().is_string() else column.cast("string")
 
 
 def rows_of(source: Any) -> Rows:
@@ -167,7 +182,7 @@ def _files(paths: list[Path]) -> Rows:
     same_types(found)
     made = _arrow(found.schema, lambda names: found.scanner(columns=names, batch_size=BATCH).to_batches())
     alike = len({name.lower() for name in made.kinds}) < len(made.kinds)  # one name for DuckDB
-    return made if kind != "parquet" or alike else Rows(made.kinds, made.complete, paths=tuple(found.files))
+    return made if kind != "parquet" or alike else replace(made, paths=tuple(found.files))
 
 
 def _in_memory(x: Any) -> Rows:
@@ -186,7 +201,14 @@ def _arrow(schema: Any, batches: Callable[[list[str]], Any]) -> Rows:
 
     _once(schema.names)
     kinds = {field.name: _arrow_kind(field.type) for field in schema}
-    return Rows(kinds, frozenset(field.name for field in schema if not field.nullable), batches=made)
+    whole = (field.name for field in schema if not field.nullable and _never_nan(field.type))
+    return Rows(kinds, frozenset(whole), batches=made)
+
+
+def _never_nan(kind: Any) -> bool:
+    """Whether no cell of an Arrow type is NaN, which is missing even where none is null."""
+    types = read.arrow().types
+    return bool(types.is_integer(kind) or types.is_boolean(kind))
 
 
 def _arrow_kind(kind: Any) -> str:
@@ -242,7 +264,7 @@ def _ibis_table(table: Any) -> Rows:
         known = kind.is_numeric() or kind.is_string() or kind.is_boolean()
         word = "boolean" if kind.is_boolean() else "text" if kind.is_string() else "number"
         kinds[name] = word if known else str(kind)
-        complete |= set() if kind.nullable else {name}
+        complete |= {name} if not kind.nullable and (kind.is_integer() or kind.is_boolean()) else set()
     return Rows(kinds, frozenset(complete), table=table)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from shapedp.numerics.checks import count as whole
 from shapedp.private.conditions import Condition, kind_of, parsed
 from shapedp.private.questions import Aggregate, Question
-from shapedp.private.sources import KINDS, Rows, rows_of
+from shapedp.private.sources import KINDS, Rows, names_persons, rows_of
 from shapedp.workloads import Attribute, Measure
 
 if TYPE_CHECKING:
@@ -261,6 +261,11 @@ def table(
     made = PrivateTable(found, person, most, measures, attributes, kinds, memory=memory, groups_touched=touched)
     if person is not None and person not in found.kinds:
         made.kind(person)
+    if person is not None and not names_persons(found.kinds[person]):
+        raise ValueError(
+            f"persons are told apart by whole numbers or texts; {person!r} is a column of type {found.kinds[person]}: "
+            "turn it into texts"
+        )
     for name in (*measures, *attributes):
         made.kind(name)
     for name in measures:

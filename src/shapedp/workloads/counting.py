@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +26,14 @@ _EXACT = 1 << 22  # records whose measures, in steps, add up exactly in floats
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """Tables by the places of their attributes; the last axis holds the count and the sums, in whole steps."""
+    """Tables by the places of their attributes; the last axis holds the count and the sums, in whole steps.
+
+    `bounds` says what was kept of one person, where the one who counted saw to it.
+    """
 
     tables: dict[tuple[int, ...], NDArray[np.int64]]
     schema: Schema | None = None
+    bounds: Mapping[str, int] | None = None
 
     @property
     def records(self) -> int:
@@ -51,6 +55,8 @@ def counted_within(mechanism: WorkloadMechanism | AnswerMechanism, x: Any) -> Co
     tables = x if isinstance(x, Counted) else counted(mechanism, x)
     if tables.schema is not None and tables.schema.to_json() != mechanism.workload.schema.to_json():
         raise ValueError("the tables were counted for another schema: its domains and bounds are not those planned")
+    if tables.bounds is not None and tables.bounds != mechanism.workload.bounds():
+        raise ValueError("the tables were counted for another number of rows or groups per person than was planned for")
     if tables.records > mechanism.records:
         raise ValueError(
             f"the plan was made for at most {mechanism.records} records: plan with records=, a public bound"

@@ -192,7 +192,7 @@ class Workload:
             return NotImplemented
         if other.schema.to_json() != self.schema.to_json():
             raise ValueError("workloads on different schemas have no union")
-        if other._bounds() != self._bounds():
+        if other.bounds() != self.bounds():
             raise ValueError("workloads for different numbers of rows per person have no union: give both one max_rows")
         merged = {term.name: term for term in self.terms}
         for term in other.terms:
@@ -200,12 +200,12 @@ class Workload:
             if known is not None and {**known.to_json(), "weight": 0} != {**term.to_json(), "weight": 0}:
                 raise ValueError(f"both workloads have a group {term.name!r}, of different queries: rename one")
             merged[term.name] = term if known is None else replace(known, weight=known.weight + term.weight)
-        return Workload(self.schema, terms=merged.values(), **self._bounds())
+        return Workload(self.schema, terms=merged.values(), **self.bounds())
 
     def _with(self, terms: Iterable[Term]) -> Workload:
-        return Workload(self.schema, terms=(*self.terms, *terms), **self._bounds())
+        return Workload(self.schema, terms=(*self.terms, *terms), **self.bounds())
 
-    def _bounds(self) -> dict[str, Any]:
+    def bounds(self) -> dict[str, Any]:
         """How much one person has, where that is not one row."""
         several = {"max_rows": self.max_rows} if self.max_rows != 1 else {}
         return several if self.max_groups is None else {**several, "max_groups": self.max_groups}
@@ -396,7 +396,7 @@ class Workload:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `workload_from_json` restores an equal workload."""
-        return {**self.schema.to_json(), "terms": [term.to_json() for term in self.terms], **self._bounds()}
+        return {**self.schema.to_json(), "terms": [term.to_json() for term in self.terms], **self.bounds()}
 
 
 def workload_from_json(data: Any) -> Workload:
