@@ -143,3 +143,18 @@ def test_a_seed_is_refused_before_the_budget_is_spent(tmp_path):
     with pytest.raises(ValueError, match="rng"):
         t.ask(t.count(), ledger=budget, dataset="people", rng=np.random.default_rng(0), **CLAIM)
     assert budget.status("people").spent == 0
+
+
+def test_spaces_after_commas(tmp_path):
+    """Files such as Adult have them: every group was empty, in silence."""
+    path = tmp_path / "people.csv"
+    path.write_text("id, sex, hours\n1, F, 40\n 1, F, 40\n2, M, 38\n")
+    t = sdp.table(path, person="id", domains={"sex": ["F", "M"]})
+    assert cells(t, t.group_by("sex").count())[:, 0].tolist() == [1, 1]
+
+
+def test_verbs_in_capitals():
+    from shapedp.private.text import question_of
+
+    t = sdp.table(pd.DataFrame({"sex": ["F"]}), person=None, domains={"sex": ["F", "M"]})
+    assert repr(question_of(t, "COUNT(*) AS n BY sex WHERE sex != 'M'")) == "count() by sex where (sex != 'M')"

@@ -99,7 +99,8 @@ def csv_column(column: Any, kind: str) -> Any:
 
 
 def _decoded(cell: bytes) -> str | None:
+    """The text of a cell, without spaces around it: many files have one after each comma."""
     try:
-        return cell.decode() or None
+        return cell.decode().strip(" ") or None
     except UnicodeDecodeError:
         return None

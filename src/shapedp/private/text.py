@@ -10,8 +10,8 @@ from shapedp.private.questions import VERBS, Aggregate, Question
 from shapedp.private.sources import Rows
 from shapedp.private.table import PrivateTable
 
-_QUERY = re.compile(r"\A\s*(?P<asked>.*?)(?:\s+by\s+(?P<by>.*?))?(?:\s+where\s+(?P<where>.*))?\s*\Z", re.S)
-_ONE = re.compile(r"\A\s*(?P<verb>[a-z]+)\s*(?:\(\s*(?P<column>[^()]*?)\s*\))?(?:\s+as\s+(?P<name>\w+))?\s*\Z")
+_QUERY = re.compile(r"\A\s*(?P<asked>.*?)(?:\s+by\s+(?P<by>.*?))?(?:\s+where\s+(?P<where>.*))?\s*\Z", re.S | re.I)
+_ONE = re.compile(r"\A\s*(?P<verb>[a-z]+)\s*(?:\(\s*(?P<column>[^()]*?)\s*\))?(?:\s+as\s+(?P<name>\w+))?\s*\Z", re.I)
 _EXAMPLE = "such as 'mean(hours), count by education, sex where age >= 18'"
 
 
@@ -58,16 +58,17 @@ def _split(text: str) -> list[str]:
 
 def _aggregate(text: str) -> tuple[str, Aggregate]:
     found = _ONE.match(text)
-    if found is None or found["verb"] not in VERBS:
+    verb = found["verb"].lower() if found is not None else ""
+    if found is None or verb not in VERBS:
         raise ValueError(f"a query computes {', '.join(VERBS)} of a column, {_EXAMPLE}")
     column = (found["column"] or "").strip("\"'")
-    if found["verb"] == "count":
+    if verb == "count":
         if column not in ("", "*"):
             raise ValueError("count takes no column: it counts rows. Leave out missing ones: where hours is not None")
         return found["name"] or "count", Aggregate("count")
     if not column:
-        raise ValueError(f"{found['verb']} needs a column, as in {found['verb']}(hours)")
-    one = Aggregate(found["verb"], column)
+        raise ValueError(f"{verb} needs a column, as in {verb}(hours)")
+    one = Aggregate(verb, column)
     return found["name"] or one.name, one
 
 
