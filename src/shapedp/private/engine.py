@@ -166,9 +166,9 @@ def _labelled(cell: Any, labels: Sequence[tuple[Any, int]], ordered: bool) -> An
     if ordered and len(labels) > _FEW:
         middle = len(labels) // 2
         low, high = (_labelled(cell, half, ordered) for half in (labels[:middle], labels[middle:]))
-        return (cell < literal(labels[middle][0])).fill_null(False).ifelse(low, high)
-    number = [((cell == literal(label)).fill_null(False), ibis().literal(place, "int64")) for label, place in labels]
-    return ibis().cases(*number, else_=ibis().null("int64"))
+        return (cell < literal(labels[middle][0])).ifelse(low, high)
+    number = [(cell == literal(label), ibis().literal(place, "int64")) for label, place in labels]
+    return ibis().cases(*number, else_=ibis().null("int64"))  # where a cell is missing no case holds
 
 
 def _interval(cell: Any, edges: Sequence[float], first: int, last: int) -> Any:
