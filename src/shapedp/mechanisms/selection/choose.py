@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.boundary.values import booleans
+from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms.base import Claimed, Release, Rng
 from shapedp.numerics import last_true, last_true_near
 from shapedp.numerics.arrays import Floats
@@ -177,7 +177,7 @@ class Selection(Claimed):
             >>> Selection.calibrate(5, epsilon=1.0, delta=0.0, sensitivity=1, monotone=False, times=2).rate
             (1, 4)
         """
-        size = count("sensitivity", sensitivity)
+        monotone, size = boolean("monotone", monotone), count("sensitivity", sensitivity)
         times, given = count("times", times), probability("delta", delta)
         distance = distance_of(size, monotone)
         rate = calibrated_rate(one_of("method", method, METHODS), epsilon, given, distance, times)
@@ -185,7 +185,7 @@ class Selection(Claimed):
 
     def release(self, x: ArrayLike, *, rng: Rng = None, unsafe: bool = False) -> Selected:
         """x holds the utility of each candidate. What is released: the places chosen."""
-        utilities = whole_numbers("utilities", x, self.candidates)
+        unsafe, utilities = boolean("unsafe", unsafe), whole_numbers("utilities", x, self.candidates)
         drawn = self._drawn(utilities, lambda source: self._chosen(utilities, source), rng, unsafe)
         return Selected(drawn.value, None, drawn.certificate, unsafe=drawn.unsafe, mechanism=self)
 
@@ -357,7 +357,7 @@ def top_k(
     >>> top_k([500, 3, 900, 5], 2, epsilon=1.0, delta=0.0, sensitivity=1, monotone=True).value
     array([2, 0])
     """
-    whole = whole_numbers("utilities", utilities)
+    monotone, whole = boolean("monotone", monotone), whole_numbers("utilities", utilities)
     made = Selection.calibrate(
         whole.size,
         epsilon=epsilon,

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shapedp.boundary.values import boolean
 from shapedp.mechanisms.base import Claimed, Release, Rng
 from shapedp.mechanisms.selection.choose import Integers, whole_numbers
 from shapedp.numerics.arrays import Floats
@@ -150,7 +151,7 @@ class KeySelection(Claimed):
 
     def release(self, x: ArrayLike, *, rng: Rng = None, unsafe: bool = False) -> Release[Integers]:
         """x holds how many persons have each key. What is released: the places of the keys that are published."""
-        counts = _counts(x)
+        unsafe, counts = boolean("unsafe", unsafe), _counts(x)
         return self._drawn(counts, lambda source: self._kept(counts, source), rng, unsafe)
 
     def _kept(self, counts: Integers, source: Source) -> Integers:

@@ -26,6 +26,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shapedp.boundary.values import boolean
 from shapedp.mechanisms.base import Claimed, Rng
 from shapedp.mechanisms.calibrate import calibrate
 from shapedp.mechanisms.selection.choose import MOST, Integers, calibrated_rate
@@ -124,7 +125,7 @@ class Quantiles(Claimed):
 
     def release(self, x: ArrayLike, *, rng: Rng = None, unsafe: bool = False) -> QuantileRelease:
         """x holds how many records are in each cell. What is released: the cells of the quantiles."""
-        counts = counts_of(x, self.cells)
+        unsafe, counts = boolean("unsafe", unsafe), counts_of(x, self.cells)
         drawn = self._drawn(counts, lambda source: self._descend(counts, source), rng, unsafe)
         return QuantileRelease(drawn.value, None, drawn.certificate, unsafe=drawn.unsafe, plan=self)
 
