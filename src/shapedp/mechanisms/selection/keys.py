@@ -35,6 +35,7 @@ _SPARE = 64  # bits beyond those asked for: errors grow with the number of steps
 _MOST_STEPS = 1 << 20
 _SPLITS = 200
 _KEYS = 1 << 20
+_LEAST = 1 / (1 << 40)  # epsilon of a key
 
 
 @lru_cache(maxsize=64)
@@ -96,7 +97,7 @@ class KeySelection(Claimed):
         self._plain(probability, "delta", "key_delta")
         self._plain(count, "keys")
         one_of("adjacency", self.adjacency, ADJACENCIES)
-        if self.keys > _KEYS or not 2.0**-1000 <= self.key_delta < 1 or not 2.0**-40 <= self.key_epsilon <= 700:
+        if self.keys > _KEYS or not 2.0**-1000 <= self.key_delta < 1 or not _LEAST <= self.key_epsilon <= 700:
             raise ValueError("keys, key_epsilon or key_delta is out of range: claim a usual epsilon and delta")
         if 2 * math.log1p(math.expm1(self.key_epsilon) / (2 * self.key_delta)) / self.key_epsilon > _MOST_STEPS / 2:
             raise ValueError("a key would need half a million persons to be sure: claim a larger epsilon or fewer keys")
