@@ -12,10 +12,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 from pyarrow import parquet
+from tests.workloads.test_workload import helmert
 
 import shapedp as sdp
 from shapedp.workloads import WorkloadMechanism
-from shapedp.workloads.blocks import contrasts
 from shapedp.workloads.counting import Counted
 
 SOURCES = ("pandas", "objects", "polars", "arrow", "dictionary", "csv", "parquet", "ibis")
@@ -105,7 +105,7 @@ def apart(made: WorkloadMechanism, one: Counted, other: Counted) -> float:
         for place, block in enumerate(family.blocks):
             moved = made._table(one.tables, family, block) - made._table(other.tables, family, block)
             for axis, k in enumerate(block):
-                moved = np.moveaxis(np.tensordot(contrasts(k_size(made, k)).matrix[1:], moved, (1, axis)), 0, axis)
+                moved = np.moveaxis(np.tensordot(helmert(k_size(made, k)), moved, (1, axis)), 0, axis)
             for axis, mode in enumerate(family.modes_of(place), start=len(block)):
                 turn = np.eye(mode.size) if mode.rotation is None else mode.rotation.matrix
                 moved = np.moveaxis(np.tensordot(turn / mode.scales[:, None], moved, (1, axis)), 0, axis)
