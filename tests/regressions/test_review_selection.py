@@ -1,0 +1,39 @@
+"""What a review of selections found: places of private keys, and deltas so small that calibration failed."""
+
+from itertools import permutations
+
+import pytest
+
+import shapedp as sdp
+from shapedp.mechanisms import Quantiles
+
+
+def test_what_is_published_shows_nothing_of_other_keys():
+    """A key that one person alone has stands before the others, between them, or is absent: the release is the same."""
+    m = sdp.KeySelection.calibrate(keys=1, epsilon=1.0, delta=1e-6, adjacency="add-remove")
+    many = {"Ulm": 5000, "Bonn": 900}
+    for counts in (many, {"Aal": 0, **many}, {"Bonn": 900, "Chur": 0, "Ulm": 5000}):
+        made = m.release(counts)
+        assert made.names == ("Bonn", "Ulm")
+        assert made.value.tolist() == [0, 1]
+    for order in permutations(["a", 7, ("b", 1), None]):
+        names = m.release(dict.fromkeys(order, 1000)).names
+        assert names == ("a", ("b", 1), 7, None)
+
+
+def test_series_have_names():
+    pd = pytest.importorskip("pandas")
+    m = sdp.KeySelection.calibrate(keys=1, epsilon=1.0, delta=1e-6, adjacency="add-remove")
+    assert m.release(pd.Series({"x": 0, "z": 5000, "y": 700})).names == ("y", "z")
+    assert m.release({}).names == ()
+    assert m.release([700, 0, 5000]).names is None
+
+
+@pytest.mark.parametrize("delta", [1e-300, 5e-324])
+def test_the_least_deltas_are_served(delta):
+    for times in (1, 3):
+        m = sdp.Selection.calibrate(5, epsilon=1.0, delta=delta, sensitivity=1, monotone=True, times=times)
+        assert m.rate == (1, times)
+        assert m.certificate.verdict == "certified"
+    made = Quantiles.calibrate(9, [0.2, 0.5, 0.8], epsilon=1.0, delta=delta, adjacency="add-remove")
+    assert made.certificate.verdict == "certified"
