@@ -1,7 +1,9 @@
-"""What a review of selections found: places of private keys, and deltas so small that calibration failed."""
+"""What a review of selections found: places of private keys, caches of private gaps, deltas too small to calibrate."""
 
+import sys
 from itertools import permutations
 
+import numpy as np
 import pytest
 
 import shapedp as sdp
@@ -37,3 +39,24 @@ def test_the_least_deltas_are_served(delta):
         assert m.certificate.verdict == "certified"
     made = Quantiles.calibrate(9, [0.2, 0.5, 0.8], epsilon=1.0, delta=delta, adjacency="add-remove")
     assert made.certificate.verdict == "certified"
+
+
+def caches():
+    """How many entries the caches of the library's functions hold."""
+    loaded = [module for name, module in sorted(sys.modules.items()) if name.startswith("shapedp.")]
+    held = {f"{m.__name__}.{name}": one for m in loaded for name, one in vars(m).items() if hasattr(one, "cache_info")}
+    return {name: one.cache_info().currsize for name, one in held.items()}
+
+
+def test_nothing_of_the_data_stays_in_a_cache():
+    """What a cache keeps of one release makes the next one faster where the data are alike."""
+    rng = np.random.default_rng(1)
+    chosen = sdp.Selection.calibrate(9, epsilon=1e-3, delta=0.0, sensitivity=1, monotone=True, times=2)
+    middle = Quantiles.calibrate(9, [0.2, 0.5, 0.8], epsilon=1e-3, delta=0.0, adjacency="add-remove")
+    keys = sdp.KeySelection.calibrate(keys=1, epsilon=1e-1, delta=1e-6, adjacency="add-remove")
+    for made in (chosen, middle, keys):
+        made.release(np.full(9, 1000))
+        before = caches()
+        for _ in range(3):
+            made.release(rng.integers(0, 1000, 9))
+        assert caches() == before
