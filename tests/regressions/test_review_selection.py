@@ -8,6 +8,7 @@ import pytest
 
 import shapedp as sdp
 from shapedp.mechanisms import Quantiles
+from shapedp.mechanisms.selection import recursion
 
 
 def test_what_is_published_shows_nothing_of_other_keys():
@@ -60,3 +61,24 @@ def test_nothing_of_the_data_stays_in_a_cache():
         for _ in range(3):
             made.release(rng.integers(0, 1000, 9))
         assert caches() == before
+
+
+def test_too_many_records_are_refused_without_their_number(monkeypatch):
+    m = Quantiles.calibrate(2, [0.5], epsilon=1.0, delta=0.0, adjacency="add-remove")
+
+    def full(counts, source):
+        raise MemoryError(f"Unable to allocate an array with shape ({counts.sum()},)")
+
+    monkeypatch.setattr(recursion, "_places", full)
+    for counts in ([123456, 1], [10**14, 123456]):
+        with pytest.raises(MemoryError, match="per record") as refused:
+            m.release(counts)
+        assert "12345" not in str(refused.value)
+        assert refused.value.__context__ is None
+
+
+def test_records_are_counted_without_wrapping():
+    """2,048 cells of 2^53 records are 2^64 in all, 0 to a 64-bit sum."""
+    m = Quantiles.calibrate(2048, [0.5], epsilon=1.0, delta=0.0, adjacency="add-remove")
+    with pytest.raises(MemoryError, match="per record"):
+        m.release(np.full(2048, 2**53))
