@@ -28,6 +28,7 @@ Integers = NDArray[np.int64]
 _PLAIN = 1 << 20  # denominators tried first: 0.1 means 1/10
 _CLOSE = Fraction(1, 1 << 40)
 _LEFT = 1e-4  # of delta, for several selections
+_LEAST = 1e-290  # a smaller delta buys nothing
 
 
 def fraction_below(value: Fraction) -> Fraction:
@@ -240,7 +241,7 @@ def calibrated_rate(method: str, epsilon: float, delta: float, distance: int, ti
 
     claimed = positive("epsilon", epsilon)
     plain = fraction_below(Fraction(claimed) / (distance * times))
-    if not delta:
+    if delta < _LEAST:
         return plain
 
     def spent(factor: float) -> float:
