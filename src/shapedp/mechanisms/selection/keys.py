@@ -169,18 +169,13 @@ class KeySelection(Claimed):
         table = self.probabilities(np.arange(len(keep_ends(self.key_epsilon, self.key_delta, _WORD)[0])))
         return int(np.searchsorted(table, goal))
 
-<<<<<<< HEAD
-    def release(self, x: ArrayLike, *, rng: Rng = None, unsafe: bool = False) -> Release[Integers]:
-        """x holds how many persons have each key. What is released: the places of the keys that are published."""
-        unsafe, counts = boolean("unsafe", unsafe), _counts(x)
-        return self._drawn(counts, lambda source: self._kept(counts, source), rng, unsafe)
-=======
     def release(self, x: Mapping[Any, int] | ArrayLike, *, rng: Rng = None, unsafe: bool = False) -> Published:
         """x says how many persons have each key: {key: persons}, or a list of counts whose keys are public.
 
         What is released: the names of the keys that are published; of a public list, their places in it.
         """
         given: Any = x
+        unsafe = boolean("unsafe", unsafe)
         named = dict(given.items()) if hasattr(given, "items") else None
         counts = _counts(given if named is None else list(named.values()))
         drawn = self._drawn(counts, lambda source: self._kept(counts, source), rng, unsafe)
@@ -190,7 +185,6 @@ class KeySelection(Claimed):
             names = tuple(sorted((listed[place] for place in value.tolist()), key=repr))
             value = np.arange(len(names), dtype=np.int64)
         return Published(value, None, drawn.certificate, unsafe=drawn.unsafe, names=names)
->>>>>>> revs
 
     def _kept(self, counts: Integers, source: Source) -> Integers:
         """A word decides unless it falls between the two ends of 2^64 p; then more bits do."""

@@ -127,13 +127,8 @@ class Quantiles(Claimed):
 
     def release(self, x: ArrayLike, *, rng: Rng = None, unsafe: bool = False) -> QuantileRelease:
         """x holds how many records are in each cell. What is released: the cells of the quantiles."""
-<<<<<<< HEAD
         unsafe, counts = boolean("unsafe", unsafe), counts_of(x, self.cells)
-        drawn = self._drawn(counts, lambda source: self._descend(counts, source), rng, unsafe)
-=======
-        counts = counts_of(x, self.cells)
         drawn = self._drawn(counts, lambda source: self._held(counts, source), rng, unsafe)
->>>>>>> revs
         return QuantileRelease(drawn.value, None, drawn.certificate, unsafe=drawn.unsafe, plan=self)
 
     def _held(self, counts: Integers, source: Source) -> Integers:
