@@ -147,7 +147,7 @@ class AnswerMechanism(Claimed):
         left = 1
         for place, factor in self.groups[0].factors:
             if place in asked:
-                total = np.multiply.outer(total, np.square(asked[place].matrix).sum(axis=1))
+                total = np.multiply.outer(total, asked[place].row_squares)
             else:
                 left *= factor.size
         return np.asarray(total * left * self.noise[0].variance)
