@@ -5,7 +5,8 @@ the value that is summed. What two records add has |v a - w b|_1 = |v| |a| + |w|
 sum over entries of one sign, and |a - b|_2^2 = |a|^2 + |b|^2 - 2 a'b. For products the sum of minima is at least the
 product of those along each attribute (with min(|v|, |w|)), and equal for zeros and ones. Laplace noise, on a grid of
 which the shift is a multiple, then has a loss of at most the sum of |d_i|/scale; that is reached where every noise is
-at most 0. Gaussian noise is rounded after it was added: post-processing. A person with several rows moves at most so
+at most 0. Gaussian noise is rounded after it was added: post-processing, which may hide much; what it shows at least is
+whether one answer reaches a threshold between two integers. A person with several rows moves at most so
 many times as much.
 """
 
@@ -19,7 +20,7 @@ from itertools import product
 from typing import Any
 
 from shapedp_check.additive import Bounds
-from shapedp_check.balls import Ball, ball, exact, tick
+from shapedp_check.balls import Ball, ball, exact, normal_cdf, tick
 from shapedp_check.files import NotDescribed, adjacency, entry, few, known, number, numbers, only, whole
 from shapedp_check.pairs import Event, Gaussian, Response
 from shapedp_check.workload import Table, per_person, read_table
@@ -261,6 +262,20 @@ def _event(change: Change, rows: int) -> tuple[Any, int] | None:
     return Event(chance, loss), 1
 
 
+def _threshold(terms: list[Term], scales: list[float], rows: int, aim: float) -> tuple[tuple[tuple[Event, int]], ...]:
+    """One answer that so many rows move by as much: that it reaches an integer is that the sum reaches 1/2 less.
+
+    `aim` is where epsilon is thought to be: Gaussian noise shows most near rows/2 + epsilon scale^2/rows.
+    """
+    moving = [s for t, s in zip(terms, scales, strict=True) if all(one.shape != "rows" for one in t.factors.values())]
+    if not moving:
+        return ()
+    scale, first = ball(min(moving)), math.ceil(rows / 2 + min(aim, 1e6) * min(moving) ** 2 / rows)
+    ends = [ball(Fraction(2 * reached - 1, 2)) for reached in (first, first + 1)]
+    seen = [(normal_cdf((rows - end) / scale), normal_cdf(-end / scale)) for end in ends]
+    return tuple(((Event(chance, (chance / rare).log()), 1),) for chance, rare in seen)
+
+
 def answers(data: Any) -> tuple[str | None, Bounds]:
     """The neighbour relation and the worst pair of noise on whole numbers."""
     asked, relation, cells = entry(data, "workload"), adjacency(data), entry(data, "cells")
@@ -290,8 +305,8 @@ def answers(data: Any) -> tuple[str | None, Bounds]:
     rows, several = per_person(asked, table)
     most = rows * several  # so many rows at most, which may all be alike where they are in one cell
     if order == 2:
-        ends = Gaussian(most * above.sqrt()), Gaussian(rows * reached.sqrt())
-        return relation, Bounds(((ends[0], 1),), (((ends[1], 1),),), notes)
+        aim = number(entry(data, "epsilon"), "epsilon", above=0.0)
+        return relation, Bounds(((Gaussian(most * above.sqrt()), 1),), _threshold(terms, noise[1], rows, aim), notes)
     event = None if best is None else _event(best, rows)
     below = () if event is None else ((event,),)
     return relation, Bounds(((Response(_above(most * above)), 1),), below, notes)

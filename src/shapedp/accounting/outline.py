@@ -73,8 +73,17 @@ class Outline(Loss):
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         views = self._views[reverse and not self.symmetric]
 
+        foci = np.array([view.focus for view in views])
+
         def best(at: Floats) -> tuple[Floats, Floats]:
-            lower, upper = zip(*(view.bounds(at) for view in views), strict=True)
-            return np.max(lower, axis=0), np.min(upper, axis=0)
+            """From the views on both sides: farther ones are looser."""
+            lower, upper = np.zeros(at.shape), np.ones(at.shape)
+            after = np.searchsorted(foci, at, side="right")
+            for k, view in enumerate(views):
+                here = (after == k) | (after == k + 1)
+                if here.any():
+                    low, high = view.bounds(at[here])
+                    lower[here], upper[here] = np.maximum(lower[here], low), np.minimum(upper[here], high)
+            return lower, upper
 
         return self.base.through(best, epsilon, reverse, max(epsilon.size // _CHECKED, 1))

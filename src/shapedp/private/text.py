@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
+from shapedp.boundary.documents import parse
 from shapedp.private.questions import VERBS, Aggregate, Question
 from shapedp.private.sources import Rows
 from shapedp.private.table import PrivateTable
@@ -100,7 +100,7 @@ def domain_of(rows: Rows, types: dict[str, str], name: str, text: str) -> Any:
         return {"edges": edges}
     if text.startswith("["):
         try:
-            labels = json.loads(text)
+            labels = parse(text)
         except ValueError:
             raise ValueError(f'the domain of {name!r} is no JSON list, such as ["a", "b"]') from None
         return labels

@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import lru_cache
 
 from .sources import Source
 
@@ -77,7 +76,6 @@ class Bits:
                 return -size if negative else size
 
 
-@lru_cache(maxsize=4096)
 def exponential_ends(exponent: Fraction, bits: int) -> tuple[int, int]:
     """Integers low <= 2^bits e^-exponent <= high, a few units apart, for an exponent >= 0."""
     if exponent >= _FAR:

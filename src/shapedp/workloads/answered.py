@@ -98,10 +98,13 @@ class AnsweredWorkload:
     def _place(self, term: Term) -> int:
         return self.mechanism.workload.terms.index(term)
 
-    def _matrices(self, term: Term) -> list[NDArray[Any]]:
-        """What the group asks along every attribute of the table of all cells."""
-        asked, found = dict(term.factors), []
+    def _matrices(self, term: Term) -> list[NDArray[Any] | None]:
+        """What the group asks along every attribute of the table of all cells; None for each cell alone."""
+        asked, found = dict(term.factors), list[NDArray[Any] | None]()
         for place, factor in self.mechanism.groups[0].factors:
+            if place in asked and asked[place].shape == "cells":
+                found.append(None)
+                continue
             rows = asked[place].matrix if place in asked else np.ones((1, factor.size))
             whole = not (rows % 1).any() and np.abs(rows).max() < 2.0**53
             found.append(rows.astype(np.int64) if whole else rows)
@@ -124,17 +127,20 @@ class AnsweredWorkload:
             place = self._place(term)
             half: Any = self.mechanism.noise[place].half_width(level ** (1 / many)) * self.mechanism.unit(place)
         else:
-            noise, rows = self.mechanism.noise[0], [np.abs(one.astype(np.float64)) for one in self._matrices(term)]
+            noise, alone = self.mechanism.noise[0], np.ones((1, 1))  # a cell alone: one row stands for all
+            rows = [alone if one is None else np.abs(one.astype(np.float64)) for one in self._matrices(term)]
             spread = np.sqrt(outer([np.square(one).sum(axis=1) for one in rows])) * noise.scale
             top = outer([one.max(axis=1) for one in rows]) * noise.scale
-            half = sum_half_width(noise.law, spread, top, 1 - (1 - level) / many).reshape(term.shape)
+            shape = [1 if factor.shape == "cells" else factor.count for _, factor in term.factors]
+            half = sum_half_width(noise.law, spread, top, 1 - (1 - level) / many).reshape(shape)
         return answers - half, answers + half
 
     def of(self, query: Mapping[str, Any]) -> Linear:
         """A linear function of the answers: weights by group, each in the shape of the group's answers."""
         if not query:
             raise ValueError("name the groups of queries and the weights of their answers")
-        value, pulled = 0.0, [np.zeros(one.shape) for one in self.noisy]
+        value = 0.0
+        pulled: list[Floats] = [np.zeros(one.shape) for one in self.noisy]
         for name, given in query.items():
             term = self.mechanism.term(name)
             weights = finite(f"the weights of {name!r}", given)
@@ -143,7 +149,8 @@ class AnsweredWorkload:
             value += float((weights * self[name]).sum())
             if self.mechanism.cells:
                 rows = self._matrices(term)
-                pulled[0] += _applied(weights.reshape([len(one) for one in rows]), [one.T for one in rows])
+                shape = [n if one is None else len(one) for n, one in zip(pulled[0].shape, rows, strict=True)]
+                pulled[0] += _applied(weights.reshape(shape), [None if one is None else one.T for one in rows])
             else:
                 place = self._place(term)
                 pulled[place] += weights * self.mechanism.unit(place)
@@ -181,11 +188,12 @@ class AnsweredWorkload:
         return mean, np.clip(low, bounds.low, bounds.high), np.clip(high, bounds.low, bounds.high)
 
 
-def _applied(table: NDArray[Any], matrices: list[NDArray[Any]]) -> NDArray[Any]:
-    """A matrix times every axis; in floats where integers could leave their range."""
-    most = float(np.abs(table).max(initial=0)) * math.prod(float(np.abs(one).sum(axis=1).max()) for one in matrices)
+def _applied(table: NDArray[Any], matrices: list[NDArray[Any] | None]) -> NDArray[Any]:
+    """A matrix times every axis, None leaving it as it is; in floats where integers could leave their range."""
+    found = [(axis, matrix) for axis, matrix in enumerate(matrices) if matrix is not None]
+    most = float(np.abs(table).max(initial=0)) * math.prod(float(np.abs(one).sum(axis=1).max()) for _, one in found)
     if not most < 2.0**62:
         table = table.astype(np.float64)
-    for axis, matrix in enumerate(matrices):
+    for axis, matrix in found:
         table = np.moveaxis(np.tensordot(matrix, table, axes=(1, axis)), 0, axis)
     return table

@@ -110,11 +110,13 @@ class AnswerMechanism(Claimed):
 
     @cached_property
     def loss(self) -> Loss:
-        """Pure for Laplace noise: the largest sum of |d|/scale; mu for Gaussian noise."""
+        """Pure for Laplace noise: the largest sum of |d|/scale; mu for Gaussian noise.
+
+        Gaussian noise is rounded to integers, which may hide much of what it shows: no lower end is known.
+        """
         found = self._moved
         if self.noise[0].law == "gaussian":
-            low, high = math.sqrt(found.low) * BELOW_16, math.sqrt(found.high) * ABOVE_16
-            return GaussianLoss(high, low).under(self.adjacency)
+            return GaussianLoss(math.sqrt(found.high) * ABOVE_16, 0.0).under(self.adjacency)
         return LaplaceLoss(found.high, self._ratios(), continuous=False).under(self.adjacency)
 
     def _ratios(self) -> Floats:
@@ -145,7 +147,7 @@ class AnswerMechanism(Claimed):
         left = 1
         for place, factor in self.groups[0].factors:
             if place in asked:
-                total = np.multiply.outer(total, np.square(asked[place].matrix).sum(axis=1))
+                total = np.multiply.outer(total, asked[place].row_squares)
             else:
                 left *= factor.size
         return np.asarray(total * left * self.noise[0].variance)

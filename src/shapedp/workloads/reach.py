@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.outward import ABOVE_8192, BELOW_8192
+from shapedp.numerics.outward import ABOVE_8192, BELOW_8192, ROUNDINGS_2
 from shapedp.workloads.schema import Schema
 from shapedp.workloads.workload import Factor, Term
 
@@ -40,15 +40,23 @@ class Moved:
 
 
 @lru_cache(maxsize=32)
-def _columns(factor: Factor, order: int) -> tuple[Floats, Floats]:
-    """|a|_1 or |a|_2^2 of every column, and what any two have in common: sum min(a, b) where signs agree, or a'b."""
+def _lengths(factor: Factor, order: int) -> Floats:
+    """|a|_1 or |a|_2^2 of every column."""
+    if factor.shape == "rows":
+        return np.asarray((np.abs(factor.matrix) ** order).sum(axis=0))
+    return np.ones(factor.size) if factor.shape == "cells" else factor.gram.diagonal().copy()
+
+
+@lru_cache(maxsize=32)
+def _common(factor: Factor, order: int) -> Floats:
+    """What any two columns have in common: sum min(a, b) where signs agree, or a'b."""
     if factor.shape != "rows" or order == 2:
-        return factor.gram.diagonal().copy(), factor.gram
+        return factor.gram
     matrix = factor.matrix
     common = [
         np.where(matrix * one[:, None] > 0, np.minimum(np.abs(matrix), np.abs(one)[:, None]), 0) for one in matrix.T
     ]
-    return np.abs(matrix).sum(axis=0), np.array([one.sum(axis=0) for one in common])
+    return np.array([one.sum(axis=0) for one in common])
 
 
 def special_attributes(terms: Sequence[Term]) -> tuple[int, ...]:
@@ -88,7 +96,7 @@ def _spread(group: _Group, special: tuple[int, ...], schema: Schema, order: int)
         size = schema.sizes[k]
         column, common = (np.ones(size), np.ones((size, size)))
         if k in group.factors:
-            column, common = _columns(group.factors[k], order)
+            column, common = _lengths(group.factors[k], order), _common(group.factors[k], order)
         one, both = np.kron(one, column), np.kron(both, common)
     return one, both
 
@@ -113,7 +121,7 @@ def moved(terms: Sequence[Term], weights: Floats, schema: Schema, exchange: bool
 def _single(group: _Group, special: tuple[int, ...], schema: Schema, order: int) -> Floats:
     one: Any = np.ones(1)
     for k in special:
-        one = np.kron(one, _columns(group.factors[k], order)[0] if k in group.factors else np.ones(schema.sizes[k]))
+        one = np.kron(one, _lengths(group.factors[k], order) if k in group.factors else np.ones(schema.sizes[k]))
     return np.asarray(one)
 
 
@@ -129,8 +137,9 @@ def _largest(groups: list[_Group], number: int, parts: list[Floats], exact: bool
     shown = np.zeros(number)
     for group, part in zip(groups, parts, strict=True):
         shown[group.places] = part[best]
-    high = float(total[best])
-    return Moved((high if exact else low) * BELOW_8192, high * ABOVE_8192, tuple(shown) if exact else ())
+    high, adding = float(total[best]), len(groups) * ROUNDINGS_2
+    least = high * (1 - adding) if exact else low
+    return Moved(least * BELOW_8192, high * (1 + adding) * ABOVE_8192, tuple(shown) if exact else ())
 
 
 def _exchanged(groups: list[_Group], number: int, special: tuple[int, ...], schema: Schema, order: int) -> Moved:
@@ -176,6 +185,7 @@ def _apart(groups: list[_Group], schema: Schema, exchange: bool, order: int) -> 
     """Too many cells to look at each: every group at its largest, twice for two records (four times in squares)."""
     tops = []
     for group in groups:
-        top = math.prod(float(_columns(factor, order)[0].max()) for factor in group.factors.values())
+        top = math.prod(float(_lengths(factor, order).max()) for factor in group.factors.values())
         tops.append(group.weight * top * _bound(group, schema))
-    return Moved(max(tops) * BELOW_8192, sum(tops) * (2**order if exchange else 1) * ABOVE_8192, ())
+    high = math.fsum(tops) * (2**order if exchange else 1)
+    return Moved(max(tops) * BELOW_8192, high * ABOVE_8192, ())

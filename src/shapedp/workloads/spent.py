@@ -12,7 +12,7 @@ import numpy as np
 from shapedp.noise.rotation import Mode
 from shapedp.noise.tensor import steps_to_mu
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.outward import ABOVE_512, ABOVE_WIDE, BELOW_512, UNIT
+from shapedp.numerics.outward import ABOVE_512, ABOVE_WIDE, BELOW_512, ROUNDINGS_4, UNIT
 from shapedp.numerics.sums import sum_bounds
 from shapedp.workloads.blocks import Block, Family, Part, moved
 from shapedp.workloads.schema import Schema
@@ -232,7 +232,7 @@ def block_slack(family: Family, place: int, schema: Schema, records: int) -> flo
         rotations = [mode.rotation for mode in modes if mode.rotation is not None]
         found = grid * steps_to_mu(rotations, cells, least) * (1.25 if schema.measures else 1.0)
     if records * longest / grid * math.prod(schema.sizes[k] - 1 for k in family.blocks[place]) > 2.0**52:
-        found += 2.0**-51 * records * longest * math.sqrt(cells) / least
+        found += ROUNDINGS_4 * records * longest * math.sqrt(cells) / least
     return found
 
 

@@ -60,6 +60,11 @@ class Factor:
         return np.eye(n)
 
     @property
+    def row_squares(self) -> Floats:
+        """The squared length of every row."""
+        return np.ones(self.size) if self.shape == "cells" else np.asarray(np.square(self.matrix).sum(axis=1))
+
+    @property
     def count(self) -> int:
         """The number of rows."""
         if self.shape == "ranges":

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.boundary.values import booleans
+from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms.base import Claimed, Release, Rng
 from shapedp.numerics import last_true, last_true_near
 from shapedp.numerics.arrays import Floats
@@ -28,6 +28,7 @@ Integers = NDArray[np.int64]
 _PLAIN = 1 << 20  # denominators tried first: 0.1 means 1/10
 _CLOSE = Fraction(1, 1 << 40)
 _LEFT = 1e-4  # of delta, for several selections
+_LEAST = 1e-290  # a smaller delta buys nothing
 
 
 def fraction_below(value: Fraction) -> Fraction:
@@ -177,7 +178,7 @@ class Selection(Claimed):
             >>> Selection.calibrate(5, epsilon=1.0, delta=0.0, sensitivity=1, monotone=False, times=2).rate
             (1, 4)
         """
-        size = count("sensitivity", sensitivity)
+        monotone, size = boolean("monotone", monotone), count("sensitivity", sensitivity)
         times, given = count("times", times), probability("delta", delta)
         distance = distance_of(size, monotone)
         rate = calibrated_rate(one_of("method", method, METHODS), epsilon, given, distance, times)
@@ -185,7 +186,7 @@ class Selection(Claimed):
 
     def release(self, x: ArrayLike, *, rng: Rng = None, unsafe: bool = False) -> Selected:
         """x holds the utility of each candidate. What is released: the places chosen."""
-        utilities = whole_numbers("utilities", x, self.candidates)
+        unsafe, utilities = boolean("unsafe", unsafe), whole_numbers("utilities", x, self.candidates)
         drawn = self._drawn(utilities, lambda source: self._chosen(utilities, source), rng, unsafe)
         return Selected(drawn.value, None, drawn.certificate, unsafe=drawn.unsafe, mechanism=self)
 
@@ -240,7 +241,7 @@ def calibrated_rate(method: str, epsilon: float, delta: float, distance: int, ti
 
     claimed = positive("epsilon", epsilon)
     plain = fraction_below(Fraction(claimed) / (distance * times))
-    if not delta:
+    if delta < _LEAST:
         return plain
 
     def spent(factor: float) -> float:
@@ -357,7 +358,7 @@ def top_k(
     >>> top_k([500, 3, 900, 5], 2, epsilon=1.0, delta=0.0, sensitivity=1, monotone=True).value
     array([2, 0])
     """
-    whole = whole_numbers("utilities", utilities)
+    monotone, whole = boolean("monotone", monotone), whole_numbers("utilities", utilities)
     made = Selection.calibrate(
         whole.size,
         epsilon=epsilon,

@@ -11,6 +11,7 @@ Reference: Desfontaines, Voss, Gipson and Mandayam 2022, Theorem 1.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -19,6 +20,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shapedp.boundary.values import boolean
 from shapedp.mechanisms.base import Claimed, Release, Rng
 from shapedp.mechanisms.selection.choose import Integers, whole_numbers
 from shapedp.numerics.arrays import Floats
@@ -34,6 +36,7 @@ _SPARE = 64  # bits beyond those asked for: errors grow with the number of steps
 _MOST_STEPS = 1 << 20
 _SPLITS = 200
 _KEYS = 1 << 20
+_LEAST = 1 / (1 << 40)  # epsilon of a key
 
 
 @lru_cache(maxsize=64)
@@ -59,12 +62,30 @@ def keep_ends(epsilon: float, delta: float, bits: int) -> tuple[list[int], list[
 
 
 @dataclass(frozen=True, eq=False)
+class Published(Release[Integers]):
+    """The keys that are published: `names`, in an order that they alone decide.
+
+    `value` holds their places. Without names these are places in the list of counts that was given, and that list
+    must be public: the place of one key shows how many others stand before it, published or not.
+
+    Examples
+    --------
+    >>> m = KeySelection.calibrate(keys=1, epsilon=1.0, delta=1e-6, adjacency="add-remove")
+    >>> m.release({"Ulm": 500, "Aal": 1, "Bonn": 1000}).names
+    ('Bonn', 'Ulm')
+    """
+
+    names: tuple[Any, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class KeySelection(Claimed):
     """Which keys of a table are published, where the list of keys is private itself.
 
     Guarantee: a person has at most `keys` different keys, each counted once; a key with no person is never published.
     The decisions are independent, with exactly the probabilities above for `key_epsilon` and `key_delta`, and a
-    neighbour changes the counts of `keys` keys by one (where a person is exchanged: of twice as many).
+    neighbour changes the counts of `keys` keys by one (where a person is exchanged: of twice as many). Give keys by
+    name, or counts on a public list of keys: see `Published`.
 
     Parameters
     ----------
@@ -78,8 +99,8 @@ class KeySelection(Claimed):
     >>> m = sdp.KeySelection.calibrate(keys=1, epsilon=1.0, delta=1e-6, adjacency="add-remove")
     >>> m.threshold(0.5), m.certificate.verdict
     (14, 'certified')
-    >>> m.release([1000, 1, 500]).value
-    array([0, 2])
+    >>> m.release({"Ulm": 1000, "Aal": 1, "Bonn": 500}).names
+    ('Bonn', 'Ulm')
     """
 
     kind: ClassVar[str] = "keys"
@@ -95,7 +116,7 @@ class KeySelection(Claimed):
         self._plain(probability, "delta", "key_delta")
         self._plain(count, "keys")
         one_of("adjacency", self.adjacency, ADJACENCIES)
-        if self.keys > _KEYS or not 2.0**-1000 <= self.key_delta < 1 or not 2.0**-40 <= self.key_epsilon <= 700:
+        if self.keys > _KEYS or not 2.0**-1000 <= self.key_delta < 1 or not _LEAST <= self.key_epsilon <= 700:
             raise ValueError("keys, key_epsilon or key_delta is out of range: claim a usual epsilon and delta")
         if 2 * math.log1p(math.expm1(self.key_epsilon) / (2 * self.key_delta)) / self.key_epsilon > _MOST_STEPS / 2:
             raise ValueError("a key would need half a million persons to be sure: claim a larger epsilon or fewer keys")
@@ -148,10 +169,22 @@ class KeySelection(Claimed):
         table = self.probabilities(np.arange(len(keep_ends(self.key_epsilon, self.key_delta, _WORD)[0])))
         return int(np.searchsorted(table, goal))
 
-    def release(self, x: ArrayLike, *, rng: Rng = None, unsafe: bool = False) -> Release[Integers]:
-        """x holds how many persons have each key. What is released: the places of the keys that are published."""
-        counts = _counts(x)
-        return self._drawn(counts, lambda source: self._kept(counts, source), rng, unsafe)
+    def release(self, x: Mapping[Any, int] | ArrayLike, *, rng: Rng = None, unsafe: bool = False) -> Published:
+        """x says how many persons have each key: {key: persons}, or a list of counts whose keys are public.
+
+        What is released: the names of the keys that are published; of a public list, their places in it.
+        """
+        given: Any = x
+        unsafe = boolean("unsafe", unsafe)
+        named = dict(given.items()) if hasattr(given, "items") else None
+        counts = _counts(given if named is None else list(named.values()))
+        drawn = self._drawn(counts, lambda source: self._kept(counts, source), rng, unsafe)
+        value, names = drawn.value, None
+        if named is not None:
+            listed = list(named)
+            names = tuple(sorted((listed[place] for place in value.tolist()), key=repr))
+            value = np.arange(len(names), dtype=np.int64)
+        return Published(value, None, drawn.certificate, unsafe=drawn.unsafe, names=names)
 
     def _kept(self, counts: Integers, source: Source) -> Integers:
         """A word decides unless it falls between the two ends of 2^64 p; then more bits do."""

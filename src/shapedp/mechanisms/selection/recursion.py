@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -26,6 +27,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shapedp.boundary.values import boolean
 from shapedp.mechanisms.base import Claimed, Rng
 from shapedp.mechanisms.calibrate import calibrate
 from shapedp.mechanisms.selection.choose import MOST, Integers, calibrated_rate
@@ -49,6 +51,7 @@ _CELLS = 1 << 40
 _SHORT = 1 << 20  # denominators of the targets of single draws
 _PER_LEVEL = 1.3  # ranks by which a level of the recursion misses, times reach, about; it only chooses the method
 _LANES = 1 << 22
+_RECORDS = 1 << 40
 METHODS = ("best", "recursion", "prefix")
 
 
@@ -124,9 +127,16 @@ class Quantiles(Claimed):
 
     def release(self, x: ArrayLike, *, rng: Rng = None, unsafe: bool = False) -> QuantileRelease:
         """x holds how many records are in each cell. What is released: the cells of the quantiles."""
-        counts = counts_of(x, self.cells)
-        drawn = self._drawn(counts, lambda source: self._descend(counts, source), rng, unsafe)
+        unsafe, counts = boolean("unsafe", unsafe), counts_of(x, self.cells)
+        drawn = self._drawn(counts, lambda source: self._held(counts, source), rng, unsafe)
         return QuantileRelease(drawn.value, None, drawn.certificate, unsafe=drawn.unsafe, plan=self)
+
+    def _held(self, counts: Integers, source: Source) -> Integers:
+        """The descent, if memory holds all records; numpy's own refusal would name their number."""
+        if sum(counts.tolist()) <= _RECORDS:
+            with suppress(MemoryError):
+                return self._descend(counts, source)
+        raise MemoryError("the recursion needs 8 bytes of memory per record, several times over")
 
     def _descend(self, counts: Integers, source: Source) -> Integers:
         places = np.sort(_places(counts, source))

@@ -33,7 +33,6 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from scipy import special
 
 from shapedp.numerics import last_true
 from shapedp.numerics.arrays import Floats
@@ -71,12 +70,11 @@ def two_outcomes(epsilon: Floats, up: Floats | float, down: Floats | float, time
         size = times * whole
         move = (-1 if upper else 1) * ROUNDINGS_64 * (size + np.abs(epsilon))
         total = np.zeros(np.broadcast_shapes(epsilon.shape, whole.shape))
-        choose = special.gammaln(times + 1)
         for wins in range(times, -1, -1):
             loss = np.asarray(wins * up - (times - wins) * down)
             if np.all(loss <= epsilon + move):
                 break
-            ways = choose - special.gammaln(wins + 1) - special.gammaln(times - wins + 1)
+            ways = math.log(math.comb(times, wins))
             log_mass = ways + wins * log_p + ((times - wins) * log_rest if wins < times else 0.0)
             total += np.exp(log_mass) * -np.expm1(np.minimum(epsilon + move - loss, 0.0))
     slack = ROUNDINGS_8192 * (1 + times * (1 + whole))
@@ -245,7 +243,7 @@ def log_win(method: str, rate: float, margin: Floats) -> Floats:
     x = rate * np.asarray(margin, dtype=np.float64)
     with np.errstate(under="ignore", over="ignore"):
         if method == "exponential":
-            return np.asarray(special.log_expit(x))
+            return np.asarray(-np.logaddexp(0.0, -x))
         if method == "permute-and-flip":
             return np.asarray(np.where(x < 0, np.minimum(x, 0.0) - math.log(2), np.log1p(-np.exp(-np.abs(x)) / 2)))
         tail = _difference_tail(rate, np.abs(margin))
