@@ -12,7 +12,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 from pyarrow import parquet
-from tests.workloads.test_workload import helmert
 
 import shapedp as sdp
 from shapedp.workloads import WorkloadMechanism

@@ -59,6 +59,7 @@ class Rows:
         Our own database takes no more than `memory` ("4GB"); what does not fit goes to temporary files. What a
         database says of a failure may quote a cell, so it is not repeated.
         """
+        ibis()  # where it is missing, that is said
         failed, ways = "", list[Callable[[], Any]]()
         if self.table is not None:
             ways.append(lambda: query(_selected(self.table, wanted, foreign=True)).to_pyarrow())
