@@ -269,8 +269,6 @@ class Direction:
                 if math.log(best / gap) < 1.5 * math.log(before / step):
                     node_limit = min(node_limit, _SLOW_LIMIT)  # atoms off the grid: the gap falls with the step only
             chosen, best = (lower, upper), gap
-            if aim.faint:
-                break
             if not known and gap < 0.5:
                 known = True
                 # what is left at the far end of the view
@@ -281,7 +279,7 @@ class Direction:
                 ]
             _, _, left, right, *_ = window(upper, aim.theta, aim.tail_mass)
             least = max(1.05 * (right - left), _width(ends)) / node_limit  # the finest grid that fits
-            if gap <= accuracy / 2 or step <= 1.05 * least or self.grid is not None:
+            if aim.faint or gap <= accuracy / 2 or step <= 1.05 * least or self.grid is not None:
                 break
             following = self._finer(step, gap, accuracy / 2, least, _width(ends))
             if not following < step:
