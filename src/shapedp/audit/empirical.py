@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from shapedp.audit.bounds import LOOKS, SPENDING
 from shapedp.audit.claim import Claim
 from shapedp.audit.events import Tally, choose, tally
 from shapedp.audit.learned import learn
+from shapedp.audit.result import Result
 from shapedp.audit.runner import Hits, Runner, outputs, scores
 from shapedp.audit.sketches import subject_of
 from shapedp.audit.subjects import CallableSubject, Score, Subject
@@ -49,7 +50,7 @@ class Witness:
 
 
 @dataclass(frozen=True)
-class AuditResult:
+class AuditResult(Result, kind="audit", stated="verdict"):
     """What the samples show about a claim.
 
     Guarantee: with probability at least `confidence` every lower bound here holds, whenever the audit stopped;
@@ -102,10 +103,6 @@ class AuditResult:
             f"violation: {bounds}. At epsilon {at.epsilon:.4g} delta is at least {at.delta_lower:.4g}, "
             f"the {at.against} promises {at.claimed:.4g}"
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object."""
-        return {"kind": "audit", "verdict": self.verdict, **asdict(self)}
 
 
 def mechanism(

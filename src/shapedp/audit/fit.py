@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.audit.bounds import LEVELS, binomial_p_values, cosine_level
+from shapedp.audit.result import Result
 from shapedp.audit.subjects import released
 from shapedp.mechanisms import Additive
 from shapedp.noise import Law
@@ -42,7 +43,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class DistributionResult:
+class DistributionResult(Result, kind="distribution-audit", stated="passed"):
     """Whether the noise fits its law.
 
     Guarantee: correct noise fails with probability at most `false_alarm`, all checks together.
@@ -77,10 +78,6 @@ class DistributionResult:
         if self.passed:
             return f"fits: {', '.join(check.name for check in self.checks)} ({of})"
         return f"does not fit ({of}): " + "; ".join(f"{c.name}: {c.detail}, p = {c.p_value:.2g}" for c in self.failed)
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object."""
-        return {"kind": "distribution-audit", "passed": self.passed, **asdict(self)}
 
 
 def distribution(

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +16,7 @@ from scipy import special, stats
 
 from shapedp.audit.bounds import lower_bound, upper_bound
 from shapedp.audit.learned import logistic
+from shapedp.audit.result import Result
 from shapedp.boundary.values import boolean
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, finite, numeric, probability
@@ -39,7 +39,7 @@ class Power:
 
 
 @dataclass(frozen=True)
-class MembershipResult:
+class MembershipResult(Result, kind="membership", stated="tailored_auc"):
     """How well scores tell members from others.
 
     `auc` lies in (`lower`, `upper`) with probability about `confidence` (DeLong's variance, normal limit; the model
@@ -80,10 +80,6 @@ class MembershipResult:
             f"{self.attack}: AUC {self.auc:.4f} in [{self.lower:.4f}, {self.upper:.4f}] ({self.confidence:g}), from "
             f"{self.members} members and {self.others} others; {powers}"
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object."""
-        return {"kind": "membership", "tailored_auc": self.tailored_auc, **asdict(self)}
 
 
 def membership(

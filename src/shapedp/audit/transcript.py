@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from shapedp.audit.equality import same
 from shapedp.audit.gauge import moved
+from shapedp.audit.result import Result
 from shapedp.mechanisms import Release, Sketch
 from shapedp.mechanisms.watch import Draw, watching
 from shapedp.numerics.checks import nonnegative, one_of
@@ -46,7 +47,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class ReplayResult:
+class ReplayResult(Result, kind="replay-audit", stated="passed"):
     """What a run let through.
 
     `largest` is the largest difference seen, in units of the declared sensitivity: at most 1 if it holds.
@@ -76,10 +77,6 @@ class ReplayResult:
             return f"no leak found: {seen}"
         more = "" if len(self.findings) <= _SHOWN else f"; and {len(self.findings) - _SHOWN} more"
         return f"leak: {'; '.join(map(str, self.findings[:_SHOWN]))}{more} ({seen})"
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object."""
-        return {"kind": "replay-audit", "passed": self.passed, **asdict(self)}
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ class PrivateModel(PrivateEstimator):
         """The solution of a least-squares solver, by one pass over whatever `read_table` reads."""
         data = Reading(read_table(self, x, y, classes=classes), bounds, self.progress)
         order = self.n_features_in_ + (bounds.constant > 0)
-        problem = linear.Problem(data.records, order, bounds, *self._claim(), rows)
+        problem = linear.Problem(data.records, order, bounds, *self._claim(), sketch_rows=rows)
         with one_blas_thread(order < 500):
             return self._solved(linear.SOLVERS, name, problem, lambda: data.moments)
 

@@ -11,7 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special
 
-from shapedp.mechanisms.mixing import ROOM, Sketching, calibratable, draw_sketch, eigenvalue_slip, float_share, rounding
+from shapedp.mechanisms.mixing import (
+    ROOM,
+    EigenvalueSketching,
+    calibratable,
+    draw_sketch,
+    eigenvalue_slip,
+    float_share,
+    rounding,
+)
 from shapedp.numerics import outward
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, size
@@ -23,7 +31,7 @@ from shapedp.sampling import Source, grid_for, rounded_sum
 
 
 @dataclass(frozen=True)
-class AdaptiveMixing(Sketching):
+class AdaptiveMixing(EigenvalueSketching):
     """Release l = lambda_min(X^T X) + eta C^2 (z - tau), z ~ N(0, 1); then mix with sigma^2 = gamma C^2 - l.
 
     sigma^2 is kept within [0, (gamma - 1) C^2]: more is never needed.
@@ -46,17 +54,6 @@ class AdaptiveMixing(Sketching):
     """
 
     kind: ClassVar[str] = "adaptive-mixing"
-    _positive: ClassVar[tuple[str, ...]] = ("gamma", "eta", "tau")
-    rows: int
-    row_bound: float
-    gamma: float
-    eta: float
-    tau: float
-    epsilon: float
-    delta: float
-    adjacency: Neighbours = "zero-out"
-    records: int | None = None
-    dim: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

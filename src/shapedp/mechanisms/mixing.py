@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -52,7 +52,6 @@ class Sketch(Release[Floats]):
 class Sketching(Claimed):
     """What the mixing mechanisms share: sizes, certificate, release and description. A subclass has the fields."""
 
-    _positive: ClassVar[tuple[str, ...]] = ("gamma",)
     rows: int
     row_bound: float
     adjacency: Neighbours
@@ -61,7 +60,8 @@ class Sketching(Claimed):
 
     def __post_init__(self) -> None:
         self._plain(count, "rows")
-        self._plain(positive, "row_bound", "epsilon", *self._positive)
+        numbers = [one.name for one in fields(self) if one.type == "float"]  # type: ignore[arg-type]
+        self._plain(positive, *(name for name in numbers if name != "delta"))
         if not 1e-100 < self.row_bound < 1e100:
             raise ValueError(f"row_bound must lie between 1e-100 and 1e100, got {self.row_bound!r}: use other units")
         self._plain(probability, "delta")
@@ -113,6 +113,22 @@ class Sketching(Claimed):
     @abstractmethod
     def _draw(self, moments: Floats, randomness: Source) -> tuple[Floats, float]:
         """The sketch and the noise variance in it."""
+
+
+@dataclass(frozen=True)
+class EigenvalueSketching(Sketching):
+    """A sketch whose noise follows a released eigenvalue: gamma, eta and tau as in `AdaptiveMixing`."""
+
+    rows: int
+    row_bound: float
+    gamma: float
+    eta: float
+    tau: float
+    epsilon: float
+    delta: float
+    adjacency: Neighbours = "zero-out"
+    records: int | None = None
+    dim: int | None = None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from shapedp.accounting import Plan
 from shapedp.audit.membership import epsilon_bound
+from shapedp.audit.result import Result
 from shapedp.mechanisms.watch import watching
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, probability
@@ -22,7 +23,7 @@ _LOUD = 1e6  # length of a canary's gradient before it is clipped
 
 
 @dataclass(frozen=True)
-class CanaryResult:
+class CanaryResult(Result, kind="canary", stated="violation"):
     """A lower bound on the epsilon of `steps` steps, beside the certified upper bound.
 
     Examples
@@ -53,10 +54,6 @@ class CanaryResult:
             f"{word}: with confidence {self.confidence:g}, {self.steps} steps have epsilon >= {self.epsilon_lower:.4g} "
             f"at delta {self.delta:g} ({self.runs} runs); certified is {self.certified:.4g}"
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object."""
-        return {"kind": "canary", "violation": self.violation, **asdict(self)}
 
 
 def canary(

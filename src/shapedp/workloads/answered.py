@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.boundary.values import boolean, booleans
+from shapedp.boundary.values import boolean
 from shapedp.noise.base import confidence_level
 from shapedp.noise.gaussian import normal_half_width
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import finite
 from shapedp.numerics.modes import outer
 from shapedp.privacy import Certificate
+from shapedp.workloads.base import ReleasedWorkload
 from shapedp.workloads.workload import Term
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def sum_half_width(law: str, spread: Any, largest: Any, confidence: float) -> Fl
 
 
 @dataclass(frozen=True, eq=False)
-class AnsweredWorkload:
+class AnsweredWorkload(ReleasedWorkload):
     """The answers of a workload with noise on whole numbers, with the certificate they were released under.
 
     Example:
@@ -81,9 +81,6 @@ class AnsweredWorkload:
     unsafe: bool = False
     spends: int = 1  # of the mechanism's budget, for a ledger
 
-    def __post_init__(self) -> None:
-        booleans(self)
-
     def __getitem__(self, name: str) -> NDArray[Any]:
         """The answers of a group of queries, in its shape: integers where noise is on integers and rows are whole."""
         term = self.mechanism.term(name)
@@ -91,9 +88,6 @@ class AnsweredWorkload:
             return _applied(self.noisy[0], self._matrices(term)).reshape(term.shape)
         place = self._place(term)
         return self.noisy[place] if not term.measure else self.noisy[place] * self.mechanism.unit(place)
-
-    def __iter__(self) -> Any:
-        return (term.name for term in self.mechanism.workload.terms)
 
     def _place(self, term: Term) -> int:
         return self.mechanism.workload.terms.index(term)
@@ -109,10 +103,6 @@ class AnsweredWorkload:
             whole = not (rows % 1).any() and np.abs(rows).max() < 2.0**53
             found.append(rows.astype(np.int64) if whole else rows)
         return found
-
-    def standard_error(self, name: str) -> Floats:
-        """The standard error of every answer of a group."""
-        return self.mechanism.standard_error(name)
 
     def interval(self, name: str, confidence: float, *, joint: bool = False) -> tuple[Floats, Floats]:
         """Lower and upper ends; with `joint` all answers of the group lie inside together with that probability.
@@ -137,16 +127,10 @@ class AnsweredWorkload:
 
     def of(self, query: Mapping[str, Any]) -> Linear:
         """A linear function of the answers: weights by group, each in the shape of the group's answers."""
-        if not query:
-            raise ValueError("name the groups of queries and the weights of their answers")
         value = 0.0
         pulled: list[Floats] = [np.zeros(one.shape) for one in self.noisy]
-        for name, given in query.items():
-            term = self.mechanism.term(name)
-            weights = finite(f"the weights of {name!r}", given)
-            if weights.shape != term.shape:
-                raise ValueError(f"the weights of {name!r} must have shape {term.shape}, got {weights.shape}")
-            value += float((weights * self[name]).sum())
+        for term, weights in self._weights(query):
+            value += float((weights * self[term.name]).sum())
             if self.mechanism.cells:
                 rows = self._matrices(term)
                 shape = [n if one is None else len(one) for n, one in zip(pulled[0].shape, rows, strict=True)]

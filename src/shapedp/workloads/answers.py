@@ -10,27 +10,28 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.boundary.documents import decode, described, encode
+from shapedp.boundary.documents import decode, encode
 from shapedp.boundary.values import boolean, booleans
-from shapedp.mechanisms.base import SCHEMA, Claimed, Rng
+from shapedp.mechanisms.base import Rng
 from shapedp.noise.request import DoesNotApplyError
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import count, one_of, positive, probability
+from shapedp.numerics.checks import one_of
 from shapedp.numerics.outward import ABOVE_16, BELOW_16
 from shapedp.privacy import Bracket, GaussianLoss, Loss
 from shapedp.privacy.losses import LaplaceLoss
 from shapedp.sampling import Source
-from shapedp.sensitivity import ADJACENCIES, Adjacency
+from shapedp.sensitivity import Adjacency
 from shapedp.workloads.answered import AnsweredWorkload
+from shapedp.workloads.base import WorkloadClaim
 from shapedp.workloads.blocks import outermost, table_by
 from shapedp.workloads.reach import Moved, moved
 from shapedp.workloads.whole import LAWS, WholeNoise
-from shapedp.workloads.workload import Factor, Term, Workload, workload_from_json
+from shapedp.workloads.workload import Factor, Term, Workload
 
 _LARGEST = 1 << 22  # what one record may add to an answer
 _ORDERED = 4096  # cells of an ordered attribute
@@ -39,7 +40,7 @@ _SHOWN = 4096  # answers that move, of which the lower end of a bracket is compu
 
 
 @dataclass(frozen=True, eq=False)
-class AnswerMechanism(Claimed):
+class AnswerMechanism(WorkloadClaim):
     """The answers of a workload with noise on whole numbers, for the claim (epsilon, delta).
 
     Guarantee: `loss` is computed from the groups that get noise, for every difference of two neighbours. Exact counts
@@ -72,15 +73,11 @@ class AnswerMechanism(Claimed):
 
     def __post_init__(self) -> None:
         booleans(self)
-        self._plain(positive, "epsilon")
-        self._plain(probability, "delta")
-        one_of("adjacency", self.adjacency, ADJACENCIES)
+        super().__post_init__()
         if len(self.noise) != len(self.groups) or len({(one.law, one.whole) for one in self.noise}) != 1:
             raise ValueError("every group that gets noise has a scale, all of one law")
         if self.cells and any(term.measure for term in self.workload.terms):
             raise DoesNotApplyError("noise on the cells is for counts: ask for noise='laplace' with measures")
-        if not 0 < self.records <= 1 << 40:
-            raise ValueError(f"records must lie in 1 ... 2^40, got {self.records}")
         check_sizes(self.workload)
         for term, noise in zip(self.groups, self.noise, strict=True):
             _check(term, noise, self.workload, self.records)
@@ -134,10 +131,6 @@ class AnswerMechanism(Claimed):
         """What one is worth in the answers of a group."""
         return unit(self.groups[place], self.workload)
 
-    def standard_error(self, name: str) -> Floats:
-        """The standard error of every answer of a group, in its shape; known before any record is read."""
-        return np.sqrt(self.variances(self.term(name)))
-
     def variances(self, term: Term) -> Floats:
         """The variance of every answer of a group."""
         if not self.cells:
@@ -152,24 +145,13 @@ class AnswerMechanism(Claimed):
                 left *= factor.size
         return np.asarray(total * left * self.noise[0].variance)
 
-    @cached_property
-    def expected_squared_error(self) -> float:
-        """E |noise|^2 over all answers."""
-        return sum(float(self.variances(term).sum()) for term in self.workload.terms)
-
-    @cached_property
-    def weighted_error(self) -> float:
-        """The same with the weights of the queries."""
-        return sum(term.weight * float(self.variances(term).sum()) for term in self.workload.terms)
+    def _total(self, term: Term) -> float:
+        return float(self.variances(term).sum())
 
     @property
     def optimality(self) -> Bracket | None:
         """No lower bound is known for noise on whole numbers."""
         return None
-
-    def term(self, name: Any) -> Term:
-        """A group of queries by name."""
-        return self.workload.term(name)
 
     def needed(self) -> list[tuple[int, ...]]:
         """The attributes of the tables that must be counted."""
@@ -194,15 +176,9 @@ class AnswerMechanism(Claimed):
         noisy = [part.reshape(one.shape) for part, one in zip(np.split(drawn.value, ends), exact, strict=True)]
         return AnsweredWorkload(self, noisy, drawn.certificate, drawn.unsafe)
 
-    def to_json(self) -> dict[str, Any]:
+    def _described(self) -> dict[str, Any]:
         return {
-            "schema": SCHEMA,
-            "kind": self.kind,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "adjacency": self.adjacency,
-            "records": self.records,
-            "workload": self.workload.to_json(),
+            **self._claim(),
             "law": self.noise[0].law,
             "whole": self.noise[0].whole,
             "cells": self.cells,
@@ -211,18 +187,14 @@ class AnswerMechanism(Claimed):
         }
 
     @classmethod
-    @described
-    def from_json(cls, data: Any) -> Self:
-        if not isinstance(data, dict) or data.get("kind") != cls.kind or data.get("schema") != SCHEMA:
-            raise ValueError(f"not a mechanism of kind {cls.kind!r} and schema {SCHEMA}")
-        workload, law = workload_from_json(data["workload"]), one_of("law", data["law"], LAWS)
+    def _read(cls, data: dict[str, Any]) -> dict[str, Any]:
+        law = one_of("law", data["law"], LAWS)
         scales, bits = decode("scales", data["scales"]), decode("bits", data["bits"])
         if scales.shape != bits.shape or (bits % 1).any():
             raise ValueError("bits must hold a whole number for every scale")
         whole = boolean("whole", data["whole"])
-        noise = [WholeNoise(law, float(s), int(b), whole) for s, b in zip(scales, bits, strict=True)]
-        cells, claim = boolean("cells", data["cells"]), (data["epsilon"], data["delta"])
-        return cls(workload, tuple(noise), cells, *claim, data["adjacency"], count("records", data["records"]))
+        noise = tuple(WholeNoise(law, float(s), int(b), whole) for s, b in zip(scales, bits, strict=True))
+        return {**cls._claim_from(data), "noise": noise, "cells": boolean("cells", data["cells"])}
 
 
 def unit(term: Term, workload: Workload) -> float:

@@ -6,24 +6,25 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.boundary.documents import decode, described, encode
+from shapedp.boundary.documents import decode, encode
 from shapedp.boundary.values import boolean
-from shapedp.mechanisms.base import SCHEMA, Claimed, Rng
+from shapedp.mechanisms.base import Rng
 from shapedp.noise.hull import beyond
 from shapedp.noise.request import Request
 from shapedp.noise.rotation import Mode
 from shapedp.numerics.arrays import Floats, frozen
-from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability, vector
+from shapedp.numerics.checks import count, nonnegative, vector
 from shapedp.numerics.modes import outer, replace_mode
 from shapedp.numerics.outward import ABOVE_WIDE
 from shapedp.privacy import Bracket, GaussianLoss
 from shapedp.sampling import Source, rounded_sum
-from shapedp.sensitivity import ADJACENCIES, Adjacency, Box
+from shapedp.sensitivity import Adjacency, Box
+from shapedp.workloads.base import WorkloadClaim
 from shapedp.workloads.blocks import (
     Block,
     Family,
@@ -39,7 +40,7 @@ from shapedp.workloads.release import WorkloadRelease
 from shapedp.workloads.spent import grid_of, mu_bounds, slack
 from shapedp.workloads.strategy import strategy
 from shapedp.workloads.variances import cell_variances, total_variance
-from shapedp.workloads.workload import Term, Workload, workload_from_json
+from shapedp.workloads.workload import Term, Workload
 
 GAP = 1e-4
 RECORDS = 1 << 24
@@ -47,7 +48,7 @@ _SPAN = 400  # bits of all scales of a family together: their squares neither ov
 
 
 @dataclass(frozen=True, eq=False)
-class WorkloadMechanism(Claimed):
+class WorkloadMechanism(WorkloadClaim):
     """The answers of a workload with Gaussian noise, for the claim (epsilon, delta).
 
     Guarantee: `loss` is computed from the families of blocks alone. What leaves is a function of R x + s z, where x
@@ -87,11 +88,8 @@ class WorkloadMechanism(Claimed):
     records: int = RECORDS
 
     def __post_init__(self) -> None:
-        self._plain(positive, "epsilon")
-        self._plain(probability, "delta")
+        super().__post_init__()
         self._plain(nonnegative, "least")
-        one_of("adjacency", self.adjacency, ADJACENCIES)
-        object.__setattr__(self, "records", _records(self.records))
         if self.workload.schema.measures and self.records > 1 << 32:
             raise ValueError(f"sums of measures are exact for at most 2^32 records, got {self.records}")
         _usual(self.families)
@@ -116,15 +114,8 @@ class WorkloadMechanism(Claimed):
     def _plan(self) -> Strategy:
         return Strategy(self.families, self.least)
 
-    @cached_property
-    def expected_squared_error(self) -> float:
-        """E |noise|^2 over all answers."""
-        return sum(total_variance(self._plan, term, self.workload) for term in self.workload.terms)
-
-    @cached_property
-    def weighted_error(self) -> float:
-        """The same with the weights of the queries."""
-        return sum(t.weight * total_variance(self._plan, t, self.workload) for t in self.workload.terms)
+    def _total(self, term: Term) -> float:
+        return total_variance(self._plan, term, self.workload)
 
     @cached_property
     def optimality(self) -> Bracket | None:
@@ -143,9 +134,8 @@ class WorkloadMechanism(Claimed):
         """`least` as this program finds it, whatever a file says; `calibrate` puts its own here."""
         return strategy(self.workload, gap=GAP / 2, exchange=self.exchange).least
 
-    def standard_error(self, name: str) -> Floats:
-        """The standard error of every answer of a group, in its shape; known before any record is read."""
-        return np.sqrt(self.covariances(self.term(name)))
+    def variances(self, term: Term) -> Floats:
+        return self.covariances(term)
 
     def covariances(self, term: Term, other: Term | None = None) -> Floats:
         """The variance of every answer of a group, or its covariance with that of another by the same attributes."""
@@ -153,10 +143,6 @@ class WorkloadMechanism(Claimed):
         shape = [factor.count if place in special else 1 for place, factor in term.factors]
         found = cell_variances(self._plan, term, self.workload, other).reshape(shape)
         return np.broadcast_to(found, term.shape)
-
-    def term(self, name: Any) -> Term:
-        """A group of queries by name."""
-        return self.workload.term(name)
 
     def needed(self) -> list[tuple[int, ...]]:
         """The attributes of the tables that must be counted: none lies within another."""
@@ -220,37 +206,15 @@ class WorkloadMechanism(Claimed):
             found.append(rows)
         return found
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "schema": SCHEMA,
-            "kind": self.kind,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "adjacency": self.adjacency,
-            "least": self.least,
-            "records": self.records,
-            "workload": self.workload.to_json(),
-            "families": [_written(family) for family in self.families],
-        }
+    def _described(self) -> dict[str, Any]:
+        return {**self._claim(), "least": self.least, "families": [_written(family) for family in self.families]}
 
     @classmethod
-    @described
-    def from_json(cls, data: Any) -> Self:
-        if not isinstance(data, dict) or data.get("kind") != cls.kind or data.get("schema") != SCHEMA:
-            raise ValueError(f"not a mechanism of kind {cls.kind!r} and schema {SCHEMA}")
-        workload = workload_from_json(data["workload"])
-        families = tuple(_read(one, workload) for one in data["families"])
-        _fits(families, workload)
-        return cls(
-            workload, families, data["epsilon"], data["delta"], data["adjacency"], data["least"], data["records"]
-        )
-
-
-def _records(value: Any) -> int:
-    most = count("records", value)
-    if most > 1 << 40:
-        raise ValueError(f"records must be at most 2^40, got {most}")
-    return most
+    def _read(cls, data: dict[str, Any]) -> dict[str, Any]:
+        claim = cls._claim_from(data)
+        families = tuple(_read(one, claim["workload"]) for one in data["families"])
+        _fits(families, claim["workload"])
+        return {**claim, "families": families, "least": data["least"]}
 
 
 def _usual(families: tuple[Family, ...]) -> None:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shapedp.boundary.values import boolean, booleans
+from shapedp.boundary.values import boolean
 from shapedp.mechanisms.base import Rng
 from shapedp.noise.gaussian import normal_half_width
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import count, finite
+from shapedp.numerics.checks import count
 from shapedp.privacy import Certificate
+from shapedp.workloads.base import ReleasedWorkload
 from shapedp.workloads.blocks import Family, contrast_lengths, contrasted, restored
 from shapedp.workloads.variances import family_of, special_rows
 from shapedp.workloads.workload import Term
@@ -53,7 +54,7 @@ def _along(table: Floats, matrix: Floats, axis: int) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class WorkloadRelease:
+class WorkloadRelease(ReleasedWorkload):
     """The answers of a workload with noise, with the certificate they were released under.
 
     `release["age x sex"]` is a table of answers, `standard_error` its errors, `interval` its intervals, `of` anything
@@ -74,19 +75,9 @@ class WorkloadRelease:
     unsafe: bool = False
     spends: int = 1  # of the mechanism's budget, for a ledger
 
-    def __post_init__(self) -> None:
-        booleans(self)
-
     def __getitem__(self, name: str) -> Floats:
         """The answers of a group of queries, in its shape."""
         return self._answers(self.mechanism.term(name))
-
-    def __iter__(self) -> Any:
-        return (term.name for term in self.mechanism.workload.terms)
-
-    def standard_error(self, name: str) -> Floats:
-        """The standard error of every answer of a group."""
-        return self.mechanism.standard_error(name)
 
     def interval(self, name: str, confidence: float, *, joint: bool = False) -> tuple[Floats, Floats]:
         """Lower and upper ends; with `joint` all answers of the group lie inside together with that probability.
@@ -104,15 +95,9 @@ class WorkloadRelease:
 
         The error is exact: answers that share noise are counted together.
         """
-        if not query:
-            raise ValueError("name the groups of queries and the weights of their answers")
         value = 0.0
         pulled: dict[tuple[int, int], Any] = {}
-        for name, given in query.items():
-            term = self.mechanism.term(name)
-            weights = finite(f"the weights of {name!r}", given)
-            if weights.shape != term.shape:
-                raise ValueError(f"the weights of {name!r} must have shape {term.shape}, got {weights.shape}")
+        for term, weights in self._weights(query):
             value += float((weights * self._answers(term)).sum())
             for place, part in self._pulled(term, weights).items():
                 pulled[place] = pulled.get(place, 0.0) + part

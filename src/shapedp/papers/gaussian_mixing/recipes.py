@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
-from shapedp.mechanisms.mixing import Mixing, Sketching, draw_sketch
+from shapedp.mechanisms.mixing import EigenvalueSketching, Mixing, draw_sketch
 from shapedp.numerics import first_true
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, positive, probability
@@ -23,7 +23,6 @@ from shapedp.numerics.gram import least_eigenvalue
 from shapedp.numerics.outward import ROUNDINGS_8192
 from shapedp.papers.gaussian_mixing.losses import PublishedMixingLoss, with_rounding
 from shapedp.privacy import Loss
-from shapedp.privacy.losses.mixing import Neighbours
 from shapedp.sampling import Source, rounded_sum
 
 PRICE = "the eigenvalue is priced by the classic Gaussian formula, proved only for shares up to 1"
@@ -98,21 +97,10 @@ def positive_delta(delta: float) -> float:
 
 
 @dataclass(frozen=True)
-class ModifiedGaussMix(Sketching):
+class ModifiedGaussMix(EigenvalueSketching):
     """Algorithm 1 exactly as printed, with the claim of Theorem 1 at its parameters."""
 
     kind: ClassVar[str] = "modified-gauss-mix"
-    _positive: ClassVar[tuple[str, ...]] = ("gamma", "eta", "tau")
-    rows: int
-    row_bound: float
-    gamma: float
-    eta: float
-    tau: float
-    epsilon: float
-    delta: float
-    adjacency: Neighbours = "zero-out"
-    records: int | None = None
-    dim: int | None = None
 
     @cached_property
     def ideal(self) -> PublishedMixingLoss:

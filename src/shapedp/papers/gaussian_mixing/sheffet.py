@@ -37,7 +37,6 @@ class ThresholdMixing(Sketching):
     """
 
     kind: ClassVar[str] = "threshold-mixing"
-    _positive: ClassVar[tuple[str, ...]] = ("threshold", "slack", "scale", "variance")
     rows: int
     row_bound: float
     threshold: float

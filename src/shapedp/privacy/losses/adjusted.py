@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.outward import ABOVE_8, ABOVE_128, BELOW_8
+from shapedp.numerics.outward import ABOVE_8, BELOW_8
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.losses.base import Loss, Pieces, with_sampler_error
 
@@ -49,14 +49,8 @@ class AdjustedLoss(Loss):
         return self.pieces().pure
 
     def pieces(self) -> Pieces:
-        base = self.base.pieces()
-        return replace(
-            base,
-            log_ratio=base.log_ratio + self.log_ratio,
-            failure=base.failure + self.failure,
-            total_variation=base.total_variation + self.total_variation,
-            slip=math.hypot(base.slip, self.slip) * ABOVE_128,
-        )
+        names = ("log_ratio", "failure", "total_variation", "slip")
+        return self.base.pieces().adjusted(**{name: getattr(self, name) for name in names})
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]

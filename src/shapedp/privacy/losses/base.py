@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from shapedp.boundary.values import boolean
 from shapedp.numerics import SearchError, falling_root, first_true_near, last_true, last_true_near
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import nonnegative, one_of, positive, probability
-from shapedp.numerics.outward import ABOVE_8, ABOVE_16, ROUNDINGS_8, WIDE
+from shapedp.numerics.outward import ABOVE_8, ABOVE_16, ABOVE_128, ROUNDINGS_8, WIDE
 from shapedp.privacy.bracket import Bracket
 from shapedp.sensitivity import ADJACENCIES, Sensitivity
 
@@ -106,6 +106,18 @@ class Pieces:
             return math.inf
         parts = math.fsum(n * loss.pure for loss, n in self.parts)
         return (parts + self.log_ratio + 2 * self.slip) * ABOVE_16
+
+    def adjusted(
+        self, *, log_ratio: float = 0.0, failure: float = 0.0, total_variation: float = 0.0, slip: float = 0.0
+    ) -> Pieces:
+        """The same parts with more of what adds up by itself."""
+        return replace(
+            self,
+            log_ratio=self.log_ratio + log_ratio,
+            failure=self.failure + failure,
+            total_variation=self.total_variation + total_variation,
+            slip=math.hypot(self.slip, slip) * ABOVE_128,
+        )
 
 
 def _checked(profile: Callable[..., tuple[Floats, Floats]]) -> Callable[..., tuple[Floats, Floats]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +13,7 @@ from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, positive, probability
 from shapedp.numerics.excess import ShiftExcess
 from shapedp.numerics.gammatail import deviance, log_peak, log_radii
-from shapedp.numerics.outward import ABOVE_8, ABOVE_128, BELOW_16, BELOW_8192
+from shapedp.numerics.outward import ABOVE_8, BELOW_16, BELOW_8192
 from shapedp.numerics.quadrature import legendre
 from shapedp.numerics.roots import increasing_root
 from shapedp.privacy.bracket import Bracket
@@ -276,12 +276,7 @@ class ReleasedRadialLoss(Loss):
         return self.pieces().pure
 
     def pieces(self) -> Pieces:
-        base = self.base.pieces()
-        return replace(
-            base,
-            total_variation=base.total_variation + self.missed,
-            slip=math.hypot(base.slip, self.slip) * ABOVE_128,
-        )
+        return self.base.pieces().adjusted(total_variation=self.missed, slip=self.slip)
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         lower, _ = self.base.profile(epsilon)

@@ -40,8 +40,8 @@ class Problem:
     order: the number of columns of [x, c].
     bounds: the bounds on the records.
     epsilon, delta, adjacency: the claim.
-    sketch_rows: the rows of a sketch; None leaves the choice to the solver.
     targets: the number of columns of y.
+    sketch_rows: the rows of a sketch; None leaves the choice to the solver.
 
     Examples
     --------
@@ -55,8 +55,8 @@ class Problem:
     epsilon: float
     delta: float
     adjacency: Adjacency = "zero-out"
-    sketch_rows: int | None = None
     targets: int = 1
+    sketch_rows: int | None = None
 
     @property
     def slip(self) -> float:
