@@ -26,7 +26,7 @@ _LOG_RANGE = 760.0  # no logarithm of a float is larger
 _MOST_ERROR = 30.0  # a relative error of e^30 says nothing any more
 _UNDERFLOW = 1e-280  # more than underflowing sums and products can hide
 MOST_TILT = 20.0  # per step of the grid: beyond it neighbouring nodes no longer see each other
-_MULTIPLES = (0.002, 0.005, 0.012, 0.03, 0.07, 0.2, 0.4, 0.7, 1.0, 1.4)  # of a Gaussian's best Chernoff tilt
+_MULTIPLES = (1.4, 1.0, 0.7, 0.4, 0.2, 0.07, 0.03, 0.012, 0.005, 0.002)  # of a Gaussian's best Chernoff tilt
 _FEW = 4096  # nodes that never need a window
 _DROPPED = 230.0  # spectrum below e^-230 is taken as nothing
 Complex = NDArray[np.complex128]
@@ -51,6 +51,22 @@ def cumulant(masses: Masses, theta: float) -> tuple[float, float, float]:
     return peak + math.log(total), mean, max(float(tilted @ np.square(losses - mean)) / total, 0.0)
 
 
+def log_moment(parts: Parts, theta: float) -> float:
+    """The cumulant of a composition alone."""
+    found = []
+    for masses, n in parts:
+        losses, logs = masses.held
+        if not losses.size:
+            return -math.inf
+        exponent = theta * losses
+        exponent += logs
+        peak = float(exponent.max())
+        exponent -= peak
+        with np.errstate(under="ignore"):
+            found.append(n * (peak + math.log(float(np.exp(exponent, out=exponent).sum()))))
+    return math.fsum(found)
+
+
 def total_cumulant(parts: Parts, theta: float) -> tuple[float, float, float]:
     """The cumulant of a composition and its derivatives: each is a sum."""
     terms = [(n, cumulant(masses, theta)) for masses, n in parts]
@@ -66,15 +82,21 @@ def _reach(parts: Parts, theta: float) -> float:
 
 def _window(parts: Parts, theta: float, base: float, spread: float, tail: float) -> tuple[float, float]:
     """An interval outside which the tilted composition has mass at most `tail` on each side."""
-    need = -math.log(tail)
+    need, terms = -math.log(tail), sum(n for _, n in parts)
+
+    def bound(multiple: float, sign: float) -> float:
+        t = multiple * math.sqrt(2 * need) / spread
+        slack = terms * ROUNDINGS_16 * _reach(parts, theta + sign * t)
+        return (log_moment(parts, theta + sign * t) - base + slack + need) / t
+
     ends = []
     for sign in (-1.0, 1.0):
-        best = math.inf
-        for multiple in _MULTIPLES:
-            t = multiple * math.sqrt(2 * need) / spread
-            slack = sum(n for _, n in parts) * ROUNDINGS_16 * _reach(parts, theta + sign * t)
-            value = total_cumulant(parts, theta + sign * t)[0] - base + slack + need
-            best = min(best, value / t)
+        best = bound(_MULTIPLES[0], sign)
+        for multiple in _MULTIPLES[1:]:
+            value = bound(multiple, sign)
+            if multiple < 1 and not value < best:  # it falls and then rises
+                break
+            best = min(best, value)
         ends.append(sign * best)
     return ends[0], ends[1]
 

@@ -8,7 +8,9 @@ e^eps H(Q, P; -eps) for eps < 0: same changes of slope away from k = 1, and no c
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,6 +74,20 @@ def _slope_changes(index: np.ndarray, w: Floats, step: float, at: np.ndarray) ->
     return mass, error
 
 
+def _all_slope_changes(index: np.ndarray, w: Floats, step: float) -> tuple[Floats, Floats]:
+    """The same at all knots, most of which are one step apart."""
+    gap, rise = np.diff(index), np.diff(w)
+    far = np.flatnonzero(gap != 1)
+    up, down = np.full(gap.size, np.expm1(step)), np.full(gap.size, -np.expm1(-step))
+    up[far], down[far] = np.expm1(gap[far] * step), -np.expm1(-gap[far] * step)
+    left, right = np.concatenate([w[:1], rise / down]), np.append(rise / up, 0.0)
+    mass, error = right - left, ROUNDINGS_8 * (np.abs(right) + np.abs(left)) + _TINY
+    kink = index == 0
+    mass[kink] += 1.0
+    error[kink] += ROUNDINGS_8
+    return mass, error
+
+
 def _convex(index: np.ndarray, w: Floats, step: float, *, keep_last: bool) -> tuple[np.ndarray, Floats, Floats, Floats]:
     """Knots of the greatest convex minorant, up to rounding: index, w, mass, error of the mass.
 
@@ -81,7 +97,7 @@ def _convex(index: np.ndarray, w: Floats, step: float, *, keep_last: bool) -> tu
     convex. Only neighbours of what changed are computed anew.
     """
     w, lowerings = w.copy(), 0
-    mass, error = _slope_changes(index, w, step, np.arange(index.size))
+    mass, error = _all_slope_changes(index, w, step)
     zero = int(np.searchsorted(index, 0))
     kink = zero < index.size and index[zero] == 0
     for turn in range(80):
@@ -168,17 +184,21 @@ def _sagitta(lower: Floats, upper: Floats, first: int, step: float) -> tuple[Flo
         b[zero - 1] += -math.expm1(-fine)
     a, b = np.maximum(a, 0.0), np.maximum(b, 0.0)
     total = a + b
-    local = np.divide(a * b, total, out=np.zeros_like(a), where=total > 0)
+    local = a * b / np.where(total > 0, total, 1.0)
     inner = lower[1:-1]
-    ends = inner[::_SUB]
-    table = np.concatenate([inner[:-1].reshape(-1, _SUB), ends[1:, None]], axis=1)
+    ends = inner[::_SUB].copy()
+    cells, chord = [inner[j:-1:_SUB] for j in range(_SUB)] + [ends[1:]], np.diff(ends)  # by place within a cell
     weight = np.expm1(np.arange(_SUB + 1) * fine) / math.expm1(step)
-    below = np.maximum(table[:, :1] + (table[:, -1:] - table[:, :1]) * weight - table, 0.0)
-    sag = (np.maximum(below[:, :-1], below[:, 1:]) + local.reshape(-1, _SUB)).max(axis=1)
+    below = [np.maximum(ends[:-1] + chord * weight[j] - one, 0.0) for j, one in enumerate(cells)]
+    sag = _largest(np.maximum(below[j], below[j + 1]) + local[j::_SUB] for j in range(_SUB))
     noise = np.maximum(upper - lower, 0.0) + ROUNDINGS_8 * np.abs(upper)
-    noise = np.maximum(np.maximum(noise[1:-2], noise[2:-1]), np.maximum(noise[:-3], noise[3:]))
-    sag += 3 * noise.reshape(-1, _SUB).max(axis=1)
+    few = _largest(noise[j::_SUB] for j in range(_SUB - 1))
+    sag += 3 * _largest((few[:-1], noise[_SUB - 1 :: _SUB], few[1:]))  # a cell's, and three more behind it
     return ends, sag * (1 + ROUNDINGS_8)
+
+
+def _largest(arrays: Iterable[Floats]) -> Floats:
+    return functools.reduce(np.maximum, arrays)
 
 
 def _point(step: float) -> Masses:
