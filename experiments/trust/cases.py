@@ -17,6 +17,7 @@ from laws import Law
 from shapedp.accounting import compose
 
 SEED = 20261115
+LONGER = 50_000  # from this case on the quick kinds, too, are composed up to 10,000 times
 SLOWER = 40_000  # from this case on there are slow tails and users' losses with mass at infinity
 LATER = 20_000  # from this case on epsilons beside atoms are asked for; the cases before keep their questions
 _SLOW = (radial, mixing)
@@ -131,12 +132,13 @@ class Case:
         return max(self.side(False, back).upper(epsilon) for back in {False, self.lopsided})
 
 
-def _items(rng: Generator, cheap: bool, slower: bool) -> list[tuple[Item, int]]:
+def _items(rng: Generator, cheap: bool, number: int) -> list[tuple[Item, int]]:
     extreme = rng.random() < 0.25
     pool = CHEAP if cheap and rng.random() < 0.85 else KINDS
-    pool = (*pool, slow, slow) if slower else pool
+    pool = (*pool, slow, slow) if number >= SLOWER else pool
     different = int(rng.choice([1, 2, 3, 4], p=[0.6, 0.3, 0.1, 0.0] if cheap else [0.4, 0.3, 0.2, 0.1]))
-    total = int(rng.integers(2, 9)) if rng.random() < 0.4 else int(10 ** rng.uniform(math.log10(2), 2 if cheap else 4))
+    most = 2 if cheap and number < LONGER else 4
+    total = int(rng.integers(2, 9)) if rng.random() < 0.4 else int(10 ** rng.uniform(math.log10(2), most))
     chosen: list[Item] = []
     while len(chosen) < different:
         make = pool[int(rng.integers(len(pool)))]
@@ -176,7 +178,7 @@ def _beside_an_atom(rng: Generator, whole: Composition, epsilon: float) -> float
 def make(number: int, *, cheap: bool = False) -> Case:
     """The case of a number: always the same."""
     rng = np.random.default_rng([SEED, number, int(cheap)])
-    items = _items(rng, cheap, number >= SLOWER)
+    items = _items(rng, cheap, number)
     case = Case(number, items, [], 2**13 if number % 10 == 0 and not cheap else 2**11)
     whole = case.side(True, False)
 
