@@ -283,7 +283,8 @@ def test_reports_ledgers_and_files_of_a_fit_hold_no_record(
     linear, logistic = ["--target", "target", "--target-bound", "1"], ["--target", "label", "--classes", "0,1"]
     for k, file in enumerate(("people.csv", "people.parquet")):
         for model, rest in (("linear", linear), ("logistic", logistic)):
-            words = ["fit", model, str(data / file), *rest, *claim, "-o", f"{model}{k}.json"]
+            types = ["--types", "number"] if file.endswith("csv") else []
+            words = ["fit", model, str(data / file), *rest, *types, *claim, "-o", f"{model}{k}.json"]
             assert main(words) == 0
             assert main(["report", f"{model}{k}.json", "-o", f"{model}{k}.html"]) == 0
             assert main(["verify", f"{model}{k}.certificate.json"]) == 0
