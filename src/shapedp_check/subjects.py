@@ -351,5 +351,5 @@ READERS: dict[str, tuple[Callable[[Any], Case], tuple[str, ...]]] = {
     "keys": (_keys, ("key_epsilon", "key_delta", "keys", "adjacency", "epsilon", "delta")),
     "quantiles": (_quantiles, ("cells", "targets", "reach", "records", "adjacency", "epsilon", "delta")),
     "repetition": (_repetition, ("run", "gamma", "adjacency")),
-    "plan": (_plan, ("steps",)),
+    "plan": (_plan, ("steps", "vouched")),
 }

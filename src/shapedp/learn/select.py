@@ -19,6 +19,7 @@ from shapedp.boundary.arrays import equal
 from shapedp.boundary.refusals import refusal
 from shapedp.learn.base import PrivateEstimator, checked_rows, refuse
 from shapedp.learn.classifiers import class_list
+from shapedp.learn.register import counted
 from shapedp.mechanisms import Additive, certify, mechanism_from_json
 from shapedp.noise import Gaussian
 from shapedp.numerics import SearchError
@@ -90,6 +91,7 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
     holdout: float = 0.2
     score_bound: float | None = None
 
+    @counted
     def fit(self, X: Any, y: Any, **unsupported: Any) -> PrivateSearch:
         """Fit to features X and a target y, both in memory."""
         refuse(unsupported)
