@@ -262,7 +262,9 @@ def test_undeclared_types_are_not_silent_in_python(folder):
     with pytest.warns(UndeclaredTypesWarning, match="the fit would be noise"):
         Columns(path, ["age"]).as_table("price", None)
     with pytest.raises(ValueError, match=r"these do not: late \(text\)"):
-        Columns(path, ["age", "late"], types={"age": "number", "late": "text", "price": "number"}).as_table("price", None)
+        Columns(path, ["age", "late"], types={"age": "number", "late": "text", "price": "number"}).as_table(
+            "price", None
+        )
     with pytest.raises(ValueError, match="every column that is used, price too"):
         Columns(path, ["age"], types={"age": "number"}).as_table("price", None)
     with warnings.catch_warnings():

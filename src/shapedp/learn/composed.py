@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from shapedp.accounting import Plan
 from shapedp.accounting.bare import BareLoss
@@ -50,15 +51,20 @@ def composed(
     for step in (step for steps, _ in found for step in steps):
         key = json.dumps({**step.to_json(), "count": 1}, sort_keys=True)
         counts[key] = replace(step, count=step.count + (counts[key].count if key in counts else 0))
-    plan = Plan(tuple(counts.values()), premises)
     claimed = math.fsum(one.delta for one in certificates) if delta is None else probability("delta", delta)
-    if epsilon is not None:
-        made = certify(plan, epsilon=positive("epsilon", epsilon), delta=claimed)
-    elif len(certificates) == 1 and delta is None:
-        made = certify(plan, epsilon=certificates[0].epsilon, delta=claimed)
-    else:
-        least = plan.epsilon(claimed).upper
-        if not least < math.inf:
-            raise ValueError(f"no epsilon holds at delta {claimed:g}: allow a larger delta")
-        made = certify_near(plan, max(least, 1e-12), claimed)
+    own = certificates[0].epsilon if len(certificates) == 1 and delta is None else None
+    text = json.dumps(Plan(tuple(counts.values()), premises).to_json())
+    made = _certified(text, own if epsilon is None else positive("epsilon", epsilon), claimed)
     return replace(made, secure=all(one.secure is True for one in certificates), scope=scope)
+
+
+@lru_cache(maxsize=16)  # what was released, by its description: the next fit of the same sizes finds it
+def _certified(text: str, epsilon: float | None, delta: float) -> Certificate:
+    """The certificate of a plan; without an epsilon, of the least that is certified, a little above."""
+    plan = Plan.from_json(json.loads(text))
+    if epsilon is not None:
+        return certify(plan, epsilon=epsilon, delta=delta)
+    least = plan.epsilon(delta).upper
+    if not least < math.inf:
+        raise ValueError(f"no epsilon holds at delta {delta:g}: allow a larger delta")
+    return certify_near(plan, max(least, 1e-12), delta)

@@ -25,8 +25,8 @@ from shapedp.learn.regressors import Lasso, LinearRegression, Ridge
 from shapedp.privacy import ROWS, Certificate
 
 SCOPE = (
-    f"{ROWS} This fit of the pipeline is covered, every step of it; other fits to the same data, searches around it and "
-    "what was done to the data before it are not. A record with a missing cell counts as zeros, or as its steps say."
+    f"{ROWS} This fit of the pipeline is covered, every step of it; other fits to the same data, searches around it, "
+    "and what was done to the data before are not. A record with a missing cell counts as zeros, or as its steps say."
 )
 MODELS: set[type] = {LinearRegression, Lasso, Ridge, LogisticRegression, HuberSVC}  # the search adds itself
 ANY, FINITE, UNIT = 0, 1, 2  # what is known of the cells: nothing, no NaN and no infinity, within [-1, 1] besides
@@ -149,9 +149,9 @@ def _columns(walk: Walk, name: str, step: Any, flow: Flow) -> Flow:
     if walk.fitted:
         check_is_fitted(step, "transformers_")
         for own, one, _ in parts:  # what was asked for, beside what was fitted
-            Walk(fitted=False).through(f"{name}, {own}", one, flow)
+            Walk(fitted=False).through(f"{name}__{own}", one, flow)
         parts = step.transformers_
-    after = [walk.through(f"{name}, {own}", one, flow) for own, one, _ in parts if not _is(one, "drop")]
+    after = [walk.through(f"{name}__{own}", one, flow) for own, one, _ in parts if not _is(one, "drop")]
     return Flow(min((one.cells for one in after), default=ANY), all(one.blank for one in after))
 
 
@@ -162,7 +162,7 @@ def _pipeline(walk: Walk, name: str, step: Any, flow: Flow) -> Flow:
         last = one is step.steps[-1][1]
         if type(one) in MODELS and not (last and not name):
             raise ValueError(f"step {own!r} must be the last one: it predicts")
-        flow = walk.through(f"{name}, {own}" if name else own, one, flow)
+        flow = walk.through(f"{name}__{own}" if name else own, one, flow)
     return flow
 
 

@@ -109,7 +109,7 @@ class ColumnQuantiles:
     @property
     def plan(self) -> Plan:
         """The mechanism once for each column."""
-        return Plan((Step(self.mechanism, count=self.claim.columns),))
+        return _each(self.claim, self.q)
 
     def release(self, rows: Floats, ends: Ends, draws: Draws) -> Floats:
         """The middle of the cell of each quantile, one row per quantile."""
@@ -121,6 +121,11 @@ class ColumnQuantiles:
             counts = np.bincount(places, minlength=CELLS)
             found[:, i] = (draws.release(self.mechanism, counts) + 0.5) / CELLS
         return np.asarray(ends[0] + found * (ends[1] - ends[0]))
+
+
+@lru_cache(maxsize=32)  # no data enter
+def _each(claim: Claim, q: Sequence[float]) -> Plan:
+    return Plan((Step(_drawing(claim, q), count=claim.columns),))
 
 
 @lru_cache(maxsize=32)  # no data enter
