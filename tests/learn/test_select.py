@@ -170,7 +170,7 @@ def test_warnings_and_bars_of_runs_are_not_shown(capfd):
         found = PrivateSearch(
             restless, [{"alpha": 1e-3}], epsilon=8.0, delta=1e-5, score_bound=2.0, repeats=10.0, random_state=seed
         )
-        assert warned(found, x, y) == []
+        assert warned(found, x.copy(), y) == []
     assert capfd.readouterr().err == ""
 
 

@@ -153,7 +153,7 @@ class Plan:
         object.__setattr__(self, "steps", entries("steps", self.steps))
         stated: Any = self.vouched
         object.__setattr__(self, "vouched", entries("vouched", stated))
-        if isinstance(stated, str | dict) or not all(isinstance(one, str) and one for one in self.vouched):
+        if isinstance(stated, str | dict) or not all(type(one) is str and one for one in entries("vouched", stated)):
             raise ValueError("vouched must be a list of sentences")
         if not self.steps:
             raise ValueError("a plan needs at least one step")

@@ -203,6 +203,6 @@ def deciding_orders(run: GaussianLoss, gamma: float, epsilon: float) -> tuple[fl
     """The two orders at which the bound on the best of K runs is least at epsilon: what a run is at others is free."""
     curve = RepeatedLoss(run, gamma)._curve
     whole = math.log(1 / gamma)
-    first = min(curve, key=lambda point: rdp_to_delta(*point, epsilon))[0]
+    first = min(curve, key=lambda point: rdp_to_delta(point[0], point[1], epsilon))[0]
     second = min(HATS, key=lambda h: (1 - 1 / h) * run.renyi(h).upper + whole / h)
     return tuple(sorted({first, second}))
