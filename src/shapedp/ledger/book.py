@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from shapedp.boundary.refusals import refusal
 from shapedp.ledger import schema
+from shapedp.ledger.about import settled
 from shapedp.ledger.errors import RESTORE, BudgetExceededError, LedgerCorruptedError, LedgerError, SpendRefusedError
 from shapedp.ledger.records import totals_of
+from shapedp.ledger.remedies import remedy
 from shapedp.ledger.schema import Row
 from shapedp.ledger.store import Store
 
@@ -28,6 +31,7 @@ def reserve(spend: Spend, mechanism: dict[str, Any]) -> tuple[int, str]:
         row = dataset_row(store, connection, spend.dataset, lock=True)
         if (row["adjacency"], row["filter"], bool(row["vouching"])) != spend.terms.frozen:
             raise LedgerError(f"dataset {spend.dataset!r} is not the one it was; open the ledger again")
+        unit = settled(spend.dataset, row["unit"], spend.about.unit)
         after = totals_of(row).plus(spend.charge)
         if not spend.terms.filter.admits(after):
             raise BudgetExceededError(_refusal(spend, row))
@@ -35,15 +39,15 @@ def reserve(spend: Spend, mechanism: dict[str, Any]) -> tuple[int, str]:
             "sequence": row["entries"] + 1,
             "time": now(),
             "count": spend.count,
-            "mechanism": schema.to_text(mechanism),
+            "mechanism": schema.to_text(mechanism | replace(spend.about, unit=unit).kept()),
             "certificate": _keep(store, connection, spend.certificate),
             "cost": schema.to_text(spend.charge.to_json()),
         }
         digest = schema.digest_of(row["chain"], entry)
         entry |= {"state": "reserved", "ended": entry["time"], "secure": 0, "taken": 0, "digest": digest}
         inserted: Any = connection.execute(schema.entries.insert().values(**entry, dataset_id=row["id"]))
-        totals = schema.to_text(after.to_json())
-        _advance(connection, row, None, entry, totals=totals, entries=entry["sequence"], chain=digest)
+        values = {"totals": schema.to_text(after.to_json()), "entries": entry["sequence"], "chain": digest}
+        _advance(connection, row, None, entry, **values, unit=row["unit"] or spend.about.unit)
         return int(inserted.inserted_primary_key[0]), digest
 
     return store.perform(work)
@@ -147,5 +151,5 @@ def _refusal(spend: Spend, row: Row) -> str:
     """Why the spend is not admitted: the cap, the rule that counts, and what to do."""
     budget, before = spend.terms.filter, totals_of(row)
     now, after = budget.spent(before), budget.spent(before.plus(spend.charge))
-    remedy = budget.remedy(spend.mechanism, spend.count)
-    return refusal("ledger", "over-the-cap", dataset=spend.dataset, cap=budget, now=now, after=after, remedy=remedy)
+    shown = {"dataset": spend.dataset, "cap": budget, "now": now, "after": after}
+    return refusal("ledger", "over-the-cap", **shown, remedy=remedy(budget, before, spend.mechanism, spend.count))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shapedp.boundary.refusals import refusal
 from shapedp.ledger import book, schema
+from shapedp.ledger.about import About
 from shapedp.ledger.errors import LedgerError, SpendRefusedError
 from shapedp.ledger.fixed import Charge
 from shapedp.ledger.jobs import Job
@@ -53,6 +54,7 @@ class Spend:
     certificate: str
     terms: Terms
     vouched_by: str | None = None
+    about: About = field(default_factory=About)
     entry: int | None = field(default=None, init=False)
     digest: str = field(default="", init=False)
     _open: bool = field(default=False, init=False)
