@@ -31,6 +31,10 @@ class About:
         given = {"label": label, "author": author, "note": note}
         return cls(unit_of(person), **{name: words(name, text) for name, text in given.items()})
 
+    def over(self, usual: About) -> About:
+        """These words, and the usual ones for what was left out."""
+        return About(**{**usual.kept(), **self.kept()})
+
     def kept(self) -> dict[str, str]:
         """What is kept of it: everything that was said."""
         return {name: text for name, text in vars(self).items() if text}

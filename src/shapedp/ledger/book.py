@@ -14,6 +14,7 @@ from shapedp.boundary.refusals import refusal
 from shapedp.ledger import schema
 from shapedp.ledger.about import settled
 from shapedp.ledger.errors import RESTORE, BudgetExceededError, LedgerCorruptedError, LedgerError, SpendRefusedError
+from shapedp.ledger.fixed import Charge
 from shapedp.ledger.records import totals_of
 from shapedp.ledger.remedies import remedy
 from shapedp.ledger.schema import Row
@@ -23,16 +24,20 @@ if TYPE_CHECKING:
     from shapedp.ledger.spend import Spend
 
 
-def reserve(spend: Spend, mechanism: dict[str, Any]) -> tuple[int, str]:
-    """Counts the spend; id and digest of its entry. Raises with nothing changed where the cap does not admit it."""
+def reserve(spend: Spend, mechanism: dict[str, Any]) -> tuple[int, str, Charge]:
+    """Counts the spend; id and digest of its entry, and the totals before it.
+
+    Raises with nothing changed where the cap, or the unit of privacy, does not admit it.
+    """
     store = spend.ledger.store
 
-    def work(connection: sa.Connection) -> tuple[int, str]:
+    def work(connection: sa.Connection) -> tuple[int, str, Charge]:
         row = dataset_row(store, connection, spend.dataset, lock=True)
         if (row["adjacency"], row["filter"], bool(row["vouching"])) != spend.terms.frozen:
             raise LedgerError(f"dataset {spend.dataset!r} is not the one it was; open the ledger again")
         unit = settled(spend.dataset, row["unit"], spend.about.unit)
-        after = totals_of(row).plus(spend.charge)
+        before = totals_of(row)
+        after = before.plus(spend.charge)
         if not spend.terms.filter.admits(after):
             raise BudgetExceededError(_refusal(spend, row))
         entry: Row = {
@@ -48,7 +53,7 @@ def reserve(spend: Spend, mechanism: dict[str, Any]) -> tuple[int, str]:
         inserted: Any = connection.execute(schema.entries.insert().values(**entry, dataset_id=row["id"]))
         values = {"totals": schema.to_text(after.to_json()), "entries": entry["sequence"], "chain": digest}
         _advance(connection, row, None, entry, **values, unit=row["unit"] or spend.about.unit)
-        return int(inserted.inserted_primary_key[0]), digest
+        return int(inserted.inserted_primary_key[0]), digest, before
 
     return store.perform(work)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
 
 import sqlalchemy as sa
@@ -65,6 +65,7 @@ class Ledger:
 
     store: Store
     _terms: dict[str, Terms] = field(default_factory=dict, compare=False, repr=False)
+    _about: About = field(default_factory=About, compare=False, repr=False)
 
     @classmethod
     def create(
@@ -137,6 +138,13 @@ class Ledger:
         built = make_filter(epsilon=epsilon, delta=delta, **options)
         self._insert(_new_row(dataset, adjacency, built, vouching, person))
 
+    def stating(self, *, person: str | None = UNSTATED, label: str = "", author: str = "", note: str = "") -> Ledger:
+        """This ledger with words that every spend made through it states, unless it states its own; see `spend`.
+
+        `sdp.table(...).ask(..., ledger=ledger.stating(author="Ada", label="week 1"), dataset=...)` signs the entry.
+        """
+        return replace(self, _about=About.of(person, label, author, note).over(self._about))
+
     def spend(
         self,
         dataset: str,
@@ -160,7 +168,7 @@ class Ledger:
         this currency).
         """
         count = _count(count)
-        about = About.of(person, label, author, note)
+        about = About.of(person, label, author, note).over(self._about)
         terms = self._terms_of(dataset, stated=about.unit)
         settled(dataset, terms.unit, about.unit)
         job = spendable(mechanism, terms.filter)

@@ -175,7 +175,7 @@ def bring_to_this(connection: sa.Connection) -> bool:
     if version == 1:
         _seal_anew(connection)
     connection.execute(meta.update().values(schema_version=SCHEMA_VERSION))
-    return version == 1
+    return bool(version == 1)
 
 
 def _seal_anew(connection: sa.Connection) -> None:

@@ -57,6 +57,7 @@ class Spend:
     about: About = field(default_factory=About)
     entry: int | None = field(default=None, init=False)
     digest: str = field(default="", init=False)
+    before: Charge | None = field(default=None, init=False)
     _open: bool = field(default=False, init=False)
     _owner: int | None = field(default=None, init=False)
 
@@ -68,10 +69,18 @@ class Spend:
         """How many of the reserved releases have not been taken, by anyone."""
         return self.count if self.entry is None else book.left(self)
 
+    @property
+    def shares(self) -> tuple[float, float] | None:
+        """The share of the cap that was spent before this reservation, and with it; None before it is made."""
+        if self.before is None:
+            return None
+        cap = self.terms.filter
+        return cap.spent(self.before), cap.spent(self.before.plus(self.charge))
+
     def __enter__(self) -> Spend:
         if self.entry is not None:
             raise LedgerError("a spend is used once; ask the ledger for another")
-        self.entry, self.digest = book.reserve(self, describe(self.mechanism, self.vouched_by))
+        self.entry, self.digest, self.before = book.reserve(self, describe(self.mechanism, self.vouched_by))
         self._open, self._owner = True, os.getpid()
         return self
 
