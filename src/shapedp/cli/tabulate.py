@@ -109,7 +109,7 @@ def _finish(answers: Answers, options: argparse.Namespace) -> int:
     if options.report is not None:
         named = {"title": options.label, "author": options.author, "purpose": options.note}
         data = options.dataset or ", ".join(path.name for path in options.input)
-        page = answers_page(answers, **named, data=data[:200], file=certificate and certificate.name)
+        page = answers_page(answers, **named, data=data[:200], file=None if certificate is None else certificate.name)
         page.save(options.report)
     spent = [] if options.dataset is None else [f"spent      from {options.dataset!r}"]
     lines += [WHOLE, *spent, *certificate_lines(stated)]

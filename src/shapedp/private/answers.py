@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -91,9 +92,8 @@ class Answers:
         """A page about this release: who made it, when and why, of whom, the values with their intervals, and what it
         is worth; `save(path)` writes it. What is left out is taken from the ledger's entry, where there is one.
         """
-        from shapedp.report import of
-
-        return of(self, title=title, author=author, purpose=purpose, data=data)
+        pages = import_module("shapedp.report")  # by name: pages know of answers, not answers of pages
+        return pages.of(self, title=title, author=author, purpose=purpose, data=data)
 
     def __iter__(self) -> Iterator[Mapping[str, Column]]:
         return iter(self.tables)

@@ -64,7 +64,7 @@ def _release(answers: Answers, told: Mapping[str, str], data: str) -> Markup:
 def _used(answers: Answers) -> dict[str, Any]:
     """The measures of the columns that are asked for."""
     measures = answers.questions[0].table.measures
-    names = [one.column for question in answers.questions for one in question.asked.values()]
+    names = [str(one.column) for question in answers.questions for one in question.asked.values()]
     return {name: measures[name] for name in names if hasattr(measures.get(name), "low")}
 
 
