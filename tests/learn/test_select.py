@@ -188,10 +188,10 @@ def test_labels_that_occur_are_read_once_from_all_records():
     y[7] = 1
     for seed in range(8):
         found = classes_search(seed)
-        assert warned(found, x, y) == [PublicLabelsWarning]
+        assert warned(found, x.copy(), y) == [PublicLabelsWarning]
         assert found.classes_.tolist() == [0, 1]
         assert found.best_params_ == {}
-    assert warned(classes_search(0, classes=[0, 1]), x, y) == []
+    assert warned(classes_search(0, classes=[0, 1]), x.copy(), y) == []
 
 
 @pytest.mark.parametrize("seed", range(6))
