@@ -128,7 +128,7 @@ class Template:
             model.set_params(**dict(self._settings(model, own, factor, shared)))
             model.fit(*parts)
             over = 1.0 if shared["unsafe"] else own.over(model.privacy_)
-            if over <= 1:
+            if over <= 1 or over == math.inf:
                 break
             self._factors[number] = factor * min(0.98, 0.99 / math.sqrt(over))
         if not over <= 1 or model.privacy_.adjacency != shared["adjacency"]:
