@@ -1,4 +1,4 @@
-"""shapedp tabulate: counts, sums, means and variances of people by group, from a file."""
+"""shapedp tabulate: counts, sums, means, variances and quantiles of people by group, from a file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import itertools
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from shapedp.cli.output import certificate_lines, show, table, written
 from shapedp.cli.paths import beside, beside_certificate
 from shapedp.noise.gaussian import normal_half_width
 from shapedp.private.answers import WHOLE, Answers
+from shapedp.private.mixed import MixedPlan
 from shapedp.private.plans import TablePlan
 from shapedp.private.sources import rows_of
 from shapedp.private.table import PrivateTable
@@ -40,7 +42,11 @@ def tabulate(options: argparse.Namespace) -> int:
         epsilon=options.epsilon,
         delta=options.delta,
         adjacency=options.adjacency,
+        confidence=options.confidence,
+        first=options.first,
     )
+    if isinstance(plan, MixedPlan):
+        return _mixed(plan, options)
     if options.plan:
         return _predicted(plan, options)
     if options.ledger is None:
@@ -87,9 +93,29 @@ def _predicted(plan: TablePlan, options: argparse.Namespace) -> int:
     return show(options, record, shown, "", plan.scope, *certificate_lines(made.certificate))
 
 
+def _mixed(plan: MixedPlan, options: argparse.Namespace) -> int:
+    """Sums, quantiles and what is unknown: what is spent on which, or the answers."""
+    if options.plan:
+        parts = [
+            (one.what, f"{one.share:.2g}" if one.share else "the rest", f"{one.epsilon:.4g}") for one in plan.shares
+        ]
+        record = {"shares": [asdict(one) for one in plan.shares], "certificate": plan.certificate.to_json()}
+        shown = table(("part", "share of epsilon", "epsilon alone"), parts)
+        return show(options, record, shown, "", plan.scope, *certificate_lines(plan.certificate))
+    if options.ledger is None:
+        return _written_out(plan.release(), options)
+    from shapedp.ledger import Ledger
+
+    ledger = Ledger.open(options.ledger, timeout=options.timeout)
+    return _written_out(plan.release(ledger=ledger, dataset=options.dataset), options)
+
+
 def _finish(plan: TablePlan, release: WorkloadRelease, options: argparse.Namespace) -> int:
+    return _written_out(plan.answers(release, options.confidence), options)
+
+
+def _written_out(answers: Answers, options: argparse.Namespace) -> int:
     """Print the answers, and write them and their certificate."""
-    answers = plan.answers(release, options.confidence)
     stated = answers.certificate
     lines = []
     for question, columns in zip(answers.questions, answers.tables, strict=True):

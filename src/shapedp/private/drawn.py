@@ -41,8 +41,8 @@ from shapedp.private.table import PrivateTable
 from shapedp.sensitivity import Adjacency
 from shapedp.workloads import Attribute
 
-ENDS = 0.1  # of a quantile's share, for each end of its interval
-_USUAL = 1000  # steps of a grid that nobody named
+ENDS = 0.15  # of a quantile's share, for each end of its interval
+_USUAL = 400  # steps of a grid that nobody named
 _FAR = 1e300  # beyond every grid
 Columns = dict[str, list[Any]]
 
@@ -50,6 +50,11 @@ Columns = dict[str, list[Any]]
 def rows_of_a_person(table: PrivateTable) -> int:
     """How many rows of one person count at most, in all groups together."""
     return table.rows * (table.groups_touched or 1)
+
+
+def in_all(table: PrivateTable) -> PrivateTable:
+    """The table with one bound on a person's rows, wherever they are: a cell of a grid is no group."""
+    return replace(table, rows=rows_of_a_person(table), groups_touched=None)
 
 
 def selection(
@@ -181,15 +186,13 @@ class TopPart:
         cls,
         place: tuple[int, str, Aggregate],
         table: PrivateTable,
-        grouped: bool,
         epsilon: float,
         method: str,
         adjacency: Adjacency,
         confidence: float,
     ) -> TopPart:
-        """Choices that cost epsilon together. A person moves each count by at most `rows`, all in one direction."""
-        ask = place[2]
-        moved = rows_of_a_person(table) if grouped else table.rows
+        """Choices that cost epsilon together. A person moves counts in one direction, by all rows that count."""
+        ask, moved = place[2], rows_of_a_person(table)
         size = table.attributes[str(ask.column)].size
         made = selection(size, epsilon, moved, True, method, adjacency, ask.k or 1)
         return cls(*place, (made,), confidence)
@@ -214,7 +217,7 @@ DrawnPart = QuantilePart | TopPart
 
 def group_counts(part: DrawnPart, table: PrivateTable, question: Question) -> Integers:
     """The exact counts by group (rows) and candidate (columns); they go into a draw, not out."""
-    own = part.attribute(table)
+    own, table = part.attribute(table), in_all(table)
     made = layout(table, [replace(question, by=(*question.by, own), asked={"n": Aggregate("count")})])
     axes = tuple(range(len(made.workload.schema.attributes)))
     cells = counted(table, made, [axes]).tables[axes][..., 0]

@@ -24,7 +24,7 @@ SUMMED = ("count", "sum", "mean", "variance")
 DRAWN = ("median", "quantile", "top_k")  # chosen among public candidates, not computed from noisy sums
 VERBS = (*SUMMED, *DRAWN)
 _STEPS = 1000  # levels of quantiles are multiples of one over it
-_MOST_STEPS = 100_000  # of a grid
+_MOST_STEPS = 2000  # of a grid: each is a comparison in the query
 _FAR = 1e140
 
 
@@ -176,7 +176,7 @@ def quantile(column: str, level: float, *, grid: Any = None, interval: bool = Tr
     column: the name of the column.
     level: the share of rows at or below it, a multiple of 0.001.
     grid: the values that it may have: rising numbers, or how many steps there are between the bounds. Unless told, the
-        whole numbers between bounds that are whole and at most 1000 apart, otherwise 1000 steps.
+        whole numbers between bounds that are whole and at most 400 apart, otherwise 400 steps.
     interval: without it no part of the share is spent on an interval.
 
     Returns: an `Aggregate` for `agg`.

@@ -1,36 +1,36 @@
 """Keys and bounds that nobody declared: released before all else, with a share of the budget, never read silently.
 
 Keys: `domains={"town": "private"}`. Which towns are published, the exact rule of `KeySelection` decides, from the
-number of persons who have each; a person counts for at most `rows` towns (or `groups`, where that is given), chosen by a keyed
-hash. Every name is compared byte by byte: a database that takes two texts for one would show either of them for both.
+number of persons who have each. A person counts for at most `rows` towns (or `groups`, where that is given), chosen by
+a keyed hash. Names are compared byte by byte: a database that takes two texts for one would show either for both.
 
-Bounds: `bounds={"hours": "private"}`. The 0.5% and the 99.5% quantile are drawn among cells between powers of two, of
-both signs, and the bounds are the outer ends of the cells.
+Bounds: `bounds={"hours": "private"}`. The rows between powers of two, of both signs, are counted with Laplace noise.
+The bounds are the outer ends of the outermost cells whose counts are above what noise alone reaches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from shapedp.boundary.cells import is_label
-from shapedp.mechanisms import KeySelection
+from shapedp.mechanisms import Additive, KeySelection, calibrate
 from shapedp.mechanisms.base import Rng
-from shapedp.mechanisms.selection import Selection
 from shapedp.mechanisms.selection.choose import Integers
-from shapedp.private.drawn import missed, rows_of_a_person, selection
+from shapedp.numerics.outward import BELOW_8192
+from shapedp.private.drawn import in_all, rows_of_a_person
 from shapedp.private.engine import PERSON, counted, fresh_key
-from shapedp.private.engine import _hash as keyed_hash
 from shapedp.private.layout import layout
 from shapedp.private.questions import Aggregate, Question
 from shapedp.private.sources import ID, ibis
 from shapedp.private.table import PrivateTable
-from shapedp.sensitivity import Adjacency
+from shapedp.sensitivity import L1, Adjacency
 from shapedp.workloads import Attribute, Measure
 
-_OUTSIDE = Fraction(5, 1000)  # of the rows lie below, and above, the bounds that are drawn
+_CHANCE = 0.01  # that an empty cell seems to hold rows
 _SMALL, _LARGE = -20, 60  # powers of two
 _EDGES = tuple(2.0**k for k in range(_SMALL, _LARGE + 1))
 EDGES = (*(-one for one in reversed(_EDGES)), 0.0, *_EDGES)
@@ -71,10 +71,10 @@ class UnknownKeys:
 
 @dataclass(frozen=True, eq=False)
 class UnknownBounds:
-    """Two quantiles of one column on a coarse public grid."""
+    """The number of rows of one column in each cell of a coarse public grid, with Laplace noise."""
 
     column: str
-    mechanisms: tuple[Selection, ...]
+    mechanisms: tuple[Additive, ...]
 
     @property
     def what(self) -> str:
@@ -82,24 +82,22 @@ class UnknownBounds:
         return f"bounds of {self.column}"
 
     @classmethod
-    def of(cls, column: str, table: PrivateTable, epsilon: float, method: str, adjacency: Adjacency) -> UnknownBounds:
-        """Draws that cost epsilon together."""
-        moved = (_OUTSIDE.denominator - _OUTSIDE.numerator) * rows_of_a_person(table)
-        one = selection(len(EDGES) + 1, epsilon / 2, moved, False, method, adjacency)
-        return cls(column, (one, one))
+    def of(cls, column: str, table: PrivateTable, epsilon: float, adjacency: Adjacency) -> UnknownBounds:
+        """Counts that cost epsilon. A person adds as many rows as count, wherever they are; an exchanged one twice."""
+        moved = rows_of_a_person(table) * (2 if adjacency == "replace" else 1)
+        reach = L1(float(moved), dim=len(EDGES) + 1, adjacency=adjacency)
+        return cls(column, (calibrate("laplace", reach, epsilon=epsilon * BELOW_8192, delta=0.0),))
 
     def released(
         self, table: PrivateTable, questions: Sequence[Question], rng: Rng, found: dict[str, Any]
     ) -> tuple[PrivateTable, tuple[Question, ...]]:
-        """The table and the questions with the bounds that were drawn."""
-        counts = _coarse(table, self.column)
-        levels = (_OUTSIDE, 1 - _OUTSIDE)
-        drawn = [
-            one.release(-missed(counts, level), rng=rng).index
-            for one, level in zip(self.mechanisms, levels, strict=True)
-        ]
+        """The table and the questions with the bounds that the noisy counts show."""
+        (noise,) = self.mechanisms
+        noisy = np.asarray(noise.release(_coarse(table, self.column).astype(np.float64), rng=rng).value)
+        above = np.flatnonzero(noisy > np.max(noise.law.half_widths(1 - 2 * _CHANCE / noisy.size)))
+        seen = above if above.size else np.array([noisy.argmax()])
         ends = (2 * EDGES[0], *EDGES, 2 * EDGES[-1])
-        low, high = ends[min(drawn)], ends[max(drawn) + 1]
+        low, high = ends[int(seen[0])], ends[int(seen[-1]) + 1]
         found[self.column] = (low, high)
         known = replace(table, measures={**table.measures, self.column: Measure.of(self.column, (low, high))})
         return known, _moved(known, questions, {})
@@ -136,19 +134,18 @@ def firsts_of(
     unknown: tuple[list[str], list[str]],
     epsilon: float,
     delta: float,
-    method: str,
     adjacency: Adjacency,
 ) -> tuple[First, ...]:
     """What must be found before the questions can be answered, with even shares of this epsilon."""
     keys, bounds = unknown
     each = epsilon / max(len(keys) + len(bounds), 1)
     found: list[First] = [UnknownKeys.of(name, table, each, delta * _DELTA, adjacency) for name in keys]
-    return (*found, *(UnknownBounds.of(name, table, each, method, adjacency) for name in bounds))
+    return (*found, *(UnknownBounds.of(name, table, each, adjacency) for name in bounds))
 
 
 def _coarse(table: PrivateTable, column: str) -> Integers:
     """The rows in each cell between powers of two; they go into a draw, not out."""
-    cells = Attribute.of(column, {"edges": [-_FAR, *EDGES, _FAR]})
+    cells, table = Attribute.of(column, {"edges": [-_FAR, *EDGES, _FAR]}), in_all(table)
     made = layout(table, [Question(table, (cells,), {"n": Aggregate("count")})])
     found: Integers = counted(table, made, [(0,)]).tables[(0,)][..., 0]
     return found
@@ -182,7 +179,8 @@ def _keyed(table: PrivateTable, wanted: Mapping[str, tuple[str, str]], place: st
     named = rows.filter(*kept).mutate(name=text, key=text.hexdigest("sha256"))
     if table.person is not None:
         own = named.group_by([PERSON, "key"]).agg(name=named.name.max())
-        hashed = own.mutate(hash=keyed_hash(own, fresh_key(), ("key",)))
+        said = library.literal(f"{fresh_key()}|") + own[PERSON].cast("string") + "|" + own.key
+        hashed = own.mutate(hash=said.hexdigest("sha256"))
         order = library.window(group_by=PERSON, order_by="hash")
         most = table.groups_touched or table.rows
         named = hashed.mutate(rank=library.row_number().over(order)).filter(library._.rank < most)
