@@ -323,4 +323,4 @@ def _lattice(losses: Sequence[Any], epsilon: float) -> tuple[Floats, Floats]:
         mass = np.exp(grid[1:-1]) * -np.diff(falls)
         total = np.convolve(total, np.maximum(np.concatenate([[0.0], mass, [0.0]]), 0.0))
     half = (total.size - 1) // 2
-    return step * np.arange(-half, half + 1), total / total.sum()
+    return np.asarray(step * np.arange(-half, half + 1.0)), np.asarray(total / total.sum())

@@ -25,7 +25,7 @@ from shapedp.private.drawn import in_all, rows_of_a_person
 from shapedp.private.engine import PERSON, counted, fresh_key
 from shapedp.private.layout import layout
 from shapedp.private.questions import Aggregate, Question
-from shapedp.private.sources import ID, ibis
+from shapedp.private.sources import ID, ibis, is_whole
 from shapedp.private.table import PrivateTable
 from shapedp.sensitivity import L1, Adjacency
 from shapedp.workloads import Attribute, Measure
@@ -172,7 +172,7 @@ def _keyed(table: PrivateTable, wanted: Mapping[str, tuple[str, str]], place: st
     kept += [rows[PERSON].notnull()] if table.person is not None else []
     cell = rows[place]
     if wanted[place][1] == "number":  # whole numbers alone are keys: each has one way to be written
-        whole = (cell.floor() == cell) & (cell.abs() < _EXACT)
+        whole = (cell.abs() < _EXACT) & is_whole(cell, _EXACT)
         cell = whole.ifelse(cell, library.null("float64")).try_cast("int64")
     kept.append(cell.notnull())
     text = cell.cast("string")
