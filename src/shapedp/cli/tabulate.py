@@ -6,12 +6,12 @@ import argparse
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
-from shapedp.boundary.values import printable
+from shapedp.boundary.values import WORDS, printable, words
 from shapedp.cli.output import certificate_lines, show, table, written
 from shapedp.cli.paths import beside, beside_certificate
 from shapedp.noise.gaussian import normal_half_width
@@ -22,8 +22,8 @@ from shapedp.private.sources import rows_of
 from shapedp.private.table import PrivateTable
 from shapedp.private.table import table as private_table
 from shapedp.private.text import bounds_of, domain_of, named, question_of
+from shapedp.report.tables import answers_page
 from shapedp.tables.vectors import suffix, write_columns
-from shapedp.workloads import WorkloadRelease
 
 SHOWN = 60
 
@@ -34,6 +34,10 @@ def tabulate(options: argparse.Namespace) -> int:
         raise ValueError("--ledger and --dataset go together: the ledger, and whose budget in it is spent")
     if options.output is not None and suffix(options.output) not in (".csv", ".parquet"):
         raise ValueError("answers are written as csv or parquet")
+    for name in WORDS:
+        words(name, getattr(options, name))
+    if options.report is not None and options.report.suffix not in (".html", ".htm"):
+        raise ValueError("a report is an HTML page: name it .html")
     normal_half_width(options.confidence)  # refused now, not after the budget is spent
     people = _people(options)
     questions = [question_of(people, text) for text in options.query]
@@ -45,18 +49,25 @@ def tabulate(options: argparse.Namespace) -> int:
         confidence=options.confidence,
         first=options.first,
     )
+    if (
+        options.output is not None
+        and len(questions) > 1
+        and any(ask.verb == "top_k" for one in questions for ask in one.asked.values())
+    ):
+        raise ValueError("top_k has no single value: write it with a command of its own")
     if isinstance(plan, MixedPlan):
         return _mixed(plan, options)
     if options.plan:
         return _predicted(plan, options)
     if options.ledger is None:
-        return _finish(plan, plan.mechanism.release(plan.exact_tables()), options)
+        return _finish(plan.answers(plan.mechanism.release(plan.exact_tables()), options.confidence), options)
     from shapedp.ledger import Ledger
 
-    words = {name: getattr(options, name) for name in ("label", "author", "note")}
-    spend, tables = plan.spend(Ledger.open(options.ledger, timeout=options.timeout).stating(**words), options.dataset)
+    said = {name: getattr(options, name) for name in WORDS}
+    spend, tables = plan.spend(Ledger.open(options.ledger, timeout=options.timeout).stating(**said), options.dataset)
     with spend:
-        return _finish(plan, spend.release(tables), options)
+        answers = plan.answers(spend.release(tables), options.confidence)
+        return _finish(replace(answers, spend=spend), options)
 
 
 def _people(options: argparse.Namespace) -> PrivateTable:
@@ -97,25 +108,21 @@ def _predicted(plan: TablePlan, options: argparse.Namespace) -> int:
 def _mixed(plan: MixedPlan, options: argparse.Namespace) -> int:
     """Sums, quantiles and what is unknown: what is spent on which, or the answers."""
     if options.plan:
-        parts = [
-            (one.what, f"{one.share:.2g}" if one.share else "the rest", f"{one.epsilon:.4g}") for one in plan.shares
-        ]
+        said = ["the rest" if one.share is None else f"{one.share:.2g}" for one in plan.shares]
+        parts = [(one.what, share, f"{one.epsilon:.4g}") for one, share in zip(plan.shares, said, strict=True)]
         record = {"shares": [asdict(one) for one in plan.shares], "certificate": plan.certificate.to_json()}
         shown = table(("part", "share of epsilon", "epsilon alone"), parts)
         return show(options, record, shown, "", plan.scope, *certificate_lines(plan.certificate))
     if options.ledger is None:
-        return _written_out(plan.release(), options)
+        return _finish(plan.release(), options)
     from shapedp.ledger import Ledger
 
     ledger = Ledger.open(options.ledger, timeout=options.timeout)
-    return _written_out(plan.release(ledger=ledger, dataset=options.dataset), options)
+    ledger = ledger.stating(**{name: getattr(options, name) for name in WORDS})
+    return _finish(plan.release(ledger=ledger, dataset=options.dataset), options)
 
 
-def _finish(plan: TablePlan, release: WorkloadRelease, options: argparse.Namespace) -> int:
-    return _written_out(plan.answers(release, options.confidence), options)
-
-
-def _written_out(answers: Answers, options: argparse.Namespace) -> int:
+def _finish(answers: Answers, options: argparse.Namespace) -> int:
     """Print the answers, and write them and their certificate."""
     stated = answers.certificate
     lines = []
@@ -127,10 +134,15 @@ def _written_out(answers: Answers, options: argparse.Namespace) -> int:
         certificate = beside(options)
         with beside_certificate(certificate, record):
             write_columns(options.output, _written(answers))
+    if options.report is not None:
+        named = {"title": options.label, "author": options.author, "purpose": options.note}
+        data = options.dataset or ", ".join(path.name for path in options.input)
+        page = answers_page(answers, **named, data=data[:200], file=None if certificate is None else certificate.name)
+        page.save(options.report)
     spent = [] if options.dataset is None else [f"spent      from {options.dataset!r}"]
     lines += [WHOLE, *spent, *certificate_lines(stated)]
     data = {"answers": [dict(one) for one in answers.tables], "certificate": record}
-    return show(options, data, *lines, *written(options.output, certificate))
+    return show(options, data, *lines, *written(options.output, certificate, options.report))
 
 
 def _shown(columns: Mapping[str, list[Any]]) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import html
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -43,7 +45,8 @@ class Answers:
 
     `frames` holds a data frame per question (pandas where installed, otherwise a mapping of lists), `frame` that of a
     single question. Beside each value stand its standard error and the ends of its interval (`confidence`). All
-    come from the same noisy numbers, under one `certificate`.
+    come from the same noisy numbers, under one `certificate`. `spend` is the spend of the ledger that counted it,
+    `time` when it was made; `report()` makes a page of it.
 
     Example:
         >>> import pandas as pd
@@ -59,6 +62,8 @@ class Answers:
     release: Released
     confidence: float = 0.95
     _again: Callable[[float], Answers] | None = None
+    spend: Any = None
+    time: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     @property
     def certificate(self) -> Certificate:
@@ -90,7 +95,14 @@ class Answers:
     def interval(self, confidence: float) -> Answers:
         """The same answers with intervals of another confidence; nothing more is spent."""
         assert self._again is not None
-        return self._again(confidence)
+        return replace(self._again(confidence), spend=self.spend, time=self.time)
+
+    def report(self, *, title: str = "", author: str = "", purpose: str = "", data: str = "") -> Any:
+        """A page about this release: who made it, when and why, of whom, the values with their intervals, and what it
+        is worth; `save(path)` writes it. What is left out is taken from the ledger's entry, where there is one.
+        """
+        pages = import_module("shapedp.report")  # by name: pages know of answers, not answers of pages
+        return pages.of(self, title=title, author=author, purpose=purpose, data=data)
 
     def __iter__(self) -> Iterator[Mapping[str, Column]]:
         return iter(self.tables)

@@ -132,8 +132,8 @@ class MixedPlan:
         self.certificate.require()
         if ledger is None:
             return self._released(rng)
-        with ledger.spend(dataset, self.certificate):
-            return self._released(None)
+        with ledger.stating(person=self.table.person).spend(dataset, self.certificate) as spend:
+            return replace(self._released(None), spend=spend)
 
     def _released(self, rng: Rng) -> Answers:
         table, questions, found = self.table, self.questions, dict[str, Any]()
