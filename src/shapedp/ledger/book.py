@@ -102,7 +102,7 @@ def dataset_row(store: Store, connection: sa.Connection, dataset: str, *, lock: 
     query = sa.select(schema.datasets).where(schema.datasets.c.name == dataset)
     row = schema.first(connection, query.with_for_update() if lock else query, schema.datasets)
     if row is None:
-        raise LedgerError(f"the ledger {store.name} has no dataset {dataset!r}")
+        raise LedgerError(refusal("ledger", "no-such-dataset", ledger=store.name, dataset=dataset))
     if schema.seal_of(row) != row["seal"]:
         raise LedgerCorruptedError(f"the row of dataset {dataset!r} was damaged or changed by hand; {RESTORE}")
     return row
