@@ -26,6 +26,7 @@ from sqlalchemy.pool import NullPool
 T = TypeVar("T")
 _SETUP_LOCK = 0x5348444C
 _PAUSE = 0.02
+_PLACE = sa.select(schema.meta.c.place)
 _RELEASED_AT_FORK: list[Any] = []
 
 
@@ -87,7 +88,7 @@ class Store:
             try:
                 with self._transaction(write=True) as connection:
                     if self.is_sqlite:
-                        check_place(self.name, connection.execute(sa.select(schema.meta.c.place)).scalar())
+                        check_place(self.name, connection.execute(_PLACE).scalar())
                     found = work(connection)
                 return found
             except LedgerConflictError:
