@@ -291,7 +291,8 @@ def storm(
 
 HEADER = (
     f"{'case':>4} {'database':10} {'way':8} {'workers':>7} {'spends':>6} {'asked':>6} {'returned':>8} {'recorded':>8} "
-    f"{'cap':>6} {'refused':>7} {'stopped':>7} {'kills':>5} {'cut':>4} {'units cut':>9} {'lost':>4} {'double':>6} {'s':>6}"
+    f"{'cap':>6} {'refused':>7} {'stopped':>7} {'kills':>5} {'cut':>4} {'units cut':>9} {'lost':>4} {'double':>6} "
+    f"{'s':>6}"
 )
 
 

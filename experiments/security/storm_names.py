@@ -20,8 +20,8 @@ PAUSE = 0.25
 class Names:
     """Harmless names that workers use, and a process that tries the others.
 
-    A symbolic link and a second mount of the folder lead to the same journal. A hard link and a mount of the single file
-    do not: each is made, tried and removed again. Mounts are left out where the system does not allow them.
+    A symbolic link and a second mount of the folder lead to the same journal. A hard link and a mount of the single
+    file do not: each is made, tried and removed again. Mounts are left out where the system does not allow them.
     """
 
     def __init__(self, where: str, folder: Path) -> None:

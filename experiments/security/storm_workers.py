@@ -43,8 +43,8 @@ class Deadly:
 class Log:
     """What one worker did, line by line; it survives SIGKILL.
 
-    An attempt is `?`, then `=ENTRY` once it has a reservation, then `+ENTRY` once it has a release, or `-` refused for the
-    cap, or `!` stopped because the file has a second name (`~` where that was seen only after the release).
+    An attempt is `?`, then `=ENTRY` once it has a reservation, then `+ENTRY` once it has a release, or `-` refused for
+    the cap, or `!` stopped because the file has a second name (`~` where that was seen only after the release).
     """
 
     def __init__(self, path: Path) -> None:
