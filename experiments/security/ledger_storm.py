@@ -63,6 +63,8 @@ ALL = WAYS[:5]
 ONLY = {"names": "sqlite", "hosts": "postgresql"}
 SERIALIZABLE = "options=-c%20default_transaction_isolation%3Dserializable"
 THREADS = 8
+PAUSE, LONG_PAUSE, LONG = 0.05, 0.4, 10_000
+"""Seconds between two looks at the workers, at most; the second where they ask for more than so many releases."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ class Storm:
                 self.look()
             if time.monotonic() > deadline:
                 self.stop.touch()
-            time.sleep(self.random.uniform(0.0, 0.05))
+            time.sleep(self.random.uniform(0.0, LONG_PAUSE if total > LONG else PAUSE))
 
     def ended(self, code: int, group: tuple[str, list[Log], Job], running: dict[int, Any]) -> None:
         """Writes down how a process ended, and starts another one where it was killed."""

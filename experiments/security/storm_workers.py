@@ -97,13 +97,14 @@ class Job:
 
 
 def enter(host: str | None) -> None:
-    """Moves this process into a network namespace made by `ip netns add`."""
+    """Moves this process into a network namespace made by `ip netns add`, and into a session of its own."""
     if host is None:
         return
     libc = ctypes.CDLL(None, use_errno=True)
     with open(f"/run/netns/{host}", "rb") as namespace:
         if libc.setns(namespace.fileno(), _CLONE_NEWNET):
             raise OSError(ctypes.get_errno(), f"cannot enter the network namespace {host}")
+    os.setsid()
 
 
 def opened(where: str) -> Ledger:

@@ -41,6 +41,7 @@ def reserve(spend: Spend, mechanism: dict[str, Any]) -> tuple[int, str]:
     store = spend.ledger.store
 
     def work(connection: sa.Connection) -> tuple[int, str]:
+        certificate = _keep(store, connection, spend.certificate)  # before the lock: others need not wait for it
         row = dataset_row(store, connection, spend.dataset, lock=True)
         if (row["adjacency"], row["filter"], bool(row["vouching"])) != spend.terms.frozen:
             raise LedgerError(f"dataset {spend.dataset!r} is not the one it was; open the ledger again")
@@ -52,7 +53,7 @@ def reserve(spend: Spend, mechanism: dict[str, Any]) -> tuple[int, str]:
             "time": now(),
             "count": spend.count,
             "mechanism": schema.to_text(mechanism),
-            "certificate": _keep(store, connection, spend.certificate),
+            "certificate": certificate,
             "cost": schema.to_text(spend.charge.to_json()),
         }
         digest = schema.digest_of(row["chain"], entry)

@@ -289,11 +289,10 @@ def _postgresql(store: Store) -> sa.Engine:
     def begin(connection: sa.Connection) -> None:
         write = connection.get_execution_options().get("ledger_write")
         level = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"
-        connection.exec_driver_sql(f"SET TRANSACTION ISOLATION LEVEL {level}")
-        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds}")
-        connection.exec_driver_sql(f"SET LOCAL statement_timeout = {milliseconds}")
-        if write:
-            connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
+        wanted = [f"SET TRANSACTION ISOLATION LEVEL {level}"]
+        wanted += [f"SET LOCAL {limit} = {milliseconds}" for limit in ("lock_timeout", "statement_timeout")]
+        wanted += ["SET LOCAL synchronous_commit = on"] if write else []
+        connection.exec_driver_sql("; ".join(wanted))  # one journey to the server
 
     return engine
 
