@@ -47,7 +47,8 @@ def tabulate(options: argparse.Namespace) -> int:
         return _finish(plan, plan.mechanism.release(plan.exact_tables()), options)
     from shapedp.ledger import Ledger
 
-    spend, tables = plan.spend(Ledger.open(options.ledger, timeout=options.timeout), options.dataset)
+    words = {name: getattr(options, name) for name in ("label", "author", "note")}
+    spend, tables = plan.spend(Ledger.open(options.ledger, timeout=options.timeout).stating(**words), options.dataset)
     with spend:
         return _finish(plan, spend.release(tables), options)
 

@@ -62,10 +62,12 @@ class TablePlan:
 
         What the budget does not cover is refused before a row is read.
         """
+        stated = ledger.stating(person=self.table.person)
+        spend = stated.spend(dataset, self.mechanism)
         if ledger.affords(dataset, self.mechanism) == 0:
-            with ledger.spend(dataset, self.mechanism):
+            with spend:
                 pass  # refused, and says why
-        return ledger.spend(dataset, self.mechanism), self.exact_tables()
+        return spend, self.exact_tables()
 
     def exact_tables(self) -> Counted:
         """The aggregated tables WITHOUT noise: they go into a release, not out."""
