@@ -194,11 +194,19 @@ class Storm:
         return self.outcome()
 
     def supervise(self, deadline: float) -> None:
-        """Starts all workers, kills some at random times and starts them again; waits for all."""
-        running = {}
-        for group in self.groups():
-            worker = self.start(*group)
-            running[worker.pid] = (worker, group)
+        """Starts all workers and waits for all of them."""
+        running: dict[int, Any] = {}
+        try:
+            for group in self.groups():
+                worker = self.start(*group)
+                running[worker.pid] = (worker, group)
+            self.watch(running, deadline)
+        finally:
+            for pid in running:
+                os.kill(pid, signal.SIGKILL)
+
+    def watch(self, running: dict[int, Any], deadline: float) -> None:
+        """Kills some at random times and starts them again, until all have ended."""
         total, planned = self.case.workers * self.case.spends, self.case.kills
         marks = sorted(random.Random(self.case.number).sample(range(total // 20, total * 19 // 20), planned))
         while running:

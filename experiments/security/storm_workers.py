@@ -97,14 +97,14 @@ class Job:
 
 
 def enter(host: str | None) -> None:
-    """Moves this process into a network namespace made by `ip netns add`, and into a session of its own."""
+    """Makes this process a session of its own, as another user's would be, in a namespace made by `ip netns add`."""
+    os.setsid()
     if host is None:
         return
     libc = ctypes.CDLL(None, use_errno=True)
     with open(f"/run/netns/{host}", "rb") as namespace:
         if libc.setns(namespace.fileno(), _CLONE_NEWNET):
             raise OSError(ctypes.get_errno(), f"cannot enter the network namespace {host}")
-    os.setsid()
 
 
 def opened(where: str) -> Ledger:
