@@ -11,12 +11,12 @@ import numpy as np
 
 from shapedp.boundary.documents import read
 from shapedp.boundary.files import check_input
+from shapedp.boundary.values import WORDS
 from shapedp.cli.options import parts
 from shapedp.cli.output import save_or_show, show, table
 from shapedp.cli.paths import beside
 from shapedp.cli.release import Answer
 from shapedp.ledger import Entry, Head, Ledger, LedgerCorruptedError, Spend, Status
-from shapedp.ledger.about import LIMITS
 from shapedp.mechanisms import Additive
 from shapedp.numerics.checks import vector as checked_vector
 
@@ -133,7 +133,7 @@ def spend(options: argparse.Namespace) -> int:
 
 
 def _words(options: argparse.Namespace) -> dict[str, str]:
-    return {name: getattr(options, name) for name in LIMITS}
+    return {name: getattr(options, name) for name in WORDS}
 
 
 def _print_spend(spend: Spend, written: dict[str, str], options: argparse.Namespace) -> int:

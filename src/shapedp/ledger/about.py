@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from shapedp.boundary.refusals import refusal
+from shapedp.boundary.values import is_text, words
 from shapedp.ledger.errors import SpendRefusedError
 
 UNSTATED: Any = object()
 """A `person` that was not given; None says that each row is another person."""
 ROW = "row"
-LIMITS = {"label": 200, "author": 200, "note": 2000}
 _PERSON = "person:"
 _NAME = 200
 
@@ -46,7 +46,7 @@ def unit_of(person: Any) -> str:
         return ""
     if person is None:
         return ROW
-    if not isinstance(person, str) or not person.strip() or len(person) > _NAME or not _is_text(person):
+    if not isinstance(person, str) or not person.strip() or len(person) > _NAME or not is_text(person):
         raise ValueError(
             f"person must be the name of a column, of 1 to {_NAME} characters, or None: each row is another person"
         )
@@ -78,15 +78,3 @@ def settled(dataset: str, declared: str, stated: str) -> str:
             refusal("ledger", "another-unit", dataset=dataset, wanted=wanted, made=made, person=person)
         )
     return stated or declared
-
-
-def words(name: str, text: object) -> str:
-    """A label, an author or a note: text of a limited length, which every page and terminal shows escaped."""
-    most = LIMITS[name]
-    if not isinstance(text, str) or len(text) > most or not _is_text(text):
-        raise ValueError(f"{name} must be text of at most {most} characters, without NUL and broken characters")
-    return text.strip()
-
-
-def _is_text(text: str) -> bool:
-    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)

@@ -55,7 +55,7 @@ class TablePlan:
             return self.answers(self.mechanism.release(self.exact_tables(), rng=rng))
         spend, tables = self.spend(ledger, dataset)
         with spend:
-            return self.answers(spend.release(tables, rng=rng))
+            return replace(self.answers(spend.release(tables, rng=rng)), spend=spend)
 
     def spend(self, ledger: Any, dataset: Any) -> tuple[Any, Counted]:
         """A spend of a ledger that is yet to be entered, and the tables to release in it, WITHOUT noise.
