@@ -118,7 +118,7 @@ def dataset_row(store: Store, connection: sa.Connection, dataset: str, *, lock: 
     """The dataset's row with its seal checked; `lock` holds others off until the transaction ends."""
     row = schema.first(connection, _LOCKED_ROW if lock else _ROW, schema.datasets, of_name=dataset)
     if row is None:
-        raise LedgerError(f"the ledger {store.name} has no dataset {dataset!r}")
+        raise LedgerError(refusal("ledger", "no-such-dataset", ledger=store.name, dataset=dataset))
     if schema.seal_of(row) != row["seal"]:
         raise LedgerCorruptedError(f"the row of dataset {dataset!r} was damaged or changed by hand; {RESTORE}")
     return row
