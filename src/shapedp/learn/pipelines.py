@@ -297,7 +297,7 @@ def certificate_of(fitted: Any, *, epsilon: float | None = None, delta: float | 
     >>> model = LinearRegression(epsilon=1.0, delta=1e-6, feature_bound=2.0, target_bound=1.0)
     >>> found = certificate_of(make_pipeline(scaler, model).fit(x, x[:, 0] / 200))
     >>> found.verdict, round(found.epsilon, 2), found.delta
-    ('certified', 1.12, 2e-06)
+    ('certified', 1.1, 2e-06)
     """
     whole = fitted if type(fitted) in (Pipeline, PrivatePipeline) else Pipeline([("the estimator", fitted)])
     if isinstance(whole, PrivatePipeline):
