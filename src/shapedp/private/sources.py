@@ -134,7 +134,9 @@ def _cell(column: Any, kind: str, foreign: bool) -> Any:
         if kind == "number":
             return floats
         whole = (floats.abs() < _EXACT) & (floats.floor() == floats)
-        return whole.ifelse(floats, ibis().null("float64")).try_cast("int64").cast("string")
+        return whole.ifelse(floats, ibis().null("float64")).try_cast("int64")
+    if kind == ID and column.type().is_integer() and column.type() != ibis().dtype("uint64"):
+        return column.cast("int64")  # told apart as its text is, in fewer bytes
     if kind == ID and column.type().is_decimal():
         column = (column.floor() == column).ifelse(column, ibis().null(column.type()))
     return column if column.type().is_string() else column.cast("string")
