@@ -50,7 +50,7 @@ def in_sql(folder: Path, rows: str) -> list[tuple[object, ...]]:
 
 
 def run(quick: bool) -> Result:
-    count, rounds = (10**6, 3) if quick else (10**8, 2)
+    count, rounds = (10**6, 3) if quick else (10**8, 1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         paths = generate(count, folder)

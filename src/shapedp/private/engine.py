@@ -9,10 +9,11 @@ kept as any other of that person. All sums are of integers: no order of addition
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,15 +29,15 @@ from shapedp.workloads.counting import Counted
 PERSON = "person"
 COUNT = "n"
 _ROWS = 1 << 31  # rows of one person that are looked at, so that products of two such numbers are within int64
-_DIGITS = 15  # of a start, within int64
+_DIGITS = 8  # of a start: for n rows each is kept with probability k/n to within 2^-32
 _PACKED = 1 << 62
 _MOST = 1 << 27  # cells of one table
 _FEW = 4  # labels that are compared one after the other
 
 
 def fresh_key() -> str:
-    """A secret key for the choice of rows."""
-    return secrets.token_hex(32)
+    """A secret key for the choice of rows: 128 bits, so that it and an id fill one block of the hash."""
+    return secrets.token_hex(16)
 
 
 def counted(table: PrivateTable, layout: Layout, needed: Sequence[tuple[int, ...]]) -> Counted:
@@ -91,11 +92,13 @@ def _query(table: PrivateTable, layout: Layout, wanted: Mapping[str, tuple[str, 
     reduced = (rows.filter(*kept) if kept else rows).select(**person, **packed, **values)
     count = reduced.count()
     if table.person is not None:
-        reduced = _chosen(reduced, [*packed, *values], table.rows, key, [] if table.groups_touched is None else packed)
+        within = [] if table.groups_touched is None else list(packed)
+        start = functools.partial(_digits, key=key, foreign=foreign)
+        reduced = _chosen(reduced, [*packed, *values], table.rows, within, functools.partial(start, first=0))
         count = reduced.count()
     if table.groups_touched is not None:
         reduced = _summed(reduced, [PERSON, *packed], list(values), count)
-        reduced = _chosen(reduced, list(packed), table.groups_touched, f"{key} groups")
+        reduced = _chosen(reduced, list(packed), table.groups_touched, [], functools.partial(start, first=_DIGITS))
         count = reduced[COUNT].sum()
     return _summed(reduced, list(packed), list(values), count)
 
@@ -104,7 +107,7 @@ def _summed(rows: Any, keys: list[str], values: list[str], count: Any) -> Any:
     return rows.group_by(keys).agg(**{COUNT: count}, **{name: rows[name].sum() for name in values})
 
 
-def _chosen(rows: Any, held: Sequence[str], most: int, key: str, within: Iterable[str] = ()) -> Any:
+def _chosen(rows: Any, held: Sequence[str], most: int, within: Iterable[str], digits: Callable[[Any], Any]) -> Any:
     """At most so many rows of each person, or of each person and what `within` holds.
 
     Of n rows in the order of what they hold, n > k = `most`, the i-th is kept where (start + i k) mod n < k: where its
@@ -116,23 +119,27 @@ def _chosen(rows: Any, held: Sequence[str], most: int, key: str, within: Iterabl
     number = rows.count().over(library.window(group_by=parts, order_by=list(held), preceding=None, following=None))
     placed = rows.mutate(place=place, number=library.least(number, library.literal(_ROWS, "int64")))
     bound = library.literal(min(most, _ROWS), "int64")
-    start = _start(placed[PERSON], key) % placed.number
+    start = digits(placed[PERSON]) % placed.number
     chosen = (start + library.least(placed.place, placed.number) * bound) % placed.number < bound
     few = placed.number <= bound  # for most people there is nothing to choose
     return placed.filter((placed.place <= placed.number) & (few | chosen))
 
 
+def _digits(person: Any, key: str, foreign: bool, first: int) -> Any:
+    """A whole number below 2^32 that nobody can foresee without the key: digits of a keyed hash of the person."""
+    hashed = person if foreign and person.type().is_string() else _hash(person, key)
+    digits = hashed.substr(first, _DIGITS)
+    if not foreign:
+        return (ibis().literal("0x") + digits).cast("int64")  # as DuckDB reads it
+    found: Any = ibis().literal(0, "int64")
+    for k in range(_DIGITS):
+        found = found * 16 + ibis().literal("0123456789abcdef").find(digits.substr(k, 1)).cast("int64")
+    return found
+
+
 def _person(person: Any, key: str, foreign: bool) -> Any:
-    """Whose row it is, told apart alike by every database: one not our own may take two texts for one."""
+    """Whose row it is: a database not our own may take two texts for one, but no two hashes."""
     return _hash(person, key) if foreign and person.type().is_string() else person
-
-
-def _start(person: Any, key: str) -> Any:
-    """A whole number below 10^15 that nobody can foresee without the key: digits of the hash, letters left out."""
-    found = _hash(person, key)
-    for letter in "abcdef":
-        found = found.replace(letter, "")
-    return (ibis().literal("0") + found.left(_DIGITS)).cast("int64")
 
 
 def _hash(person: Any, key: str) -> Any:

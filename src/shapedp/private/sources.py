@@ -31,6 +31,11 @@ _UNREAD = (
     "the table could not be read with the types that it declares, or the database failed ({}): "
     "read it without shapedp to see why"
 )
+_LACKS = (
+    "the database of this table lacks a function that a private table needs (SHA-256, windows, or isnan): "
+    "hand over its rows as Arrow data or as parquet files instead"
+)
+_LACKING = ("OperationNotDefinedError", "UnsupportedOperationError", "UnsupportedBackendType")  # of Ibis, before rows
 # The least and largest number that a parquet file notes of a column leave out NaN. DuckDB 2.0 takes isnan for false
 # where these two differ: what somebody's NaN counts as would depend on other people's rows.
 _SETTINGS = "SET disabled_optimizers = 'statistics_propagation'; SET preserve_insertion_order = false"
@@ -72,7 +77,7 @@ class Rows:
                 return way()
             except Exception as error:
                 failed = type(error).__name__
-        raise ValueError(_UNREAD.format(failed))  # here, so that it does not carry the other error along
+        raise ValueError(_LACKS if failed in _LACKING else _UNREAD.format(failed))  # here, so that it does not carry the other error along
 
     def _files(self, connection: Any, wanted: Wanted) -> Any:
         exact = [glob.escape(path) for path in self.paths]  # these files, and no column from their folders' names
