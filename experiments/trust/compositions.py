@@ -183,7 +183,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--to", type=int, default=100_000)
     parser.add_argument("--state", type=Path, help="keep counts here, and resume from them")
     parser.add_argument("--quick", action="store_true", help="300 cases from --from on")
-    parser.add_argument("--cheap", action="store_true", help="the quick kinds more often, few questions each (as in CI)")
+    parser.add_argument(
+        "--cheap", action="store_true", help="the quick kinds more often, few questions each (as in CI)"
+    )
     parser.add_argument("--ways", action="store_true", help="every public way to ask, in random order")
     parser.add_argument("--settle", type=int, default=20, help="how many faults to confirm in ball arithmetic")
     parser.add_argument("--seconds", type=int, default=60, help="the most one question may take")

@@ -168,3 +168,38 @@ def test_renyi_is_half_alpha_mu_squared() -> None:
             truth = arb(alpha) * arb(mu) ** 2 / 2
             assert arb(bracket.lower) <= truth
             assert bracket.upper == math.inf or truth <= arb(bracket.upper)
+
+
+def test_one_point_and_many_give_the_same_bits() -> None:
+    """`delta` of a number takes a path without arrays: another answer than `profile` would be a second truth."""
+    rng = np.random.default_rng(3)
+    mus = np.concatenate(
+        [10 ** rng.uniform(-12, 12, 4000), 10 ** rng.uniform(-2, 2, 4000), [0.0, 5e-324, 1e-300, 1e150]]
+    )
+    near = mus * mus / 2 + mus * rng.uniform(-40, 40, mus.size)  # from far below the mean of the loss to far above it
+    epsilons = np.abs(np.where(rng.random(mus.size) < 0.8, near, 10 ** rng.uniform(-12, 12, mus.size)))
+    epsilons[::101] = 0.0
+    for mu, epsilon in zip(mus.tolist(), np.minimum(epsilons, 1e300).tolist(), strict=True):
+        lower, upper = GaussianLoss(mu).profile(np.array([epsilon]))
+        one = GaussianLoss(mu).delta(epsilon)
+        assert (one.lower, one.upper) == (lower[0], upper[0]), (mu, epsilon)
+
+
+def test_many_claims_are_each_met_and_none_with_room() -> None:
+    rng = np.random.default_rng(4)
+    n = 3 * module._BLOCK // 2
+    epsilon, delta = 10 ** rng.uniform(-6, 3, n), 10 ** -rng.uniform(0.01, 310, n)
+    delta[::3] = 10 ** -rng.uniform(0.01, 12, delta[::3].size)
+    mus = module.largest_mus(epsilon, delta)
+    for mu, e, d in zip(mus.tolist(), epsilon.tolist(), delta.tolist(), strict=True):
+        assert GaussianLoss(mu).delta(e).upper <= d
+    some = slice(0, n, 7)
+    alone = [GaussianLoss.calibrate(e, d).mu for e, d in zip(epsilon[some].tolist(), delta[some].tolist(), strict=True)]
+    assert np.max(np.abs(mus[some] / alone - 1)) < 1e-9
+    assert module.largest_mus([[1.0], [2.0]], [1e-6, 1e-5, 1e-4]).shape == (2, 3)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 1e-6), (1.0, 0.0), (1.0, 1.0), (math.nan, 0.1), ([], [])])
+def test_many_claims_with_a_bad_one_are_refused(epsilon: object, delta: object) -> None:
+    with pytest.raises(ValueError, match=r"epsilon|delta"):
+        module.largest_mus(epsilon, delta)  # type: ignore[arg-type]

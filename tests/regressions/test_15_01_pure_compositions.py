@@ -13,7 +13,9 @@ import shapedp as sdp
 from shapedp.accounting import BareLoss, Plan, Step, compose, fourier, pld, subsample
 from shapedp.accounting.floor import Floor
 from shapedp.numerics import SelfCheckError
+from shapedp.numerics.arrays import Floats
 from shapedp.privacy import Bracket, GaussianLoss
+from shapedp.privacy.losses.base import Loss
 from shapedp.privacy.losses.laplace import LaplaceLoss
 
 ONE = LaplaceLoss(1.0, np.array([1.0]), worst=True)
@@ -107,3 +109,25 @@ def test_what_lies_beyond_the_window_counts() -> None:
     assert view.above > 0
     far = view.right + 1.0
     assert view.delta(np.array([far]))[0] >= GaussianLoss(math.sqrt(50)).delta(far).lower
+
+
+class _SlowTail(Loss):
+    """A user's own loss: delta(e) = 0.2 e^(-1.5 e), and so P(L > t) = delta(t) - delta'(t) = 0.5 e^(-1.5 t)."""
+
+    def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
+        value = 0.2 * np.exp(-1.5 * epsilon)
+        return value * (1 - 2.0**-40), value * (1 + 2.0**-40) + 5e-324
+
+
+def test_a_test_whose_size_underflows_shows_nothing() -> None:
+    """ "Both losses exceed 185" has P = 1e-245 and Q = 1e-406. That Q is no float; taken as 0 it gave delta >= 1e-245
+    at every epsilon below 700.
+
+    Two such losses: delta(e) <= P(L1 + L2 > e) <= e^(-1.5 e) (1 + 0.375 e), by P(L > t) and its density.
+    """
+    composed = compose([(_SlowTail(), 2)], accuracy=0.3)
+    for epsilon in (390.0, 400.0, 450.0, 600.0):
+        most = (1 + 0.375 * epsilon) * math.exp(-1.5 * epsilon)
+        assert composed.delta(epsilon).lower <= most
+    most = (1 + 0.375 * 390.0) * math.exp(-1.5 * 390.0)
+    assert composed.epsilon(most).lower <= 390.0

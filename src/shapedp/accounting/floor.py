@@ -18,6 +18,7 @@ _PRICES = np.geomspace(1e-9, 1e14, 93)
 _DEVIATIONS = np.linspace(-6.0, 12.0, 19)
 _FUNCTION = 1e-9  # more than betainc errs by, relative to it (docs/special-functions.md)
 _MARGIN = 1e-9
+_UNDERFLOW = 1e-290  # a probability below it may have lost digits, or all of itself
 
 
 class Floor:
@@ -51,7 +52,7 @@ class Floor:
             )  # e^t Q(L > t), from below
             before = np.insert((upper[:-1] - lower[1:]) / -np.expm1(-gap), 0, 1.0)  # and from above
             with np.errstate(under="ignore"):
-                q = np.clip(np.minimum(before, 1.0) * np.exp(-levels) * (1 + _MARGIN), 0.0, 1.0)
+                q = np.clip(np.minimum(before, 1.0) * np.exp(-levels) * (1 + _MARGIN) + _UNDERFLOW, 0.0, 1.0)
             rows.append((levels, np.clip((lower + after) * (1 - _MARGIN), 0.0, 1.0), q))
         return rows
 
@@ -78,11 +79,13 @@ class Floor:
 
     @staticmethod
     def _binomial(p: Floats, q: Floats, n: int) -> tuple[Floats, Floats]:
+        """P from below and Q from above: a Q that underflows is not 0, for e^eps times it may be much."""
         p, q = p[:, None], q[:, None]
         k = np.clip(np.ceil(n * p + _DEVIATIONS * np.sqrt(n * p * (1 - p))), 1, n)
         with np.errstate(under="ignore"):
-            tests = betainc(k, n - k + 1, p) * (1 - _FUNCTION), betainc(k, n - k + 1, q) * (1 + _FUNCTION)
-        return np.asarray(tests[0].ravel(), dtype=np.float64), np.asarray(tests[1].ravel(), dtype=np.float64)
+            power = np.asarray(betainc(k, n - k + 1, p), dtype=np.float64).ravel() * (1 - _FUNCTION)
+            level = np.asarray(betainc(k, n - k + 1, q), dtype=np.float64).ravel() * (1 + _FUNCTION)
+        return np.where(power > _UNDERFLOW, power, 0.0), level + _UNDERFLOW
 
     def at(self, epsilon: Floats) -> Floats:
         """The best of the bounds at each eps."""

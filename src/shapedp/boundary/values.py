@@ -40,6 +40,23 @@ def sizes(name: str, values: Iterable[object]) -> tuple[int, ...]:
     return found
 
 
+WORDS = {"label": 200, "author": 200, "note": 2000}
+"""What may be said about a release, and in how many characters."""
+
+
+def words(name: str, text: object) -> str:
+    """A label, an author or a note: text of a limited length, which every page and terminal shows escaped."""
+    most = WORDS[name]
+    if not isinstance(text, str) or len(text) > most or not is_text(text):
+        raise ValueError(f"{name} must be text of at most {most} characters, without NUL and broken characters")
+    return text.strip()
+
+
+def is_text(text: str) -> bool:
+    """Whether a string is one that every file and database holds: no NUL, no lone surrogate."""
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def printable(text: str) -> str:
     """The text with every control character, direction mark and lone surrogate written as an escape."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

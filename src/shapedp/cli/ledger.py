@@ -7,15 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from shapedp.boundary.documents import read
 from shapedp.boundary.files import check_input
+from shapedp.boundary.values import WORDS
 from shapedp.cli.options import parts
 from shapedp.cli.output import save_or_show, show, table
-from shapedp.cli.paths import beside, beside_certificate
+from shapedp.cli.paths import beside
+from shapedp.cli.release import Answer
 from shapedp.ledger import Entry, Head, Ledger, LedgerCorruptedError, Spend, Status
 from shapedp.mechanisms import Additive
 from shapedp.numerics.checks import vector as checked_vector
-from shapedp.tables.vectors import Vector, read_vector, suffix, write_vector
 
 _CAP = ("dataset", "epsilon", "delta", "adjacency", "rule", "failure_share", "vouching", "timeout")
 
@@ -34,6 +37,8 @@ def init(options: argparse.Namespace) -> int:
     numbers = "numbers separated by commas"
     orders = None if options.orders is None else parts("orders", options.orders, float, ",", numbers)
     given = {name: getattr(options, name) for name in _CAP}
+    if options.person is not None or options.each_row_a_person:
+        given["person"] = options.person
     ledger = Ledger.create(options.ledger, orders=orders, **given)
     return _print_status([ledger.status(options.dataset)], options)
 
@@ -85,13 +90,19 @@ def adopt(options: argparse.Namespace) -> int:
 
 
 def _print_status(statuses: list[Status], options: argparse.Namespace) -> int:
-    headers = ("dataset", "epsilon", "delta", "neighbours", "rule", "spent", "entries", *statuses[0].states)
+    headers = ("dataset", "epsilon", "delta", "neighbours", "person", "rule", "spent", "entries", *statuses[0].states)
     return show(options, [status.to_json() for status in statuses], table(headers, map(_status_row, statuses)))
 
 
 def _status_row(status: Status) -> tuple[object, ...]:
-    cap = (f"{status.filter.epsilon:g}", f"{status.filter.delta:g}", status.adjacency, status.filter.rule)
-    return (status.dataset, *cap, f"{status.spent:.4%}", status.entries, *status.states.values())
+    cap = (f"{status.filter.epsilon:g}", f"{status.filter.delta:g}", status.adjacency)
+    counted = (_unit(status.unit), status.filter.rule, f"{status.spent:.4%}", status.entries)
+    return (status.dataset, *cap, *counted, *status.states.values())
+
+
+def _unit(unit: str) -> str:
+    """Who a person is, in a word."""
+    return {"": "not declared", "row": "each row"}.get(unit) or unit.removeprefix("person:")
 
 
 def spend(options: argparse.Namespace) -> int:
@@ -100,21 +111,29 @@ def spend(options: argparse.Namespace) -> int:
     if (options.input is None) != (options.output is None):
         raise ValueError("give an input and --output, or neither to count a release made elsewhere")
     if options.input is None:
-        with _open(options).spend(options.dataset, mechanism, options.count) as spend:
+        if options.records or options.column is not None or options.columns is not None:
+            raise ValueError("--records, --column and --columns belong to a spend with an input")
+        person = {} if options.person is None else {"person": options.person}
+        with _open(options).spend(options.dataset, mechanism, options.count, **person, **_words(options)) as spend:
             pass
         return _print_spend(spend, {}, options)
     if options.count != 1:
         raise ValueError("--count belongs to a spend without an input: one input is one release")
     certificate = beside(options)
-    suffix(options.output)
-    vector = read_vector(options.input, options.column, header=False if options.no_header else None)
-    if checked_vector("input", vector.values).size != mechanism.law.dim:
-        raise ValueError(f"the input must have {mechanism.law.dim} entries, got {vector.values.size}")
-    with _open(options).spend(options.dataset, mechanism) as spend:
-        release = spend.release(vector.values)
-        with beside_certificate(certificate, release.certificate.to_json()):
-            write_vector(options.output, Vector(release.value, vector.name))
+    person = {"person": options.person} if options.records else {}
+    ledger = _open(options).stating(**person, **_words(options))
+    spend = ledger.spend(options.dataset, mechanism)  # refuses what it never takes before a row is read
+    answer = Answer.of(mechanism, options)
+    values = answer.vector.values
+    if checked_vector("input", np.reshape(values, -1)).size != mechanism.law.dim:
+        raise ValueError(f"the input must have {mechanism.law.dim} entries, got {values.size}")
+    with spend:
+        answer.write(spend.release(values), options.output, certificate)
     return _print_spend(spend, {"output": str(options.output), "certificate": str(certificate)}, options)
+
+
+def _words(options: argparse.Namespace) -> dict[str, str]:
+    return {name: getattr(options, name) for name in WORDS}
 
 
 def _print_spend(spend: Spend, written: dict[str, str], options: argparse.Namespace) -> int:
@@ -126,14 +145,21 @@ def _print_spend(spend: Spend, written: dict[str, str], options: argparse.Namesp
 def history(options: argparse.Namespace) -> int:
     """The entries of a dataset."""
     entries = list(_open(options).history(options.dataset, last=options.last))
-    headers = ("entry", "time", "state", "count", "claim", "loss")
+    headers = ("entry", "time", "state", "count", "claim", "loss", "person", "label", "author", "note")
     return show(options, [entry.to_json() for entry in entries], table(headers, map(_entry_row, entries)))
 
 
 def _entry_row(entry: Entry) -> tuple[object, ...]:
     claim = f"({entry.certificate['epsilon']:g}, {entry.certificate['delta']:g})"
     loss = entry.certificate["method"] + (" (vouched for)" if "vouched_by" in entry.mechanism else "")
-    return (entry.sequence, entry.time, entry.state, entry.count, claim, loss)
+    said = (_unit(entry.unit), entry.label, entry.author, shortened(entry.note))
+    return (entry.sequence, entry.time, entry.state, entry.count, claim, loss, *said)
+
+
+def shortened(note: str, most: int = 60) -> str:
+    """One line of a note."""
+    line = " ".join(note.split())
+    return line if len(line) <= most else line[: most - 3] + "..."
 
 
 def export(options: argparse.Namespace) -> int:

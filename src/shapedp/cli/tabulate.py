@@ -6,11 +6,12 @@ import argparse
 import itertools
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from shapedp.boundary.values import printable
+from shapedp.boundary.values import WORDS, printable, words
 from shapedp.cli.output import certificate_lines, show, table, written
 from shapedp.cli.paths import beside, beside_certificate
 from shapedp.noise.gaussian import normal_half_width
@@ -20,8 +21,8 @@ from shapedp.private.sources import rows_of
 from shapedp.private.table import PrivateTable
 from shapedp.private.table import table as private_table
 from shapedp.private.text import bounds_of, domain_of, named, question_of
+from shapedp.report.tables import answers_page
 from shapedp.tables.vectors import suffix, write_columns
-from shapedp.workloads import WorkloadRelease
 
 SHOWN = 60
 
@@ -32,6 +33,10 @@ def tabulate(options: argparse.Namespace) -> int:
         raise ValueError("--ledger and --dataset go together: the ledger, and whose budget in it is spent")
     if options.output is not None and suffix(options.output) not in (".csv", ".parquet"):
         raise ValueError("answers are written as csv or parquet")
+    for name in WORDS:
+        words(name, getattr(options, name))
+    if options.report is not None and options.report.suffix not in (".html", ".htm"):
+        raise ValueError("a report is an HTML page: name it .html")
     normal_half_width(options.confidence)  # refused now, not after the budget is spent
     people = _people(options)
     questions = [question_of(people, text) for text in options.query]
@@ -44,12 +49,14 @@ def tabulate(options: argparse.Namespace) -> int:
     if options.plan:
         return _predicted(plan, options)
     if options.ledger is None:
-        return _finish(plan, plan.mechanism.release(plan.exact_tables()), options)
+        return _finish(plan.answers(plan.mechanism.release(plan.exact_tables()), options.confidence), options)
     from shapedp.ledger import Ledger
 
-    spend, tables = plan.spend(Ledger.open(options.ledger, timeout=options.timeout), options.dataset)
+    said = {name: getattr(options, name) for name in WORDS}
+    spend, tables = plan.spend(Ledger.open(options.ledger, timeout=options.timeout).stating(**said), options.dataset)
     with spend:
-        return _finish(plan, spend.release(tables), options)
+        answers = plan.answers(spend.release(tables), options.confidence)
+        return _finish(replace(answers, spend=spend), options)
 
 
 def _people(options: argparse.Namespace) -> PrivateTable:
@@ -87,9 +94,8 @@ def _predicted(plan: TablePlan, options: argparse.Namespace) -> int:
     return show(options, record, shown, "", plan.scope, *certificate_lines(made.certificate))
 
 
-def _finish(plan: TablePlan, release: WorkloadRelease, options: argparse.Namespace) -> int:
+def _finish(answers: Answers, options: argparse.Namespace) -> int:
     """Print the answers, and write them and their certificate."""
-    answers = plan.answers(release, options.confidence)
     stated = answers.certificate
     lines = []
     for question, columns in zip(answers.questions, answers.tables, strict=True):
@@ -100,10 +106,15 @@ def _finish(plan: TablePlan, release: WorkloadRelease, options: argparse.Namespa
         certificate = beside(options)
         with beside_certificate(certificate, record):
             write_columns(options.output, _written(answers))
+    if options.report is not None:
+        named = {"title": options.label, "author": options.author, "purpose": options.note}
+        data = options.dataset or ", ".join(path.name for path in options.input)
+        page = answers_page(answers, **named, data=data[:200], file=None if certificate is None else certificate.name)
+        page.save(options.report)
     spent = [] if options.dataset is None else [f"spent      from {options.dataset!r}"]
     lines += [WHOLE, *spent, *certificate_lines(stated)]
     data = {"answers": [dict(one) for one in answers.tables], "certificate": record}
-    return show(options, data, *lines, *written(options.output, certificate))
+    return show(options, data, *lines, *written(options.output, certificate, options.report))
 
 
 def _shown(columns: Mapping[str, list[Any]]) -> str:

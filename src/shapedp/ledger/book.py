@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from shapedp.boundary.refusals import refusal
 from shapedp.ledger import schema
+from shapedp.ledger.about import settled
 from shapedp.ledger.errors import RESTORE, BudgetExceededError, LedgerCorruptedError, LedgerError, SpendRefusedError
+from shapedp.ledger.fixed import Charge
 from shapedp.ledger.records import totals_of
+from shapedp.ledger.remedies import remedy
 from shapedp.ledger.schema import Row
 from shapedp.ledger.store import Store
 
@@ -20,31 +24,36 @@ if TYPE_CHECKING:
     from shapedp.ledger.spend import Spend
 
 
-def reserve(spend: Spend, mechanism: dict[str, Any]) -> tuple[int, str]:
-    """Counts the spend; id and digest of its entry. Raises with nothing changed where the cap does not admit it."""
+def reserve(spend: Spend, mechanism: dict[str, Any]) -> tuple[int, str, Charge]:
+    """Counts the spend; id and digest of its entry, and the totals before it.
+
+    Raises with nothing changed where the cap, or the unit of privacy, does not admit it.
+    """
     store = spend.ledger.store
 
-    def work(connection: sa.Connection) -> tuple[int, str]:
+    def work(connection: sa.Connection) -> tuple[int, str, Charge]:
         row = dataset_row(store, connection, spend.dataset, lock=True)
         if (row["adjacency"], row["filter"], bool(row["vouching"])) != spend.terms.frozen:
             raise LedgerError(f"dataset {spend.dataset!r} is not the one it was; open the ledger again")
-        after = totals_of(row).plus(spend.charge)
+        unit = settled(spend.dataset, row["unit"], spend.about.unit)
+        before = totals_of(row)
+        after = before.plus(spend.charge)
         if not spend.terms.filter.admits(after):
             raise BudgetExceededError(_refusal(spend, row))
         entry: Row = {
             "sequence": row["entries"] + 1,
             "time": now(),
             "count": spend.count,
-            "mechanism": schema.to_text(mechanism),
+            "mechanism": schema.to_text(mechanism | replace(spend.about, unit=unit).kept()),
             "certificate": _keep(store, connection, spend.certificate),
             "cost": schema.to_text(spend.charge.to_json()),
         }
         digest = schema.digest_of(row["chain"], entry)
         entry |= {"state": "reserved", "ended": entry["time"], "secure": 0, "taken": 0, "digest": digest}
         inserted: Any = connection.execute(schema.entries.insert().values(**entry, dataset_id=row["id"]))
-        totals = schema.to_text(after.to_json())
-        _advance(connection, row, None, entry, totals=totals, entries=entry["sequence"], chain=digest)
-        return int(inserted.inserted_primary_key[0]), digest
+        values = {"totals": schema.to_text(after.to_json()), "entries": entry["sequence"], "chain": digest}
+        _advance(connection, row, None, entry, **values, unit=row["unit"] or spend.about.unit)
+        return int(inserted.inserted_primary_key[0]), digest, before
 
     return store.perform(work)
 
@@ -147,5 +156,5 @@ def _refusal(spend: Spend, row: Row) -> str:
     """Why the spend is not admitted: the cap, the rule that counts, and what to do."""
     budget, before = spend.terms.filter, totals_of(row)
     now, after = budget.spent(before), budget.spent(before.plus(spend.charge))
-    remedy = budget.remedy(spend.mechanism, spend.count)
-    return refusal("ledger", "over-the-cap", dataset=spend.dataset, cap=budget, now=now, after=after, remedy=remedy)
+    shown = {"dataset": spend.dataset, "cap": budget, "now": now, "after": after}
+    return refusal("ledger", "over-the-cap", **shown, remedy=remedy(budget, before, spend.mechanism, spend.count))

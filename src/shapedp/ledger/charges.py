@@ -105,7 +105,7 @@ def renyi_curve(core: Pieces, orders: tuple[float, ...]) -> tuple[float, ...]:
         curve, reason = _part_curve(part, orders)
         total = [(one + n * more) * ABOVE_16 for one, more in zip(total, curve, strict=True)]
         if math.inf in curve:
-            reasons.append(f"a Renyi ledger cannot charge {type(part).__name__}: {reason}")
+            reasons.append(refusal("ledger", "no-renyi-price", kind=type(part).__name__, reason=reason))
     if not any(value < math.inf for value in total):
         raise SpendRefusedError("; ".join(reasons) or "the log-ratio is infinite")
     return tuple(total)

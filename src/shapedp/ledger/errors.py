@@ -49,7 +49,7 @@ class SpendRefusedError(LedgerError, ValueError):
     >>> make_filter(epsilon=1.0, delta=0.0).charge(mechanism)
     Traceback (most recent call last):
         ...
-    shapedp.ledger.errors.SpendRefusedError: the cap is pure: GaussianLoss has no finite epsilon at delta=0
+    shapedp.ledger.errors.SpendRefusedError: the cap is pure (rule='basic', delta=0): GaussianLoss has no finite ...
     """
 
 

@@ -83,17 +83,6 @@ class Filter(ABC):
         failure = as_float(totals.failure) / as_float(self.failure_capacity) if self.failure_capacity else 0.0
         return max(min(lines), failure)
 
-    def remedy(self, mechanism: Mechanism, count: int) -> str:
-        """What to say to a refused spend that plain addition would have charged less for."""
-        sums = BasicFilter.build(self.epsilon, self.delta, 0.0, None)
-        try:
-            plain, own = sums.charge(mechanism).times(count), self.charge(mechanism).times(count)
-        except SpendRefusedError:
-            return ""
-        if isinstance(self, BasicFilter) or sums.spent(plain) >= self.spent(own):
-            return ""
-        return refusal("ledger", "plain-addition-is-less", plain=sums.spent(plain), own=self.spent(own))
-
     @abstractmethod
     def describe(self, totals: Charge) -> dict[str, Any]:
         """Totals and capacities in the filter's own currency, as floats."""
@@ -110,7 +99,7 @@ class Filter(ABC):
         """A sampler's total variation costs 1 + e^epsilon times its size at the cap's epsilon: the whole
         interaction with the true law is within the sum of the variations of the one that was accounted."""
         if (failure or variation) and not self.failure_capacity:
-            raise SpendRefusedError(refusal("ledger", "failure-not-kept"))
+            raise SpendRefusedError(refusal("ledger", "failure-not-kept", rule=self.rule))
         if variation and self.epsilon > _EXP_LIMIT:
             return units_up(math.inf)
         factor = Fraction(math.exp(self.epsilon)) * (1 + Fraction(1, 2**50)) + 1 if variation else 0

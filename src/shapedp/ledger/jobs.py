@@ -107,5 +107,5 @@ def _plan(plan: Plan, budget: Filter) -> Job:
         raise SpendRefusedError(refusal("ledger", "plan-makes-no-claim"))
     spent = max(plan.epsilon(budget.delta).upper, _LEAST)
     if not spent < float("inf"):
-        raise SpendRefusedError(f"the plan has no finite epsilon at the delta of the cap, {budget.delta:g}")
+        raise SpendRefusedError(refusal("ledger", "no-finite-epsilon", delta=budget.delta, rule=budget.rule))
     return Job(plan, plan.loss, certify_near(plan, spent, budget.delta), plan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
 
 import sqlalchemy as sa
@@ -14,6 +14,7 @@ from shapedp.accounting.plan import Plan
 from shapedp.boundary.refusals import refusal
 from shapedp.boundary.values import boolean
 from shapedp.ledger import schema
+from shapedp.ledger.about import UNSTATED, About, settled, unit_of
 from shapedp.ledger.book import dataset_row, now
 from shapedp.ledger.errors import LedgerCorruptedError, LedgerError
 from shapedp.ledger.filters import Filter, make_filter
@@ -64,6 +65,7 @@ class Ledger:
 
     store: Store
     _terms: dict[str, Terms] = field(default_factory=dict, compare=False, repr=False)
+    _about: About = field(default_factory=About, compare=False, repr=False)
 
     @classmethod
     def create(
@@ -78,9 +80,14 @@ class Ledger:
         orders: Iterable[float] | None = None,
         failure_share: float = 0.0,
         vouching: bool = False,
+        person: str | None = UNSTATED,
         timeout: float = DEFAULT_TIMEOUT,
     ) -> Ledger:
         """A ledger with a new dataset in it; the database is made where it is missing.
+
+        `person` says whose privacy is counted, as in `sdp.table`: the column whose values are persons, or None: each
+        row is another person. Spends of another unit are refused: the two would not add up. A dataset without one takes
+        that of the first spend that states one.
 
         `rule` is "either" (the default for delta > 0), "gaussian", "renyi" or "basic" (the default for delta = 0);
         `failure_share` is the part of delta kept for failure events and samplers' errors, which mechanisms
@@ -89,7 +96,7 @@ class Ledger:
         """
         vouching = boolean("vouching", vouching)
         built = make_filter(epsilon=epsilon, delta=delta, rule=rule, orders=orders, failure_share=failure_share)
-        row = _new_row(dataset, adjacency, built, vouching)
+        row = _new_row(dataset, adjacency, built, vouching, person)
         ledger = cls(Store.at(where, timeout=timeout))
         set_up(ledger.store)
         ledger._insert(row)
@@ -116,11 +123,27 @@ class Ledger:
         return ledger
 
     def add(
-        self, dataset: str, *, epsilon: float, delta: float, adjacency: str, vouching: bool = False, **options: Any
+        self,
+        dataset: str,
+        *,
+        epsilon: float,
+        delta: float,
+        adjacency: str,
+        vouching: bool = False,
+        person: str | None = UNSTATED,
+        **options: Any,
     ) -> None:
         """One more dataset in this database; options as for `create`."""
         vouching = boolean("vouching", vouching)
-        self._insert(_new_row(dataset, adjacency, make_filter(epsilon=epsilon, delta=delta, **options), vouching))
+        built = make_filter(epsilon=epsilon, delta=delta, **options)
+        self._insert(_new_row(dataset, adjacency, built, vouching, person))
+
+    def stating(self, *, person: str | None = UNSTATED, label: str = "", author: str = "", note: str = "") -> Ledger:
+        """This ledger with words that every spend made through it states, unless it states its own; see `spend`.
+
+        `sdp.table(...).ask(..., ledger=ledger.stating(author="Ada", label="week 1"), dataset=...)` signs the entry.
+        """
+        return replace(self, _about=About.of(person, label, author, note).over(self._about))
 
     def spend(
         self,
@@ -129,21 +152,30 @@ class Ledger:
         count: int = 1,
         *,
         vouched_by: str | None = None,
+        person: str | None = UNSTATED,
+        label: str = "",
+        author: str = "",
+        note: str = "",
     ) -> Spend:
         """A block in which `mechanism` may be released `count` times.
 
         A `Plan` is spent whole, at its composed loss; a `Certificate` at the loss of the mechanism it describes
         where the dataset's rule has a price for that, else at its (epsilon, delta), computed again from what it
         describes. One that describes nothing needs a dataset that allows it and a person, `vouched_by`.
-        Refuses at once what a ledger never accepts (uncertified, other adjacency, no price in this currency).
+        `person` states whose privacy the release protects, as in `create`; left out, it is what the dataset declares,
+        on the word of who spends. `label`, `author` and `note` are kept with the entry, under its digest.
+        Refuses at once what a ledger never accepts (uncertified, other adjacency, another unit of privacy, no price in
+        this currency).
         """
         count = _count(count)
-        terms = self._terms_of(dataset)
+        about = About.of(person, label, author, note).over(self._about)
+        terms = self._terms_of(dataset, stated=about.unit)
+        settled(dataset, terms.unit, about.unit)
         job = spendable(mechanism, terms.filter)
         certificate = accepted(job, terms.adjacency)
-        person = voucher(job, terms.vouching, vouched_by)
+        answers = voucher(job, terms.vouching, vouched_by)
         charge = price(job, terms.filter).times(count)
-        return Spend(self, dataset, job, count, charge, certificate, terms, person)
+        return Spend(self, dataset, job, count, charge, certificate, terms, answers, about)
 
     def affords(self, dataset: str, mechanism: Mechanism | Plan | Certificate) -> int | None:
         """How many more releases of `mechanism` the cap admits; None where they cost nothing."""
@@ -171,8 +203,8 @@ class Ledger:
             query = sa.select(table.c.state, sa.func.count()).where(table.c.dataset_id == row["id"])
             counts = connection.execute(query.group_by(table.c.state)).all()
         states = dict.fromkeys(schema.STATES, 0) | {found[0]: found[1] for found in counts}
-        vouching = bool(row["vouching"])
-        return Status(dataset, row["adjacency"], filter_of(row), totals_of(row), row["entries"], states, vouching)
+        kept = filter_of(row), totals_of(row), row["entries"], states, bool(row["vouching"]), row["unit"]
+        return Status(dataset, row["adjacency"], *kept)
 
     def history(self, dataset: str, *, last: int | None = None) -> Iterator[Entry]:
         """The entries in order of reservation; the `last` ones where asked."""
@@ -230,12 +262,14 @@ class Ledger:
 
         self.store.perform(work)
 
-    def _terms_of(self, dataset: str) -> Terms:
-        """What never changes about a dataset, read once."""
-        if _name(dataset) not in self._terms:
+    def _terms_of(self, dataset: str, *, stated: str = "") -> Terms:
+        """What never changes about a dataset, read once; again where a unit is stated and none was declared yet."""
+        known = self._terms.get(_name(dataset))
+        if known is None or (stated and not known.unit):
             row = self._read(dataset)
-            self._terms[dataset] = Terms(row["adjacency"], row["filter"], bool(row["vouching"]), filter_of(row))
-        return self._terms[dataset]
+            fixed = row["adjacency"], row["filter"], bool(row["vouching"])
+            known = self._terms[dataset] = Terms(*fixed, filter_of(row), row["unit"])
+        return known
 
     def _row(self, connection: sa.Connection, dataset: str) -> Row:
         return dataset_row(self.store, connection, _name(dataset))
@@ -262,7 +296,7 @@ class Ledger:
                 yield entry_of(row["name"], found, texts), found
 
 
-def _new_row(dataset: str, adjacency: str, built: Filter, vouching: bool) -> Row:
+def _new_row(dataset: str, adjacency: str, built: Filter, vouching: bool, person: Any) -> Row:
     """The row of a dataset of which nothing is spent; everything is checked before a database is touched."""
     genesis = secrets.token_hex(32)
     return {
@@ -271,6 +305,7 @@ def _new_row(dataset: str, adjacency: str, built: Filter, vouching: bool) -> Row
         "adjacency": one_of("adjacency", adjacency, ADJACENCIES),
         "filter": schema.to_text(built.to_json()),
         "vouching": int(vouching),
+        "unit": unit_of(person),
         "totals": schema.to_text(_zero(built).to_json()),
         "entries": 0,
         "events": 0,

@@ -12,12 +12,14 @@ from shapedp.boundary.documents import described
 from shapedp.boundary.refusals import refusal
 from shapedp.boundary.values import booleans
 from shapedp.ledger import schema
+from shapedp.ledger.about import About, is_unit
 from shapedp.ledger.errors import LedgerCorruptedError
 from shapedp.ledger.filters import Filter, filter_from_json
 from shapedp.ledger.fixed import Charge
 
 T = TypeVar("T")
 KEY_BYTES = 16
+_SAID = frozenset(field.name for field in fields(About))
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Terms:
     text: str
     vouching: bool
     filter: Filter
+    unit: str = ""
 
     @property
     def frozen(self) -> tuple[str, str, bool]:
@@ -49,6 +52,9 @@ class Status:
         The number of entries, and of those in each state.
     vouching
         Whether certificates are taken for which only a person answers.
+    unit
+        Whose privacy is counted: "person:id" the values of the column id, "row" each row another person, "" nobody
+        declared it.
 
     Examples
     --------
@@ -66,6 +72,7 @@ class Status:
     entries: int
     states: dict[str, int]
     vouching: bool = False
+    unit: str = ""
 
     def __post_init__(self) -> None:
         booleans(self)
@@ -86,6 +93,7 @@ class Status:
             "entries": self.entries,
             "states": self.states,
             "vouching": self.vouching,
+            "unit": self.unit,
         }
 
 
@@ -95,7 +103,8 @@ class Entry:
 
     `taken` is the number of its `count` releases that were asked of the ledger. `certificate` is the mechanism's; its
     `secure` is True once the block has ended with a release taken, None where none was. `mechanism` names who vouched
-    for a certificate that could not be computed again (`vouched_by`).
+    for a certificate that could not be computed again (`vouched_by`). `unit` says whose privacy it protects, as in
+    `Status`; `label`, `author` and `note` are the spender's words.
 
     Examples
     --------
@@ -119,6 +128,10 @@ class Entry:
     cost: Charge
     state: str
     ended: str | None
+    unit: str = ""
+    label: str = ""
+    author: str = ""
+    note: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {**{k: v for k, v in vars(self).items() if k != "cost"}, "cost": self.cost.to_json()}
@@ -215,15 +228,20 @@ def entry_of(dataset: str, raw: dict[str, Any], texts: dict[str, str]) -> Entry:
     if text is None or schema.document_digest(text) != raw["certificate"]:
         raise LedgerCorruptedError(f"the certificate of {name} is missing or was changed")
     try:
+        mechanism = schema.from_text(raw["mechanism"])
+        about = About(**{name: mechanism.pop(name) for name in tuple(mechanism) if name in _SAID})
+        if not is_unit(about.unit) or not all(isinstance(said, str) for said in vars(about).values()):
+            raise ValueError("its unit or its words are none")
         return Entry(
             **{name: raw[name] for name in ("id", "sequence", "time", "count", "taken", "state")},
             dataset=dataset,
-            mechanism=schema.from_text(raw["mechanism"]),
+            mechanism=mechanism,
             certificate=schema.from_text(text) | {"secure": True if raw["secure"] else None},
             cost=Charge.from_json(schema.from_text(raw["cost"])),
             ended=None if raw["state"] == "reserved" else raw["ended"],
+            **vars(about),
         )
-    except (KeyError, ValueError, TypeError) as error:
+    except (AttributeError, KeyError, ValueError, TypeError) as error:
         raise LedgerCorruptedError(f"{name} cannot be read: {error}") from error
 
 

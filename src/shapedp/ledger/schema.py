@@ -15,7 +15,7 @@ try:
 except ImportError as missing:
     raise ImportError("a ledger needs SQLAlchemy: pip install 'shapedp[ledger]'") from missing
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 GENESIS = "0" * 64
 """Where the chain of a dataset begins that was made before schema 2."""
 STATES = ("reserved", "released", "abandoned")
@@ -45,6 +45,7 @@ datasets = sa.Table(
     sa.Column("id", _ID, primary_key=True),
     sa.Column("name", sa.Text, nullable=False, unique=True),
     *_columns("created:text adjacency:text filter:text vouching:integer totals:text entries:long events:long"),
+    *_columns("unit:text"),
     *_columns("genesis:text chain:text marks:text seal:text"),
 )
 _DIGEST = sa.Column("digest", sa.Text, primary_key=True)
@@ -75,6 +76,7 @@ _TO_SCHEMA_2 = (
     "ALTER TABLE shapedp_entry ADD COLUMN taken BIGINT NOT NULL DEFAULT 0",
     "UPDATE shapedp_entry SET taken = count",
 )
+_TO_SCHEMA_3 = ("ALTER TABLE shapedp_dataset ADD COLUMN unit TEXT NOT NULL DEFAULT ''",)
 _SEALED_1 = ("name", "created", "adjacency", "filter", "totals", "entries", "chain")
 
 
@@ -108,8 +110,9 @@ def from_text(text: str) -> Any:
 
 
 def seal_of(row: Row) -> str:
-    """The digest over what a dataset's row holds."""
-    return fields_digest([row[name] for name in (*_FIXED, *_MOVING)])
+    """The digest over what a dataset's row holds. A dataset without a unit has the seal that schema 2 gave it."""
+    unit = [row["unit"]] if row["unit"] else []
+    return fields_digest([*(row[name] for name in (*_FIXED, *_MOVING)), *unit])
 
 
 def digest_of(previous: str, row: Row) -> str:
@@ -157,18 +160,26 @@ def fields_digest(fields: list[Any]) -> str:
 
 
 def bring_to_this(connection: sa.Connection) -> bool:
-    """Whether the tables were of schema 1 and have been brought to this one; any other schema is refused.
+    """Brings tables of an earlier schema to this one; whether the file has yet to be told its place (schema 1).
 
-    Nothing that was counted changes; units of earlier entries count as taken. Every seal and number of entries is
-    compared first: what was damaged is not sealed anew.
+    Nothing that was counted changes; units of entries of schema 1 count as taken, and no earlier dataset declares a
+    unit of privacy. What was damaged is not sealed anew. Any other schema is refused.
     """
     version = connection.execute(sa.select(meta.c.schema_version)).scalar()
-    if version not in (1, SCHEMA_VERSION):
+    if version not in (1, 2, SCHEMA_VERSION):
         raise LedgerError(refusal("ledger", "other-schema", version=version, known=SCHEMA_VERSION))
     if version == SCHEMA_VERSION:
         return False
-    for statement in _TO_SCHEMA_2:
+    for statement in (*(_TO_SCHEMA_2 if version == 1 else ()), *_TO_SCHEMA_3):
         connection.exec_driver_sql(statement)
+    if version == 1:
+        _seal_anew(connection)
+    connection.execute(meta.update().values(schema_version=SCHEMA_VERSION))
+    return bool(version == 1)
+
+
+def _seal_anew(connection: sa.Connection) -> None:
+    """Seals datasets of schema 1 as this schema does, once their seals and numbers of entries are found right."""
     for row in list(rows(connection, sa.select(datasets), datasets)):
         number, marks = marks_sum(connection, row["id"])
         if fields_digest([row[name] for name in _SEALED_1]) != row["seal"] or number != row["entries"]:
@@ -176,5 +187,3 @@ def bring_to_this(connection: sa.Connection) -> bool:
         new = {"events": number, "marks": marks_text(marks)}
         new["seal"] = seal_of(row | new)
         connection.execute(datasets.update().where(datasets.c.id == row["id"]).values(**new))
-    connection.execute(meta.update().values(schema_version=SCHEMA_VERSION))
-    return True

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shapedp.boundary.refusals import refusal
 from shapedp.ledger import book, schema
+from shapedp.ledger.about import About
 from shapedp.ledger.errors import LedgerError, SpendRefusedError
 from shapedp.ledger.fixed import Charge
 from shapedp.ledger.jobs import Job
@@ -53,8 +54,10 @@ class Spend:
     certificate: str
     terms: Terms
     vouched_by: str | None = None
+    about: About = field(default_factory=About)
     entry: int | None = field(default=None, init=False)
     digest: str = field(default="", init=False)
+    before: Charge | None = field(default=None, init=False)
     _open: bool = field(default=False, init=False)
     _owner: int | None = field(default=None, init=False)
 
@@ -66,10 +69,18 @@ class Spend:
         """How many of the reserved releases have not been taken, by anyone."""
         return self.count if self.entry is None else book.left(self)
 
+    @property
+    def shares(self) -> tuple[float, float] | None:
+        """The share of the cap that was spent before this reservation, and with it; None before it is made."""
+        if self.before is None:
+            return None
+        cap = self.terms.filter
+        return cap.spent(self.before), cap.spent(self.before.plus(self.charge))
+
     def __enter__(self) -> Spend:
         if self.entry is not None:
             raise LedgerError("a spend is used once; ask the ledger for another")
-        self.entry, self.digest = book.reserve(self, describe(self.mechanism, self.vouched_by))
+        self.entry, self.digest, self.before = book.reserve(self, describe(self.mechanism, self.vouched_by))
         self._open, self._owner = True, os.getpid()
         return self
 

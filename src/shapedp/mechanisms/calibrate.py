@@ -49,6 +49,7 @@ def calibrate(
     The mechanism.
 
     Guarantee: the mechanism returned is certified; the scale lies on the private side of the root.
+    For the Gaussian scales of many claims at once see `privacy.losses.largest_mus`.
 
     Examples
     --------

@@ -17,6 +17,8 @@ COORDINATES = 2**53  # a size above it is refused: float64 could not count the c
 
 def real(name: str, value: object) -> float:
     """A Python float from a real scalar of any library; booleans, strings, complex numbers and arrays are refused."""
+    if type(value) is float:
+        return value
     number = _item(value)
     scalar = getattr(number, "ndim", 0) == 0 and not isinstance(number, bool | np.bool_ | str | bytes | bytearray)
     if scalar:

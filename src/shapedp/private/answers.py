@@ -5,7 +5,9 @@ from __future__ import annotations
 import html
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -33,7 +35,8 @@ class Answers:
 
     `frames` holds a data frame per question (pandas where installed, otherwise a mapping of lists), `frame` that of a
     single question. Beside each value stand its standard error and the ends of its interval (`confidence`). All
-    come from the same noisy numbers, under one `certificate`.
+    come from the same noisy numbers, under one `certificate`. `spend` is the spend of the ledger that counted it,
+    `time` when it was made; `report()` makes a page of it.
 
     Example:
         >>> import pandas as pd
@@ -50,6 +53,8 @@ class Answers:
     confidence: float = 0.95
     _layout: Any = None
     _measures: Any = None
+    spend: Any = None
+    time: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     @property
     def certificate(self) -> Certificate:
@@ -80,7 +85,15 @@ class Answers:
 
     def interval(self, confidence: float) -> Answers:
         """The same answers with intervals of another confidence; nothing more is spent."""
-        return answered(self.questions, self._layout, self.release, self._measures, confidence)
+        found = answered(self.questions, self._layout, self.release, self._measures, confidence)
+        return replace(found, spend=self.spend, time=self.time)
+
+    def report(self, *, title: str = "", author: str = "", purpose: str = "", data: str = "") -> Any:
+        """A page about this release: who made it, when and why, of whom, the values with their intervals, and what it
+        is worth; `save(path)` writes it. What is left out is taken from the ledger's entry, where there is one.
+        """
+        pages = import_module("shapedp.report")  # by name: pages know of answers, not answers of pages
+        return pages.of(self, title=title, author=author, purpose=purpose, data=data)
 
     def __iter__(self) -> Iterator[Mapping[str, Column]]:
         return iter(self.tables)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from shapedp.private.conditions import literal
 from shapedp.private.layout import Feature, Layout
-from shapedp.private.sources import ID, KINDS, ibis
+from shapedp.private.sources import ID, KINDS, ibis, is_whole
 from shapedp.private.table import PrivateTable
 from shapedp.workloads import Attribute
 from shapedp.workloads.counting import Counted
@@ -213,7 +213,7 @@ def _key(attribute: Attribute, cell: Any, foreign: bool) -> Any:
         return _labelled(cell, [(attribute.labels[place], place) for place in places], ordered)
     cell = _number(cell)
     if attribute.edges is None:
-        inside = (cell >= 0) & (cell < attribute.whole) & (cell.floor() == cell)
+        inside = (cell >= 0) & (cell < attribute.whole) & is_whole(cell, attribute.whole)
         return inside.fill_null(False).ifelse(cell, library.null("float64")).try_cast("int64")
     edges = attribute.edges
     inside = ((cell >= literal(edges[0])) & (cell < literal(edges[-1]))).fill_null(False)

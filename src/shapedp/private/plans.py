@@ -55,17 +55,19 @@ class TablePlan:
             return self.answers(self.mechanism.release(self.exact_tables(), rng=rng))
         spend, tables = self.spend(ledger, dataset)
         with spend:
-            return self.answers(spend.release(tables, rng=rng))
+            return replace(self.answers(spend.release(tables, rng=rng)), spend=spend)
 
     def spend(self, ledger: Any, dataset: Any) -> tuple[Any, Counted]:
         """A spend of a ledger that is yet to be entered, and the tables to release in it, WITHOUT noise.
 
         What the budget does not cover is refused before a row is read.
         """
+        stated = ledger.stating(person=self.table.person)
+        spend = stated.spend(dataset, self.mechanism)
         if ledger.affords(dataset, self.mechanism) == 0:
-            with ledger.spend(dataset, self.mechanism):
+            with spend:
                 pass  # refused, and says why
-        return ledger.spend(dataset, self.mechanism), self.exact_tables()
+        return spend, self.exact_tables()
 
     def exact_tables(self) -> Counted:
         """The aggregated tables WITHOUT noise: they go into a release, not out."""

@@ -20,6 +20,7 @@ import numpy as np
 from shapedp.boundary import columns as read
 from shapedp.boundary.files import check_input
 from shapedp.private.cells import arrow_column, csv_column, pandas_column
+from shapedp.private.conditions import literal
 from shapedp.tables.csvfiles import csv_batches, csv_names
 from shapedp.tables.sources import BATCH, FORMATS, same_types
 
@@ -138,13 +139,23 @@ def _cell(column: Any, kind: str, foreign: bool) -> Any:
         floats = missing.fill_null(True).ifelse(ibis().null("float64"), floats)
         if kind == "number":
             return floats
-        whole = (floats.abs() < _EXACT) & (floats.floor() == floats)
+        whole = (floats.abs() < _EXACT) & is_whole(floats, _EXACT)
         return whole.ifelse(floats, ibis().null("float64")).try_cast("int64")
     if kind == ID and column.type().is_integer() and column.type() != ibis().dtype("uint64"):
         return column.cast("int64")  # told apart as its text is, in fewer bytes
     if kind == ID and column.type().is_decimal():
         column = (column.floor() == column).ifelse(column, ibis().null(column.type()))
     return column if column.type().is_string() else column.cast("string")
+
+
+def is_whole(cell: Any, most: float) -> Any:
+    """Whether a number of at most this size is a whole one; false or true of larger ones, and never an error.
+
+    Ibis turns a floor into an integer of 64 bits. A database may do so for every row, whatever stands beside it, and
+    fails where one cell is infinite or too large.
+    """
+    near = ibis().least(ibis().greatest(cell, literal(-float(most))), literal(float(most)))
+    return near.floor() == near
 
 
 def rows_of(source: Any) -> Rows:

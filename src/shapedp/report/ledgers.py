@@ -9,7 +9,9 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
+from shapedp.boundary.values import WORDS
 from shapedp.ledger import Charge, Entry, Ledger, Status
+from shapedp.ledger.about import unit_words
 from shapedp.report import words
 from shapedp.report.figures import number, percent, whole
 from shapedp.report.markup import Markup, el, text
@@ -60,6 +62,7 @@ def _dataset(place: int, status: Status, entries: Sequence[Entry]) -> Markup:
         ("Cap", words.claim(rule.epsilon, rule.delta)),
         ("Spent", f"{share} of the cap"),
         ("Neighbours", words.neighbours(status.adjacency)),
+        ("Persons", unit_words(status.unit)),
         ("Counted by", _RULES.get(rule.rule, rule.rule)),
         ("Totals", _totals(rule.describe(status.totals))),
         ("Entries", ", ".join(f"{whole(number_)} {state}" for state, number_ in status.states.items())),
@@ -119,22 +122,25 @@ def _charges(place: int, entries: Sequence[Entry], shares: Sequence[float]) -> M
 
 
 def _entry_words(entry: Entry, share: float) -> str:
-    return f"entry {entry.sequence}, {_clock(_seconds(entry.time))}: {percent(share, 4, 'up')} spent ({entry.state})"
+    named = f" {entry.label!r}" if entry.label else ""
+    when = _clock(_seconds(entry.time))
+    return f"entry {entry.sequence}{named}, {when}: {percent(share, 4, 'up')} spent ({entry.state})"
 
 
 def _table(status: Status, entries: Sequence[Entry], shares: Sequence[float]) -> Markup | None:
     if not entries:
         return el("p", "Nothing was spent yet.")
-    rows = [_row(entry, share) for entry, share in list(zip(entries, shares, strict=True))[-_LISTED:]]
-    headers = ("entry", "time (UTC)", "state", "mechanism", "its own claim", "releases", "spent after it")
+    said = tuple(name for name in WORDS if any(getattr(entry, name) for entry in entries[-_LISTED:]))
+    headers = ("entry", "time (UTC)", "state", *said, "mechanism", "its own claim", "releases", "spent after it")
+    rows = [_row(entry, share, said) for entry, share in list(zip(entries, shares, strict=True))[-_LISTED:]]
     caption = f"The latest {whole(len(rows))} of {whole(status.entries)} entries"
-    return more("Entry by entry", table(caption, headers, rows, words=5))
+    return more("Entry by entry", table(caption, headers, rows, words=5 + len(said)))
 
 
-def _row(entry: Entry, share: float) -> tuple[str, ...]:
+def _row(entry: Entry, share: float, said: tuple[str, ...]) -> tuple[str, ...]:
     claim = words.claim(float(entry.certificate["epsilon"]), float(entry.certificate["delta"]))
-    what = (whole(entry.sequence), _clock(_seconds(entry.time)), entry.state, _subject(entry))
-    return (*what, claim, whole(entry.count), percent(share, 4, "up"))
+    what = (whole(entry.sequence), _clock(_seconds(entry.time)), entry.state, *(getattr(entry, one) for one in said))
+    return (*what, _subject(entry), claim, whole(entry.count), percent(share, 4, "up"))
 
 
 def _subject(entry: Entry) -> str:

@@ -31,7 +31,7 @@ Audits = Sequence[Mapping[str, Any]]
 
 @singledispatch
 def of(subject: Any, *, file: str | None = None, audits: Audits = (), **options: Any) -> Page:
-    """The page of a mechanism, a certificate, a plan, a training run, a ledger or a fitted estimator.
+    """The page of a mechanism, a certificate, a plan, a training, a ledger, a fitted estimator or a table's answers.
 
     Guarantee: the bracket and the curves are computed from the mechanism, not read; the page holds no data, only what
     was released and what describes the mechanism.
@@ -46,7 +46,7 @@ def of(subject: Any, *, file: str | None = None, audits: Audits = (), **options:
         JSON objects that `shapedp audit --json` printed, of the same claim.
     **options
         `epsilon` and `delta`, one or both: the claim about a plan, which states none. `dataset`: one data set of a
-        ledger.
+        ledger. `title`, `author`, `purpose` and `data`: what the page says of a table's answers.
 
     Returns
     -------
@@ -64,6 +64,8 @@ def of(subject: Any, *, file: str | None = None, audits: Audits = (), **options:
     if type(subject).__module__.startswith("shapedp.ledger"):  # known by name: the ledger needs an extra
         return _of_ledger(subject, file=file, audits=audits, **options)
     made = getattr(subject, "certificate", None)
+    if isinstance(made, Certificate) and hasattr(subject, "questions"):
+        return _of_answers(subject, file=file, audits=audits, **options)
     if isinstance(made, Certificate) and hasattr(subject, "loss"):
         return _of_mechanism(subject, file=file, audits=audits, **options)
     known = made if isinstance(made, Certificate) else Fitted.of(subject)
@@ -105,6 +107,22 @@ def _of_ledger(subject: Ledger, *, file: str | None = None, audits: Audits = (),
     from shapedp.report.ledgers import ledger_page
 
     return ledger_page(subject, name=file, dataset=dataset)
+
+
+def _of_answers(subject: Any, *, file: str | None, audits: Audits, **said: str) -> Page:
+    if audits:
+        raise ValueError("an audit belongs to a mechanism's page, not to that of answers")
+    from shapedp.report.tables import answers_page
+
+    return answers_page(subject, file=file, **said)
+
+
+def certified_page(kind: str, title: str, stated: Certificate, file: str | None, extra: Sequence[Markup]) -> Page:
+    """The page of something that was released under a certificate, which lies in `file`."""
+    found, mechanism = recomputed(stated)
+    name, written = _named(file, "certificate.json", "answers.certificate.to_json()")
+    lines = [f"shapedp verify {name}", f"shapedp report {name}"]
+    return _page(kind, title, found, mechanism, lines, written, (), extra)
 
 
 @of.register

@@ -83,6 +83,32 @@ def read_records(path: Path, columns: list[str] | None = None, *, header: bool =
     return some.column_names, np.asarray(numbers(some))
 
 
+def read_ids(path: Path, column: str, *, header: bool = True) -> list[str | int | None]:
+    """The ids of persons in a column of a csv or parquet file, None where a cell is empty.
+
+    Guarantee: the column's type is looked at before a cell is read; no error repeats a cell.
+    """
+    kind = suffix(path)
+    check_input(path)
+    if kind == ".npy":
+        raise ValueError("--person names a column of a csv or parquet file: an npy file has no names")
+    if kind == ".csv":
+        rows = csv_rows(path)
+        width = len(rows[0])
+        names = list(column_names(path, rows.pop(0))) if header else [str(i) for i in range(width)]
+        index = _choose(path, names, column, listed=False)
+        csv_column(path, rows, index, width)  # refuses rows of another width
+        return [(row[index].strip() or None) if row else None for row in rows]
+    with arrow().parquet.ParquetFile(path) as file:
+        schema, types = file.schema_arrow, arrow().types
+        found = schema.types[_choose(path, schema.names, column)]
+        own = found.value_type if types.is_dictionary(found) else found
+        if not (types.is_integer(own) or types.is_string(own) or types.is_large_string(own)):
+            raise ValueError(f"{path}: persons are told apart by whole numbers or texts; {column!r} is of type {found}")
+        laid_out(file.metadata.num_rows)
+        return list(file.read(columns=[column]).column(0).to_pylist())
+
+
 def _read_parquet(path: Path, columns: list[str] | None) -> Any:
     """Columns of a parquet file, all where none are named, once they are known to be numbers, and not too many.
 

@@ -5,13 +5,23 @@ from types import ModuleType
 
 from shapedp.privacy.losses.adjusted import AdjustedLoss
 from shapedp.privacy.losses.base import Loss, loss_of
-from shapedp.privacy.losses.gaussian import GaussianLoss
+from shapedp.privacy.losses.gaussian import GaussianLoss, largest_mus
 from shapedp.privacy.losses.laplace import LaplaceLoss
 from shapedp.privacy.losses.mixed import MixedLoss
 from shapedp.privacy.losses.mixing import MixingLoss
 from shapedp.privacy.losses.radial import RadialLoss
 
-__all__ = ["AdjustedLoss", "GaussianLoss", "LaplaceLoss", "Loss", "MixedLoss", "MixingLoss", "RadialLoss", "loss_of"]
+__all__ = [
+    "AdjustedLoss",
+    "GaussianLoss",
+    "LaplaceLoss",
+    "Loss",
+    "MixedLoss",
+    "MixingLoss",
+    "RadialLoss",
+    "largest_mus",
+    "loss_of",
+]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -7,11 +7,12 @@ import sys
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special
 
 from shapedp.numerics import SearchError, last_true
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import nonnegative, positive, probability, real
+from shapedp.numerics.checks import nonnegative, numeric, positive, probability, real, vector
 from shapedp.numerics.outward import ABOVE_8, BELOW_8, BELOW_8192, ROUNDINGS_4, ROUNDINGS_8, ROUNDINGS_32, WIDE
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.losses.base import Loss, renyi_order
@@ -23,6 +24,7 @@ _SQRT_HALF_PI = math.sqrt(math.pi / 2)
 _SQRT_2PI = math.sqrt(2 * math.pi)
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 MU_LIMIT = 1e150
+_BLOCK = 4096  # claims at once: what they need stays in a core's cache
 
 
 def _log_delta(epsilon: float, mu: float) -> float:
@@ -35,14 +37,14 @@ def _log_delta(epsilon: float, mu: float) -> float:
     return float(-a * a / 2 + math.log(gap)) if gap > 0 else -math.inf
 
 
-def _profile(epsilon: Floats, mu: float) -> tuple[Floats, Floats]:
+def _profile(epsilon: Floats, mu: float | Floats) -> tuple[Floats, Floats]:
     """With a = e/mu - mu/2, b = a + mu and M the Mills ratio: delta = phi(a) (M(a) - M(b)).
 
     Rounding, u = 2^-53: a and b are off by at most 2 u b, which moves delta by at most phi(a) (1 - a M(b)) 2 u b;
     erfcx is off by at most 9 u (measured), ndtr, exp and the rest by 7 u; the exponent of phi by
     (3 a^2 + b^2) u. The two terms of `error` dominate these, _TINY what underflows.
     """
-    if mu == 0 or math.isinf(mu):
+    if isinstance(mu, float) and (mu == 0 or mu == math.inf):
         flat = np.full_like(epsilon, 0.0 if mu == 0 else 1.0)
         return flat, flat
     with np.errstate(over="ignore", under="ignore"):
@@ -62,6 +64,27 @@ def _profile(epsilon: Floats, mu: float) -> tuple[Floats, Floats]:
             coarse = _coarse(a, b)
             lower, upper = np.where(lost, coarse[0], lower), np.where(lost, coarse[1], upper)
     return np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
+
+
+def _ends(epsilon: float, mu: float) -> tuple[float, float]:
+    """`_profile` at one point, bit by bit the same: numpy's functions without its arrays."""
+    ratio = epsilon / mu if 0 < mu < math.inf and epsilon < 1e300 * mu else math.inf
+    a, b = ratio - mu / 2, ratio + mu / 2
+    if not (b <= _FAR and a < 37):  # 37: no exponential underflows
+        lower, upper = _profile(np.array([epsilon]), mu)
+        return float(lower[0]), float(upper[0])
+    density = float(np.exp(-0.5 * (a * a) - _LOG_SQRT_2PI))
+    far = _SQRT_HALF_PI * float(special.erfcx(b * _SQRT_HALF))
+    second = density * far
+    if a < 0:
+        first = float(special.ndtr(-a))
+        value = first - second
+    else:
+        near = _SQRT_HALF_PI * float(special.erfcx(a * _SQRT_HALF))
+        first, value = density * near, density * (near - far)
+    widened = 1 + b if a < 1 else 1.0
+    error = ROUNDINGS_32 * (first + second) * widened + value * (ROUNDINGS_4 * min(a * a + b * b, 2.0**60))
+    return min(max(value - error - _TINY, 0.0), 1.0), min(max(value + error + _TINY, 0.0), 1.0)
 
 
 def _coarse(a: Floats, b: Floats) -> tuple[Floats, Floats]:
@@ -116,6 +139,11 @@ class GaussianLoss(Loss):
             lower, _ = _profile(epsilon, self.least)
         return lower, upper
 
+    def delta(self, epsilon: float) -> Bracket:
+        epsilon = nonnegative("epsilon", epsilon)
+        lower, upper = _ends(epsilon, self.mu)
+        return Bracket(lower if self.least in (None, self.mu) else _ends(epsilon, float(self.least or 0.0))[0], upper)
+
     def log_delta(self, epsilon: float) -> float:
         """log delta(epsilon) of `mu`, right where delta itself underflows (an estimate, without a bracket)."""
         epsilon = nonnegative("epsilon", epsilon)
@@ -139,15 +167,9 @@ class GaussianLoss(Loss):
         epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
         if delta == 0:
             raise ValueError("delta must be > 0 for Gaussian noise: no Gaussian meets pure differential privacy")
-        at = np.array([epsilon])
-
-        def ends(mu: float) -> tuple[float, float]:
-            lower, upper = _profile(at, mu)
-            return float(lower[0]), float(upper[0])
-
         mu = _newton(epsilon, delta)
         for factor in (0.125, 1.0, 8.0) if mu > 0 else ():
-            lower, upper = ends(mu)
+            lower, upper = _ends(epsilon, mu)
             if upper <= delta:
                 return cls(mu)
             a = epsilon / mu - mu / 2
@@ -156,9 +178,70 @@ class GaussianLoss(Loss):
             mu = max(mu - excess / slope, mu / 2) * (1 - factor * ROUNDINGS_8)
         try:
             low = epsilon / (100 + math.sqrt(2 * epsilon))  # a > 100 there
-            return cls(last_true(lambda mu: ends(mu)[1] <= delta, low, MU_LIMIT))
+            return cls(last_true(lambda mu: _ends(epsilon, mu)[1] <= delta, low, MU_LIMIT))
         except SearchError:
             raise ValueError(f"delta = {delta!r} is below what floats resolve: ask for delta >= 1e-320") from None
+
+
+def largest_mus(epsilon: ArrayLike, delta: ArrayLike) -> Floats:
+    """`GaussianLoss.calibrate(e, d).mu` for arrays of claims at once, for planners that try many.
+
+    Guarantee: `GaussianLoss(mu).delta(e).upper <= d` for every claim. A value may differ from that of `calibrate` by
+    rounding.
+
+    Parameters: `epsilon` and `delta` > 0, arrays (or numbers) of one shape, or of shapes that broadcast.
+    Returns: an array of that shape. Noise for an `L2` ball of radius r has the standard deviation r/mu.
+
+    Example:
+        >>> largest_mus([0.5, 1.0], 1e-6).round(6)
+        array([0.124106, 0.236704])
+    """
+    claims = np.broadcast_arrays(numeric("epsilon", epsilon), numeric("delta", delta))
+    e, d = (
+        vector(name, one.ravel(), least=0.0, strict=True)
+        for name, one in zip(("epsilon", "delta"), claims, strict=True)
+    )
+    if d.max() >= 1:
+        raise ValueError(f"delta must lie in (0, 1), got {float(d.max())!r}")
+    mu = np.concatenate([_together(e[i : i + _BLOCK], d[i : i + _BLOCK]) for i in range(0, e.size, _BLOCK)])
+    return mu.reshape(claims[0].shape)
+
+
+def _together(epsilon: Floats, delta: Floats) -> Floats:
+    """A block of claims: Newton for all of them, and one by one what it does not settle."""
+    target = np.log(delta)
+    quantile = np.maximum(-special.ndtri(delta), 0.0)
+    mu = 2 * epsilon / (quantile + np.sqrt(quantile * quantile + 2 * epsilon))
+    with np.errstate(all="ignore"):
+        for _ in range(6):
+            value, a = _log_deltas(epsilon, mu)
+            step = (target - value) * np.exp(0.5 * a * a + value) * _SQRT_2PI
+            mu = np.clip(mu + np.where(np.isfinite(step), step, 0.0), 0.5 * mu, 2 * mu)
+            if np.all(np.abs(step) <= WIDE * mu):
+                break
+        lower, upper = _profile(epsilon, mu)
+        a = epsilon / mu - mu / 2
+        slope = np.maximum(np.exp(-0.5 * a * a) / _SQRT_2PI, sys.float_info.min)
+        excess = np.maximum(upper - delta + 0.125 * (upper - lower), 0.0)
+        mu = np.where(upper <= delta, mu, np.maximum(mu - excess / slope, mu / 2) * BELOW_8)
+        met = np.abs(step) <= WIDE * mu
+        met &= _profile(epsilon, mu)[1] <= delta
+    for i in np.flatnonzero(~met):
+        mu[i] = GaussianLoss.calibrate(float(epsilon[i]), float(delta[i])).mu
+    return mu
+
+
+def _log_deltas(epsilon: Floats, mu: Floats) -> tuple[Floats, Floats]:
+    """`_log_delta` of many, and a = e/mu - mu/2."""
+    a = epsilon / mu - mu / 2
+    far = special.erfcx((a + mu) * _SQRT_HALF)
+    low = a < 0
+    near = special.erfcx(np.where(low, 0.0, a) * _SQRT_HALF)
+    value = np.log(0.5 * (near - far)) - 0.5 * a * a
+    if low.any():
+        at = a[low]
+        value[low] = np.log(0.5 * (special.erfc(at * _SQRT_HALF) - np.exp(-0.5 * at * at) * far[low]))
+    return value, a
 
 
 def _newton(epsilon: float, delta: float) -> float:
