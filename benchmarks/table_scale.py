@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+
 import shapedp as sdp
 from _harness import Result, Timing, ratio
 
@@ -81,7 +82,9 @@ def run(quick: bool) -> Result:
 
 def summary(count: int, size: int, wall: dict[str, list[float]], busy: dict[str, list[float]]) -> Result:
     """Ratios of processor time, which other work on the machine does not change; seconds as they passed."""
-    result = Result("table_scale", what=f"{count:.0e} rows by three columns, {MOST} rows of each person: processor time")
+    result = Result(
+        "table_scale", what=f"{count:.0e} rows by three columns, {MOST} rows of each person: processor time"
+    )
     result.timings = {case: Timing(tuple(samples), 1) for case, samples in wall.items()}
     used = {case: Timing(tuple(samples), 1) for case, samples in busy.items()}
     ours, noise = "ours, without noise", "noise, intervals, certificate"

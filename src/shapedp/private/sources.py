@@ -78,7 +78,8 @@ class Rows:
                 return way()
             except Exception as error:
                 failed = type(error).__name__
-        raise ValueError(_LACKS if failed in _LACKING else _UNREAD.format(failed))  # here, so that it does not carry the other error along
+        said = _LACKS if failed in _LACKING else _UNREAD.format(failed)
+        raise ValueError(said)  # here, so that it does not carry the other error along
 
     def _files(self, connection: Any, wanted: Wanted) -> Any:
         exact = [glob.escape(path) for path in self.paths]  # these files, and no column from their folders' names
@@ -141,7 +142,7 @@ def _cell(column: Any, kind: str, foreign: bool) -> Any:
             return floats
         whole = (floats.abs() < _EXACT) & is_whole(floats, _EXACT)
         return whole.ifelse(floats, ibis().null("float64")).try_cast("int64")
-    if kind == ID and column.type().is_integer() and column.type() != ibis().dtype("uint64"):
+    if kind == ID and column.type().is_integer() and not column.type().is_uint64():
         return column.cast("int64")  # told apart as its text is, in fewer bytes
     if kind == ID and column.type().is_decimal():
         column = (column.floor() == column).ifelse(column, ibis().null(column.type()))
