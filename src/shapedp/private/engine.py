@@ -115,10 +115,10 @@ def _chosen(rows: Any, held: Sequence[str], most: int, within: Iterable[str], di
     that is uniform each of them with probability k/n.
     """
     library, parts = ibis(), [PERSON, *within]
-    place = library.row_number().over(group_by=parts, order_by=list(held)) + 1
+    place = library.row_number().over(group_by=parts, order_by=list(held)) + _whole(1)
     number = rows.count().over(library.window(group_by=parts, order_by=list(held), preceding=None, following=None))
-    placed = rows.mutate(place=place, number=library.least(number, library.literal(_ROWS, "int64")))
-    bound = library.literal(min(most, _ROWS), "int64")
+    placed = rows.mutate(place=place, number=library.least(number, _whole(_ROWS)))
+    bound = _whole(min(most, _ROWS))
     start = digits(placed[PERSON]) % placed.number
     chosen = (start + library.least(placed.place, placed.number) * bound) % placed.number < bound
     few = placed.number <= bound  # for most people there is nothing to choose
@@ -131,10 +131,15 @@ def _digits(person: Any, key: str, foreign: bool, first: int) -> Any:
     digits = hashed.substr(first, _DIGITS)
     if not foreign:
         return (ibis().literal("0x") + digits).cast("int64")  # as DuckDB reads it
-    found: Any = ibis().literal(0, "int64")
+    found: Any = _whole(0)
     for k in range(_DIGITS):
-        found = found * 16 + ibis().literal("0123456789abcdef").find(digits.substr(k, 1)).cast("int64")
+        found = found * _whole(16) + ibis().literal("0123456789abcdef").find(digits.substr(k, 1))
     return found
+
+
+def _whole(value: int) -> Any:
+    """A public whole number of 64 bits. As a mere number it has 32 in Spark, and so have products of such."""
+    return ibis().literal(str(value)).cast("int64")
 
 
 def _person(person: Any, key: str, foreign: bool) -> Any:
@@ -150,11 +155,11 @@ def _packed(attributes: Sequence[Attribute], keys: Sequence[Any]) -> dict[str, A
     """The places of a row in all domains as few whole numbers: what is sorted and grouped by is short."""
     found = {}
     for name, run in zip((f"k{i}" for i in itertools.count()), _runs(attributes), strict=False):
-        number = ibis().literal(0, "int64")
+        number = _whole(0)
         for k in run:
             place = keys[k].fill_null(attributes[k].size - 1) if attributes[k].other else keys[k]
-            number = place if k == run[0] else number * attributes[k].size + place
-        found[name] = number.cast("int64")
+            number = number * _whole(attributes[k].size) + place
+        found[name] = number
     return found
 
 
