@@ -9,12 +9,15 @@ from typing import Any
 MENU = {
     "Start here": ("index.md", "tutorials/1-choose-a-mechanism.md", "glossary.md", "migrating.md", "comparison.md"),
     "Publish": (
+        "tutorials/7-publish-a-table.md",
+        "tutorials/9-survey-with-several-rows.md",
+        "tables.md",
+        "sql.md",
         "tutorials/2-release-a-table.md",
         "families.md",
         "shaped-noise.md",
         "radial.md",
         "tensors.md",
-        "tables.md",
         "workloads.md",
         "selection.md",
         "choosing-parameters.md",
@@ -43,7 +46,7 @@ MENU = {
         "threat-model.md",
         "known-issues.md",
     ),
-    "Budget": ("tutorials/6-keep-a-budget.md", "accounting.md", "ledger.md"),
+    "Budget": ("tutorials/8-three-weeks-one-budget.md", "tutorials/6-keep-a-budget.md", "accounting.md", "ledger.md"),
     "Papers": (
         "papers/product-noise.md",
         "papers/inid-noise.md",

@@ -37,7 +37,21 @@ if TYPE_CHECKING:
         RefutedError,
         UndecidedError,
     )
-    from shapedp.private import Answers, PrivateTable, Question, TablePlan, col, count, mean, sum, table, variance
+    from shapedp.private import (
+        Answers,
+        MixedPlan,
+        PrivateTable,
+        Question,
+        TablePlan,
+        col,
+        count,
+        mean,
+        median,
+        quantile,
+        sum,
+        table,
+        variance,
+    )
     from shapedp.sensitivity import L1, L2, Blocks, Box, Hull, Sensitivity, Slices
     from shapedp.workloads import Workload
 
@@ -63,6 +77,7 @@ __all__ = [
     "Law",
     "Loss",
     "Mechanism",
+    "MixedPlan",
     "Mixing",
     "NotCertifiedError",
     "Plan",
@@ -87,7 +102,9 @@ __all__ = [
     "compose",
     "count",
     "mean",
+    "median",
     "plan",
+    "quantile",
     "quantiles",
     "recipes",
     "subsample",

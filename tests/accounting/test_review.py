@@ -55,6 +55,8 @@ def test_samples_of_bare_guarantees_compose(epsilon: float, delta: float, rate: 
     found = whole.delta(steps * each[0])
     assert found.upper <= steps * each[1] * 1.01
     assert found.lower <= found.upper
+    some_step_fails = -math.expm1(steps * math.log1p(-rate * delta))  # a loss above all that are finite
+    assert whole.delta(2 * steps * epsilon).upper >= some_step_fails * (1 - 1e-9)
     assert whole.epsilon(10 * steps * each[1]).upper <= steps * each[0]
     single = compose([(sampled, 1)]).delta(each[0] / 2)
     exact = sampled.delta(each[0] / 2)

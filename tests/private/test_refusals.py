@@ -72,7 +72,7 @@ def t():
         (lambda t: t.ask(sdp.table(FRAME, person=None).count(), epsilon=1.0, delta=1e-6), "one table"),
         (lambda t: t.count().release(epsilon=0.0, delta=1e-6), "epsilon"),
         (lambda t: t.count().release(epsilon=1.0, delta=0.0), "delta"),
-        (lambda t: question_of(t, "median(hours)"), "computes count, sum, mean, variance"),
+        (lambda t: question_of(t, "mode(hours)"), "computes count, sum, mean, variance"),
         (lambda t: question_of(t, "mean(hours) by sex, "), "lists the columns"),
         (lambda t: question_of(t, "mean(hours) by sex; DROP TABLE people"), "no column"),
         (lambda t: question_of(t, "count(hours)"), "counts rows"),

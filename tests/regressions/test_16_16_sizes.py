@@ -15,6 +15,7 @@ BIG = 2**62
 CALLS: dict[str, Callable[[], Any]] = {
     "blocks": lambda: sdp.Blocks([1.0, 2.0], [BIG, BIG]),
     "blocks that wrap to nothing": lambda: sdp.Blocks(np.ones(4), [BIG] * 4),
+    "blocks each of which is small enough": lambda: sdp.Blocks(np.ones(2048), [2**53] * 2048),
     "unsigned blocks": lambda: sdp.Blocks([1.0], np.array([2**63], dtype=np.uint64)),
     "gaussian blocks": lambda: sdp.Gaussian([1.0, 2.0], sizes=[BIG, BIG]),
     "ball": lambda: sdp.L2(1.0, 10**30),

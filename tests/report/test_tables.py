@@ -57,3 +57,13 @@ def test_tabulate_writes_the_page(tmp_path, monkeypatch, capsys):
     assert "<h1>By sex</h1>" in page
     assert "shapedp verify out.certificate.json" in page
     assert "people.csv" in page
+
+
+def test_a_page_without_a_file_of_answers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text("id,sex\n1,F\n2,M\n")
+    claim = ["--epsilon", "1", "--delta", "1e-6"]
+    start = ["tabulate", "people.csv", "--person", "id", "--query", "count", *claim]
+    assert main([*start, "--report", "people.csv"]) == 2
+    assert main([*start, "--report", "page.html"]) == 0
+    assert "<h1>Answers of a private table</h1>" in (tmp_path / "page.html").read_text()

@@ -38,7 +38,7 @@ def check_files(options: argparse.Namespace) -> None:
     command = options.command
     given = vars(options)
     written = [given[name] for name in command.writes if given[name] is not None]
-    if written and command.certified and options.certificate is None:
+    if written and command.certified and options.certificate is None and options.output is not None:
         written.append(beside(options))
     if written:
         inputs = (value for name, value in given.items() if name not in {*command.writes, *command.words})

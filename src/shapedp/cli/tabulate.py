@@ -1,4 +1,4 @@
-"""shapedp tabulate: counts, sums, means and variances of people by group, from a file."""
+"""shapedp tabulate: counts, sums, means, variances and quantiles of people by group, from a file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from shapedp.cli.output import certificate_lines, show, table, written
 from shapedp.cli.paths import beside, beside_certificate
 from shapedp.noise.gaussian import normal_half_width
 from shapedp.private.answers import WHOLE, Answers
+from shapedp.private.mixed import MixedPlan
 from shapedp.private.plans import TablePlan
 from shapedp.private.sources import rows_of
 from shapedp.private.table import PrivateTable
@@ -45,7 +46,17 @@ def tabulate(options: argparse.Namespace) -> int:
         epsilon=options.epsilon,
         delta=options.delta,
         adjacency=options.adjacency,
+        confidence=options.confidence,
+        first=options.first,
     )
+    if (
+        options.output is not None
+        and len(questions) > 1
+        and any(ask.verb == "top_k" for one in questions for ask in one.asked.values())
+    ):
+        raise ValueError("top_k has no single value: write it with a command of its own")
+    if isinstance(plan, MixedPlan):
+        return _mixed(plan, options)
     if options.plan:
         return _predicted(plan, options)
     if options.ledger is None:
@@ -92,6 +103,23 @@ def _predicted(plan: TablePlan, options: argparse.Namespace) -> int:
     cells = [(name, errors[name].size, f"{mean:.6g}") for name, mean in means.items()]
     shown = table(("sums", "cells", "standard error"), cells)
     return show(options, record, shown, "", plan.scope, *certificate_lines(made.certificate))
+
+
+def _mixed(plan: MixedPlan, options: argparse.Namespace) -> int:
+    """Sums, quantiles and what is unknown: what is spent on which, or the answers."""
+    if options.plan:
+        said = ["the rest" if one.share is None else f"{one.share:.2g}" for one in plan.shares]
+        parts = [(one.what, share, f"{one.epsilon:.4g}") for one, share in zip(plan.shares, said, strict=True)]
+        record = {"shares": [asdict(one) for one in plan.shares], "certificate": plan.certificate.to_json()}
+        shown = table(("part", "share of epsilon", "epsilon alone"), parts)
+        return show(options, record, shown, "", plan.scope, *certificate_lines(plan.certificate))
+    if options.ledger is None:
+        return _finish(plan.release(), options)
+    from shapedp.ledger import Ledger
+
+    ledger = Ledger.open(options.ledger, timeout=options.timeout)
+    ledger = ledger.stating(**{name: getattr(options, name) for name in WORDS})
+    return _finish(plan.release(ledger=ledger, dataset=options.dataset), options)
 
 
 def _finish(answers: Answers, options: argparse.Namespace) -> int:

@@ -257,7 +257,7 @@ class Ledger:
         def work(connection: sa.Connection) -> None:
             table = schema.datasets
             if connection.execute(sa.select(table.c.id).where(table.c.name == row["name"])).first():
-                raise LedgerError(f"dataset {row['name']!r} is already in the ledger; its cap cannot be changed")
+                raise LedgerError(refusal("ledger", "already-there", dataset=row["name"]))
             connection.execute(table.insert().values(**row, seal=schema.seal_of(row)))
 
         self.store.perform(work)

@@ -5,8 +5,9 @@ Needs the extra `tables` (`pip install 'shapedp[tables]'`) once a table is asked
 
 from shapedp.private.answers import Answers
 from shapedp.private.conditions import Column, Condition, col
+from shapedp.private.mixed import MixedPlan
 from shapedp.private.plans import TablePlan
-from shapedp.private.questions import Aggregate, Question, count, mean, sum, variance
+from shapedp.private.questions import Aggregate, Question, count, mean, median, quantile, sum, variance
 from shapedp.private.table import PrivateTable, table
 
 __all__ = [
@@ -14,12 +15,15 @@ __all__ = [
     "Answers",
     "Column",
     "Condition",
+    "MixedPlan",
     "PrivateTable",
     "Question",
     "TablePlan",
     "col",
     "count",
     "mean",
+    "median",
+    "quantile",
     "sum",
     "table",
     "variance",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import html
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,6 +26,16 @@ WHOLE = "Counts are rounded to whole numbers after the noise; their errors and i
 _SHOWN = 200  # rows of a table on a page
 
 Column = list[Any]
+
+
+class Released(Protocol):
+    """What answers come from: under one certificate."""
+
+    @property
+    def certificate(self) -> Certificate:
+        """What it is worth."""
+
+
 Four = tuple[Floats, Floats, Floats, Floats]  # value, standard error, lower and upper end
 
 
@@ -49,10 +59,9 @@ class Answers:
 
     questions: tuple[Question, ...]
     tables: tuple[Mapping[str, Column], ...]
-    release: WorkloadRelease
+    release: Released
     confidence: float = 0.95
-    _layout: Any = None
-    _measures: Any = None
+    _again: Callable[[float], Answers] | None = None
     spend: Any = None
     time: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
@@ -85,8 +94,8 @@ class Answers:
 
     def interval(self, confidence: float) -> Answers:
         """The same answers with intervals of another confidence; nothing more is spent."""
-        found = answered(self.questions, self._layout, self.release, self._measures, confidence)
-        return replace(found, spend=self.spend, time=self.time)
+        assert self._again is not None
+        return replace(self._again(confidence), spend=self.spend, time=self.time)
 
     def report(self, *, title: str = "", author: str = "", purpose: str = "", data: str = "") -> Any:
         """A page about this release: who made it, when and why, of whom, the values with their intervals, and what it
@@ -146,7 +155,11 @@ def answered(
     for by, parts in zip(layout.groups, layout.parts, strict=True):
         reader = _Reader(layout, release, by, normal_half_width(level), level)
         tables.append(reader.table(parts, measures))
-    return Answers(tuple(questions), tuple(tables), release, level, layout, measures)
+
+    def again(other: float) -> Answers:
+        return answered(questions, layout, release, measures, other)
+
+    return Answers(tuple(questions), tuple(tables), release, level, again)
 
 
 @dataclass(frozen=True, eq=False)

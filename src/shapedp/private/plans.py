@@ -7,19 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shapedp.mechanisms.base import Rng
+from shapedp.numerics.checks import probability
 from shapedp.private.answers import Answers, answered
 from shapedp.private.engine import counted
 from shapedp.private.layout import Layout, layout
+from shapedp.private.mixed import BIAS, FIRST, MixedPlan, is_mixed, mixed_plan
 from shapedp.private.questions import Question
 from shapedp.private.table import PrivateTable
 from shapedp.workloads import WorkloadMechanism, WorkloadRelease
 from shapedp.workloads.counting import Counted
 
 RECORDS = 1 << 32
-BIAS = (
-    "Rows beyond a person's bound, values beyond their bounds and groups outside the domains are cut: intervals hold "
-    "for what is left, and leave out that bias."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +37,7 @@ class TablePlan:
     questions: tuple[Question, ...]
     layout: Layout
     mechanism: WorkloadMechanism
+    confidence: float = 0.95
 
     @property
     def scope(self) -> str:
@@ -74,10 +73,10 @@ class TablePlan:
         self.mechanism.certificate.require()
         return counted(self.table, self.layout, self.mechanism.needed())
 
-    def answers(self, release: WorkloadRelease, confidence: float = 0.95) -> Answers:
+    def answers(self, release: WorkloadRelease, confidence: float | None = None) -> Answers:
         """The answers in a release of `mechanism` from `exact_tables`, with intervals of this confidence."""
         stated = replace(release, certificate=replace(release.certificate, scope=self.scope))
-        return answered(self.questions, self.layout, stated, self.table.measures, confidence)
+        return answered(self.questions, self.layout, stated, self.table.measures, confidence or self.confidence)
 
 
 def planned(
@@ -89,7 +88,9 @@ def planned(
     adjacency: Any = "add-remove",
     records: int = RECORDS,
     gap: float = 1e-4,
-) -> TablePlan:
+    first: float = FIRST,
+    confidence: float = 0.95,
+) -> TablePlan | MixedPlan:
     """The plan of questions to one table, possibly with different conditions."""
     if not questions or any(not isinstance(one, Question) for one in questions):
         raise TypeError("ask takes questions, such as t.count() or t.group_by('sex').mean('hours')")
@@ -101,11 +102,14 @@ def planned(
         raise ValueError("a question was made before this table was filtered by where(...): ask the table it came from")
     if table.groups:
         raise ValueError("ask goes to the table: put group_by(...) into the questions")
+    if not 0 < probability("confidence", confidence) < 1 or not 0 < probability("first", first) < 1:
+        raise ValueError("confidence, and first, the share of unknown keys and bounds, must lie between 0 and 1")
+    noise = {"adjacency": adjacency, "records": records, "gap": gap}
+    if is_mixed(table, questions):
+        return mixed_plan(table, questions, noise, epsilon=epsilon, delta=delta, first=first, confidence=confidence)
     made = layout(table, questions)
     if delta == 0:
         raise ValueError("questions that share Gaussian noise need delta > 0: claim a small one, such as 1e-6")
-    mechanism = made.workload.calibrate(
-        epsilon=epsilon, delta=delta, noise="gaussian", adjacency=adjacency, records=records, gap=gap
-    )
+    mechanism = made.workload.calibrate(epsilon=epsilon, delta=delta, noise="gaussian", **noise)
     assert isinstance(mechanism, WorkloadMechanism)
-    return TablePlan(table, tuple(questions), made, mechanism)
+    return TablePlan(table, tuple(questions), made, mechanism, confidence)

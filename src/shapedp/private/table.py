@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from shapedp.numerics.checks import count as whole
 from shapedp.private.conditions import Condition, kind_of, parsed
-from shapedp.private.questions import Aggregate, Question
+from shapedp.private.questions import DRAWN, Aggregate, Question
 from shapedp.private.sources import KINDS, Rows, names_persons, rows_of
 from shapedp.workloads import Attribute, Measure
 
 if TYPE_CHECKING:
     from shapedp.private.answers import Answers
+    from shapedp.private.mixed import MixedPlan
     from shapedp.private.plans import TablePlan
 
 NOBODY = "Each row is another person: several rows of one person cost several times as much."
+PRIVATE = "private"  # instead of bounds or a domain
 _MISSING: Any = object()
 _MEMORY = re.compile(r"\A[0-9]{1,6}(\.[0-9]{1,3})?[KMGT]i?B\Z")
 
@@ -47,6 +49,8 @@ class PrivateTable:
     groups: tuple[Attribute, ...] = ()
     memory: str | None = None
     groups_touched: int | None = None
+    unknown_bounds: frozenset[str] = frozenset()
+    unknown_keys: frozenset[str] = frozenset()
 
     def where(self, condition: Condition | str) -> PrivateTable:
         """Only the rows for which a condition holds: `sdp.col("age") >= 18`, or the text "age >= 18".
@@ -74,13 +78,18 @@ class PrivateTable:
         One without a name is called after what it computes: `count`, `mean_hours`.
         """
         if not all(isinstance(one, Aggregate) for one in (*unnamed, *asked.values())):
-            raise TypeError("agg takes sdp.count(), sdp.sum(...), sdp.mean(...) and sdp.variance(...), named or not")
+            raise TypeError(
+                "agg takes sdp.count(), sdp.sum(...), sdp.mean(...), sdp.variance(...), sdp.median(...) and "
+                "sdp.quantile(...), named or not"
+            )
         for one in unnamed:
             if asked.setdefault(one.name, one) is not one:
                 raise ValueError(f"two aggregates are called {one.name}: name one of them")
         for one in asked.values():
             if one.column is not None:
-                self._measure(one)
+                self._answers(one)
+        if len(asked) > 1 and any(one.verb == "top_k" for one in asked.values()):
+            raise ValueError("top_k has rows of its own: make it a question of its own, and ask both together")
         names = [one.name for one in self.groups]
         if len(set(names)) < len(names):
             raise ValueError(f"a column is grouped by twice: {', '.join(names)}")
@@ -108,6 +117,26 @@ class PrivateTable:
         """The variance of a column in each group."""
         return self.agg(variance=Aggregate("variance", column))
 
+    def median(self, column: str, *, grid: Any = None, interval: bool = True) -> Question:
+        """The median of a column in each group; see `sdp.quantile`."""
+        return self.agg(median=Aggregate("median", column, grid=grid, interval=interval))
+
+    def quantile(self, column: str, level: float, *, grid: Any = None, interval: bool = True) -> Question:
+        """A quantile of a column in each group; see `sdp.quantile`."""
+        return self.agg(quantile=Aggregate("quantile", column, level, grid=grid, interval=interval))
+
+    def quantiles(self, column: str, levels: Sequence[float], *, grid: Any = None, interval: bool = True) -> Question:
+        """Several quantiles of a column in each group; the columns of the answer are called q0.25 and so on."""
+        asked = [Aggregate("quantile", column, level, grid=grid, interval=interval) for level in levels]
+        named = {f"q{float(one.fraction):g}": one for one in asked}
+        if len(named) < len(asked):
+            raise ValueError("a quantile is asked twice: name each level once")
+        return self.agg(**named)
+
+    def top_k(self, column: str, k: int) -> Question:
+        """The k values of a column's domain that most rows have, in each group, the most frequent first."""
+        return self.agg(top=Aggregate("top_k", column, k=k))
+
     def histogram(self, column: str, edges: Sequence[float] | None = None) -> Question:
         """The number of rows in each interval between `edges`, or in each cell of the column's domain."""
         if edges is None:
@@ -125,11 +154,14 @@ class PrivateTable:
             found = found.where(~col(name).is_null())
         return found
 
-    def plan(self, *questions: Question, epsilon: float, delta: float, **options: Any) -> TablePlan:
+    def plan(self, *questions: Question, epsilon: float, delta: float, **options: Any) -> TablePlan | MixedPlan:
         """The noise for these questions together, and every standard error of counts and sums; reads no row.
 
-        Parameters: the questions, the claim, and `adjacency` ("add-remove" unless told) and `records`, a public bound
-        on the number of rows (2^32 unless told).
+        Parameters: the questions, the claim, `adjacency` ("add-remove" unless told), `records`, a public bound on the
+        number of rows (2^32 unless told), `first`, the share of epsilon for private keys and bounds (0.2 unless told),
+        and `confidence`, that of the intervals (0.95 unless told).
+
+        Returns: a `TablePlan`, or a `MixedPlan` where quantiles or unknown keys and bounds are among the questions.
         """
         from shapedp.private.plans import planned
 
@@ -149,7 +181,8 @@ class PrivateTable:
 
         Parameters
         ----------
-        questions: what `count`, `sum`, `mean`, `variance`, `histogram` and `agg` return.
+        questions: what `count`, `sum`, `mean`, `variance`, `histogram`, `median`, `quantile`, `quantiles`, `top_k` and
+            `agg` return.
         epsilon, delta: the claim for all of them together.
         ledger, dataset: a `Ledger` and the dataset in it whose budget is spent.
         options: as for `plan`. `rng` replaces secure randomness in tests.
@@ -186,18 +219,37 @@ class PrivateTable:
         if self.kind(name) == "text":
             raise ValueError(f"{name!r} is a column of text: {what} needs numbers. Name another column")
 
-    def _measure(self, one: Aggregate) -> Measure:
+    def _measure(self, one: Aggregate) -> None:
         name: Any = one.column
         self._numbers(name, one.verb)
-        if name not in self.measures:
-            raise ValueError(f"{one!r} needs public bounds: pass bounds={{{name!r}: (low, high)}} to sdp.table")
-        return self.measures[name]
+        if name not in self.measures and name not in self.unknown_bounds:
+            raise ValueError(
+                f"{one!r} needs public bounds: pass bounds={{{name!r}: (low, high)}} to sdp.table, or 'private' "
+                "instead of a pair, which spends a part of the budget on them"
+            )
+
+    def _answers(self, one: Aggregate) -> None:
+        """Refuse an aggregate that the types and what was declared do not allow."""
+        if one.verb == "top_k":
+            candidates = self._attribute(one.column)
+            if one.column in self.unknown_keys:
+                raise ValueError("top_k chooses among public values: list them in domains=")
+            if any(group.name == one.column for group in self.groups):
+                raise ValueError(f"top_k({one.column}) cannot be grouped by {one.column!r} itself")
+            if (one.k or 0) >= candidates.size:
+                raise ValueError(f"{one!r} chooses among {candidates.size} values: k must be below that")
+        elif one.verb in DRAWN and isinstance(one.grid, tuple):
+            self.kind(one.column)
+            self._numbers(str(one.column), one.verb)
+        else:
+            self._measure(one)
 
     def _attribute(self, name: Any) -> Attribute:
         self.kind(name)
         if name not in self.attributes:
             raise ValueError(
                 f"the groups of {name!r} must be public: pass domains={{{name!r}: [...]}} with all values to sdp.table"
+                ", or 'private' instead of a list, which spends a part of the budget on their names"
             )
         return self.attributes[name]
 
@@ -208,7 +260,7 @@ def table(
     person: str | None = _MISSING,
     rows: int = 1,
     groups: int | None = None,
-    bounds: Mapping[str, Any] | None = None,
+    bounds: Mapping[str, Any] | str | None = None,
     domains: Mapping[str, Any] | None = None,
     types: Mapping[str, str] | None = None,
     memory: str | None = None,
@@ -223,9 +275,11 @@ def table(
     rows: how many rows of one person count at most; the others are dropped.
     groups: in how many groups one person counts at most; `rows` then bounds the rows in each of them. Noise grows with
         the root of `groups`, for one question by group, but in proportion to `rows`.
-    bounds: (low, high) by column: values beyond are clipped. Known before the data are seen.
+    bounds: (low, high) by column: values beyond are clipped. Known before the data are seen. "private" instead of a
+        pair, or of the mapping, spends a share of the budget on bounds between powers of two.
     domains: the values of the columns that are grouped by: a list, a size, {"edges": [...]}, or {"labels": [...],
-        "other": True}, with which all other values are one more group. Without it they are in no group.
+        "other": True}, with which all other values are one more group. Without it they are in no group. "private" for
+        one column spends a share of the budget on the names that may be published.
     types: "number", "text" or "boolean" by column, for csv files and pandas columns of objects. A column with bounds
         holds numbers, one with a domain what the domain holds.
     memory: how much of it DuckDB takes, such as "4GB" (80% of the machine's unless told); the rest goes to disk.
@@ -251,14 +305,28 @@ def table(
     touched = None if groups is None else whole("groups", groups)
     if person is None and (most != 1 or touched is not None):
         raise ValueError("rows= and groups= bound what one person has: name the column of persons with person=")
-    measures = {name: Measure.of(name, pair) for name, pair in _named("bounds", bounds).items()}
-    attributes = {name: Attribute.of(name, domain) for name, domain in _named("domains", domains).items()}
+    ends, hidden = _split(_named("bounds", _all_numbers(found, types) if bounds == PRIVATE else bounds))
+    listed, keys = _split(_named("domains", domains))
+    measures = {name: Measure.of(name, pair) for name, pair in ends.items()}
+    attributes = {name: Attribute.of(name, domain) for name, domain in listed.items()}
     kinds = _declared(found, measures, attributes, _named("types", types))
     if not any(kind in (*KINDS, "") for kind in found.kinds.values()):
         raise ValueError("the table has no column of numbers, texts or truth values")
     if memory is not None and (found.table is not None or not _MEMORY.match(str(memory))):
         raise ValueError("memory= is written such as '4GB'; a table of Ibis has the limits of its own database")
-    made = PrivateTable(found, person, most, measures, attributes, kinds, memory=memory, groups_touched=touched)
+    kinds |= {name: "number" for name in hidden if found.kinds.get(name) == "" and name not in kinds}
+    made = PrivateTable(
+        found,
+        person,
+        most,
+        measures,
+        attributes | {name: Attribute.of(name, [PRIVATE]) for name in keys},
+        kinds,
+        memory=memory,
+        groups_touched=touched,
+        unknown_bounds=hidden,
+        unknown_keys=keys,
+    )
     if person is not None and person not in found.kinds:
         made.kind(person)
     if person is not None and not names_persons(found.kinds[person]):
@@ -266,9 +334,9 @@ def table(
             f"persons are told apart by whole numbers or texts; {person!r} is a column of type {found.kinds[person]}: "
             "turn it into texts"
         )
-    for name in (*measures, *attributes):
+    for name in (*measures, *attributes, *sorted(hidden | keys)):
         made.kind(name)
-    for name in measures:
+    for name in (*measures, *sorted(hidden)):
         made._numbers(name, "a pair of bounds")
     for name, attribute in attributes.items():
         _fits(made, name, attribute)
@@ -279,6 +347,17 @@ def _named(what: str, given: Any) -> Mapping[str, Any]:
     if given is not None and not isinstance(given, Mapping):
         raise TypeError(f"{what} must be a mapping from names of columns, got {type(given).__name__}")
     return given or {}
+
+
+def _split(given: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
+    """What is declared, and the names of what is private."""
+    hidden = frozenset(name for name, one in given.items() if isinstance(one, str) and one == PRIVATE)
+    return {name: one for name, one in given.items() if name not in hidden}, hidden
+
+
+def _all_numbers(found: Rows, types: Mapping[str, str] | None) -> dict[str, str]:
+    kinds = {**found.kinds, **_named("types", types)}
+    return {name: PRIVATE for name, kind in kinds.items() if kind == "number"}
 
 
 def _declared(

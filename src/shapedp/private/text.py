@@ -8,11 +8,11 @@ from typing import Any
 from shapedp.boundary.documents import parse
 from shapedp.private.questions import VERBS, Aggregate, Question
 from shapedp.private.sources import Rows
-from shapedp.private.table import PrivateTable
+from shapedp.private.table import PRIVATE, PrivateTable
 
 _QUERY = re.compile(r"\A\s*(?P<asked>.*?)(?:\s+by\s+(?P<by>.*?))?(?:\s+where\s+(?P<where>.*))?\s*\Z", re.S | re.I)
-_ONE = re.compile(r"\A\s*(?P<verb>[a-z]+)\s*(?:\(\s*(?P<column>[^()]*?)\s*\))?(?:\s+as\s+(?P<name>\w+))?\s*\Z", re.I)
-_EXAMPLE = "such as 'mean(hours), count by education, sex where age >= 18'"
+_ONE = re.compile(r"\A\s*(?P<verb>[a-z_]+)\s*(?:\(\s*(?P<column>[^()]*?)\s*\))?(?:\s+as\s+(?P<name>\w+))?\s*\Z", re.I)
+_EXAMPLE = "such as 'mean(hours), quantile(hours, 0.9), count by education, sex where age >= 18'"
 
 
 def question_of(table: PrivateTable, text: str) -> Question:
@@ -61,15 +61,29 @@ def _aggregate(text: str) -> tuple[str, Aggregate]:
     verb = found["verb"].lower() if found is not None else ""
     if found is None or verb not in VERBS:
         raise ValueError(f"a query computes {', '.join(VERBS)} of a column, {_EXAMPLE}")
-    column = (found["column"] or "").strip("\"'")
+    column, number = (found["column"] or "").strip("\"'"), ""
+    if verb in ("quantile", "top_k"):
+        column, _, number = (part.strip() for part in column.rpartition(","))
+        column = column.strip("\"'")
     if verb == "count":
         if column not in ("", "*"):
             raise ValueError("count takes no column: it counts rows. Leave out missing ones: where hours is not None")
         return found["name"] or "count", Aggregate("count")
+    more = _numbered(verb, number)
     if not column:
         raise ValueError(f"{verb} needs a column, as in {verb}(hours)")
-    one = Aggregate(verb, column)
+    one = Aggregate(verb, column, **more)
     return found["name"] or one.name, one
+
+
+def _numbered(verb: str, text: str) -> dict[str, Any]:
+    """The level of a quantile, or how many values are named."""
+    if verb not in ("quantile", "top_k"):
+        return {}
+    numbers, name = _numbers([text]), {"quantile": "level", "top_k": "k"}[verb]
+    if numbers is None:
+        raise ValueError(f"{verb} needs a column and a number, as in quantile(hours, 0.9) or top_k(education, 3)")
+    return {name: numbers[0]}
 
 
 def named(text: str, what: str) -> tuple[str, str]:
@@ -80,8 +94,10 @@ def named(text: str, what: str) -> tuple[str, str]:
     return name.strip(), rest.strip()
 
 
-def bounds_of(text: str) -> tuple[float, float]:
-    """LOW:HIGH."""
+def bounds_of(text: str) -> tuple[float, float] | str:
+    """LOW:HIGH, or private."""
+    if text == PRIVATE:
+        return PRIVATE
     ends = _numbers(text.split(":"))
     if ends is None or len(ends) != 2:
         raise ValueError(f"bounds are written LOW:HIGH, such as hours=0:100, got {text!r}")
@@ -89,7 +105,9 @@ def bounds_of(text: str) -> tuple[float, float]:
 
 
 def domain_of(rows: Rows, types: dict[str, str], name: str, text: str) -> Any:
-    """A,B,C (then * for all other values), edges 0:18:65:120, size:4 for 0, 1, 2, 3, or a JSON list of labels."""
+    """A,B,C (then * for all other values), edges 0:18:65:120, size:4 for 0 to 3, a JSON list of labels, or private."""
+    if text == PRIVATE:
+        return PRIVATE
     if text.startswith("size:"):
         size = _numbers([text[5:]])
         if size is None or size[0] % 1:

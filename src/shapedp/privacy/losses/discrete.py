@@ -184,7 +184,7 @@ def _sagitta(lower: Floats, upper: Floats, first: int, step: float) -> tuple[Flo
         b[zero - 1] += -math.expm1(-fine)
     a, b = np.maximum(a, 0.0), np.maximum(b, 0.0)
     total = a + b
-    local = a * b / np.where(total > 0, total, 1.0)
+    local = a * (b / np.where(total > 0, total, 1.0))  # a b may underflow
     inner = lower[1:-1]
     ends = inner[::_SUB].copy()
     cells, chord = [inner[j:-1:_SUB] for j in range(_SUB)] + [ends[1:]], np.diff(ends)  # by place within a cell

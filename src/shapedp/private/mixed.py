@@ -1,0 +1,326 @@
+"""Questions that no single noise answers: sums, quantiles and unknown keys or bounds, under one certificate.
+
+Every part that draws gets a share of epsilon. Sums get the Gaussian noise that the exact composition of all parts
+leaves; where none are asked, the shares add up to epsilon.
+
+Guarantee: the certificate is that of a plan which is fixed before a row is read. Unknown keys and bounds are released
+first, and what follows depends on them: its kind of noise is fixed, and its mu is at most the one planned. A pair that
+dominates each step, whatever came before, dominates all of them together.
+Reference: Zhu, Dong and Wang 2022, Theorem 10.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from shapedp.accounting.compose import compose
+from shapedp.accounting.plan import Plan, Step
+from shapedp.mechanisms.base import Rng
+from shapedp.mechanisms.certify import certify
+from shapedp.numerics import last_true
+from shapedp.numerics.arrays import Floats
+from shapedp.numerics.checks import one_of, positive, probability
+from shapedp.numerics.outward import BELOW_8192, WIDE
+from shapedp.privacy import Certificate, GaussianLoss
+from shapedp.privacy.losses.selected import KeysLoss
+from shapedp.private.answers import Answers, answered
+from shapedp.private.drawn import Columns, DrawnPart, QuantilePart, TopPart, grid_of, group_columns, group_counts
+from shapedp.private.engine import counted
+from shapedp.private.layout import Layout, layout
+from shapedp.private.questions import DRAWN, SUMMED, Aggregate, Question
+from shapedp.private.table import PrivateTable
+from shapedp.private.unknown import First, firsts_of, unknown_of
+from shapedp.sensitivity import ADJACENCIES, Adjacency
+from shapedp.workloads import WorkloadMechanism, WorkloadRelease
+
+BIAS = (
+    "Rows beyond a person's bound, values beyond their bounds and groups outside the domains are cut: intervals hold "
+    "for what is left, and leave out that bias."
+)
+FIRST = 0.2  # share of epsilon for unknown keys and bounds
+_ROOM = 1 - 1e-3  # of delta: who computes on another grid must still find the claim met
+_NEAR = 1e-3  # relative, of mu
+_TRIES = 4
+_POINTS = 2000  # of the losses that the search looks at
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a part of the budget is spent on."""
+
+    what: str
+    share: float | None  # of epsilon; None for sums, which get the rest
+    epsilon: float  # that this part alone has, at the delta of the claim
+
+
+@dataclass(frozen=True, eq=False)
+class MixedRelease:
+    """What was released of all parts."""
+
+    certificate: Certificate
+    sums: WorkloadRelease | None
+    found: Mapping[str, Any]  # the keys and bounds that were unknown
+
+
+@dataclass(frozen=True, eq=False)
+class MixedPlan:
+    """Questions to a private table whose answers come from several mechanisms. Made by `PrivateTable.plan`.
+
+    Example:
+        >>> import pandas as pd
+        >>> import shapedp as sdp
+        >>> t = sdp.table(pd.DataFrame({"hours": [1, 2, 3]}), person=None, bounds={"hours": (0, 10)})
+        >>> plan = t.plan(t.median("hours"), epsilon=1.0, delta=0.0)
+        >>> plan.certificate.verdict, [one.what for one in plan.shares]
+        ('certified', ['median(hours)'])
+    """
+
+    table: PrivateTable
+    questions: tuple[Question, ...]
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    firsts: tuple[First, ...]
+    drawn: tuple[DrawnPart, ...]
+    mu: float  # of the sums; 0 where there are none
+    sums: WorkloadMechanism | None  # known where nothing is unknown
+    options: Mapping[str, Any]
+    confidence: float = 0.95
+
+    @property
+    def scope(self) -> str:
+        """Who a person is, and what the intervals leave out."""
+        return f"{self.table.sentence} {BIAS}"
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Every mechanism that is released, as the certificate describes it."""
+        steps = [Step(one) for first in self.firsts for one in first.mechanisms]
+        steps += [Step(one) for part in self.drawn for one in part.mechanisms]
+        if self.mu:
+            steps.append(Step(self.sums or GaussianLoss(self.mu, 0.0, adjacency=self.adjacency)))
+        return Plan(tuple(steps))
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """What all answers together are worth."""
+        return replace(certify(self.plan, epsilon=self.epsilon, delta=self.delta), scope=self.scope)
+
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        """What is spent on which part."""
+        found = [(first.what, sum(one.epsilon for one in first.mechanisms)) for first in self.firsts]
+        found += [(repr(part.ask), sum(one.epsilon for one in part.mechanisms)) for part in self.drawn]
+        listed = [Share(what, spent / self.epsilon, spent) for what, spent in found]
+        if self.mu:
+            listed.append(Share("sums", None, GaussianLoss(self.mu).epsilon(self.delta).upper))
+        return tuple(listed)
+
+    def release(self, *, ledger: Any = None, dataset: str | None = None, rng: Rng = None) -> Answers:
+        """Aggregate the rows, draw, answer. With a ledger the budget of `dataset` is spent, before a row is read."""
+        if (ledger is None) != (dataset is None):
+            raise ValueError("ledger= and dataset= go together: the ledger, and the name of the dataset in it")
+        if ledger is not None and rng is not None:
+            raise ValueError("a ledger takes no rng=: seeded noise can be subtracted again; leave it out")
+        self.certificate.require()
+        if ledger is None:
+            return self._released(rng)
+        with ledger.stating(person=self.table.person).spend(dataset, self.certificate) as spend:
+            return replace(self._released(None), spend=spend)
+
+    def _released(self, rng: Rng) -> Answers:
+        table, questions, found = self.table, self.questions, dict[str, Any]()
+        for first in self.firsts:
+            table, questions = first.released(table, questions, rng, found)
+        sums, made = None, None
+        if summed := _summed(questions):
+            made = layout(table, summed)
+            noise = self.sums or self._noise(made)
+            sums = noise.release(counted(table, made, noise.needed()), rng=rng)
+        drawn = {}
+        for part in self.drawn:
+            question = questions[part.question]
+            if not _empty(question):
+                counts = group_counts(part, table, question)
+                drawn[part.question, part.name] = part.columns(counts, table, rng)
+        release = MixedRelease(self.certificate.with_randomness(rng is None), sums, found)
+        return self._answers(table, questions, release, made, drawn, self.confidence)
+
+    def _noise(self, made: Layout) -> WorkloadMechanism:
+        """The noise of sums whose groups or bounds were unknown: never more than was planned is spent on them."""
+        found = _noise(made, self.mu, self.delta, self.options)
+        if not found.loss.mu <= self.mu:
+            raise AssertionError("the noise of sums is below what was planned")
+        return found
+
+    def _answers(
+        self,
+        table: PrivateTable,
+        questions: Sequence[Question],
+        release: MixedRelease,
+        made: Layout | None,
+        drawn: Mapping[tuple[int, str], Columns],
+        confidence: float,
+    ) -> Answers:
+        """The tables of all questions; ends that were drawn hold for the confidence that was planned, or less."""
+        if probability("confidence", confidence) > self.confidence and self.drawn:
+            raise ValueError(
+                f"intervals of quantiles were drawn for confidence {self.confidence:g}: ask(confidence=...)"
+            )
+        rows: list[Mapping[str, list[Any]]] = []
+        if release.sums is not None and made is not None:
+            rows = list(answered(_summed(questions), made, release.sums, table.measures, confidence).tables)
+        tables = [_table(k, question, rows, drawn) for k, question in enumerate(questions)]
+        return Answers(
+            tuple(questions),
+            tuple(tables),
+            release,
+            confidence,
+            lambda level: self._answers(table, questions, release, made, drawn, level),
+        )
+
+
+def _table(
+    place: int, question: Question, rows: list[Mapping[str, list[Any]]], drawn: Mapping[tuple[int, str], Columns]
+) -> Columns:
+    """One question's columns in the order in which they were asked; takes the next of `rows` where it has sums."""
+    empty = _empty(question)
+    own = rows.pop(0) if not empty and _sums_of(question) else {}
+    found: Columns = {} if empty else group_columns(question.by, _repeat(question))
+    if empty:
+        found = {one.name: [] for one in question.by}
+    for name, ask in question.asked.items():
+        named = [name + end for end in ("", "_error", "_low", "_high")]
+        if ask.verb == "top_k":
+            named = ["rank", str(ask.column), "shortfall"]
+        columns = drawn.get((place, name), own)
+        found |= {one: [] if empty else columns[one] for one in named}
+    return found
+
+
+def _empty(question: Question) -> bool:
+    """Whether a question has no group, since no key was published."""
+    return any(not one.size for one in question.by)
+
+
+def _repeat(question: Question) -> int:
+    return max((one.k or 1) for one in question.asked.values())
+
+
+def _sums_of(question: Question) -> dict[str, Aggregate]:
+    return {name: one for name, one in question.asked.items() if one.verb in SUMMED}
+
+
+def _summed(questions: Sequence[Question]) -> list[Question]:
+    """The questions with what is computed from sums alone."""
+    return [replace(one, asked=_sums_of(one)) for one in questions if _sums_of(one) and not _empty(one)]
+
+
+def _noise(made: Layout, mu: float, delta: float, options: Mapping[str, Any]) -> WorkloadMechanism:
+    """Gaussian noise for the sums, of at most this mu."""
+    claimed = GaussianLoss(mu * BELOW_8192).epsilon(delta).lower * BELOW_8192
+    found = made.workload.calibrate(epsilon=claimed, delta=delta, noise="gaussian", **options)
+    assert isinstance(found, WorkloadMechanism)
+    return found
+
+
+def is_mixed(table: PrivateTable, questions: Sequence[Question]) -> bool:
+    """Whether sums alone do not answer these questions."""
+    drawn = any(one.verb in DRAWN for question in questions for one in question.asked.values())
+    return drawn or any(unknown_of(table, questions))
+
+
+def mixed_plan(
+    table: PrivateTable,
+    questions: Sequence[Question],
+    options: Mapping[str, Any],
+    *,
+    epsilon: float,
+    delta: float,
+    first: float,
+    confidence: float,
+) -> MixedPlan:
+    """The plan of questions of which some are drawn, or of which keys or bounds are unknown."""
+    epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
+    adjacency: Adjacency = one_of("adjacency", options["adjacency"], ADJACENCIES)
+    names = unknown_of(table, questions)
+    places = [
+        (k, name, one)
+        for k, question in enumerate(questions)
+        for name, one in question.asked.items()
+        if one.verb in DRAWN
+    ]
+    sums = sum(len(_sums_of(question)) for question in questions)
+    if not delta and (sums or names[0]):
+        raise ValueError("sums and unknown keys need delta > 0: claim a small one, such as 1e-6")
+    method = "exponential" if sums else "permute-and-flip"
+    unknown = firsts_of(table, names, epsilon * first, delta, adjacency)
+    left = epsilon * (1 - first if unknown else 1.0)
+    each = left / (len(places) + sums)
+    drawn = tuple(_part(place, table, each, method, adjacency, confidence) for place in places)
+    pieces = [one for part in (*unknown, *drawn) for one in part.mechanisms]
+    mu = _left(pieces, epsilon, delta, each * sums) if sums else 0.0
+    made = _noise(layout(table, _summed(questions)), mu, delta, options) if sums and not unknown else None
+    return MixedPlan(table, tuple(questions), epsilon, delta, adjacency, unknown, drawn, mu, made, options, confidence)
+
+
+def _part(
+    place: tuple[int, str, Aggregate],
+    table: PrivateTable,
+    epsilon: float,
+    method: str,
+    adjacency: Adjacency,
+    confidence: float,
+) -> DrawnPart:
+    ask = place[2]
+    if ask.verb == "top_k":
+        return TopPart.of(place, table, epsilon, method, adjacency, confidence)
+    return QuantilePart.of(place, table, grid_of(ask, table).size, epsilon, method, adjacency, confidence)
+
+
+def _left(pieces: Sequence[Any], epsilon: float, delta: float, share: float) -> float:
+    """The mu of Gaussian noise that meets the claim together with the other parts, nearly the largest.
+
+    A quick sum over their losses finds it; the exact composition then decides, and where it says no a little more noise
+    is taken. The sums' own share of epsilon, which plain addition proves, is always enough.
+    """
+    spared = math.fsum(one.delta for one in pieces)
+    least = GaussianLoss.calibrate(share, (delta - spared) * _ROOM).mu * (1 - WIDE)
+    losses, masses = _lattice([one.loss for one in pieces], epsilon)
+
+    def meets(mu: float) -> bool:
+        at = (epsilon - losses) / mu
+        below = special.ndtr(mu / 2 - at) - np.exp(np.minimum(epsilon - losses + special.log_ndtr(-mu / 2 - at), 0.0))
+        return bool(masses @ np.maximum(below, 0.0) <= (delta - spared) * _ROOM)
+
+    near = last_true(meets, least, GaussianLoss.calibrate(epsilon, delta).mu, relative=_NEAR)
+    for _ in range(_TRIES):
+        spent = compose([*((one.loss, 1) for one in pieces), GaussianLoss(near)]).delta(epsilon).upper
+        if spent <= delta * (1 - WIDE):
+            return near
+        near = max(near * (1 - 2 * _NEAR), least)
+    return least
+
+
+def _lattice(losses: Sequence[Any], epsilon: float) -> tuple[Floats, Floats]:
+    """Losses of all parts together and their masses, about: it only says where the search begins."""
+    top = math.fsum(one.own * one.keys if isinstance(one, KeysLoss) else one.pure for one in losses)
+    step = top / _POINTS
+    total = np.ones(1)
+    for one in losses:
+        plain = replace(one, failure=0.0) if isinstance(one, KeysLoss) else one
+        half = math.ceil(min(plain.pure, top) / step) + 1
+        grid = step * np.arange(-half, half + 1)
+        curve = plain.profile(grid)[1]
+        falls = -np.diff(curve) / np.diff(np.exp(grid))  # of H in e^x: how likely a larger loss is without the person
+        mass = np.exp(grid[1:-1]) * -np.diff(falls)
+        total = np.convolve(total, np.maximum(np.concatenate([[0.0], mass, [0.0]]), 0.0))
+    half = (total.size - 1) // 2
+    return np.asarray(step * np.arange(-half, half + 1.0)), np.asarray(total / total.sum())
