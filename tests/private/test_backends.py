@@ -30,6 +30,10 @@ HOURS = [-0.0, 0.0, 5e-324, -5e-324, 1e308, math.nan, math.inf, -math.inf, 12.5,
 WARDS = ["é", "e\u0301", "A", "a", "a|b", "", "unseen", None]
 
 
+# py4j leaves sockets to the collector
+quiet = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+
 @pytest.fixture(autouse=True)
 def one_key(monkeypatch):
     monkeypatch.setattr(engine, "fresh_key", lambda: KEY)
@@ -104,6 +108,7 @@ def test_files_frames_and_duckdb_give_the_same_bits(person, bounds, tmp_path):
     assert_same(sums(ibis.duckdb.connect().read_parquet(path), person, **bounds), want)
 
 
+@quiet
 @pytest.mark.parametrize(("person", "bounds"), BOUNDS)
 def test_spark_gives_the_same_bits(person, bounds, tmp_path):
     table = awkward()
@@ -111,12 +116,14 @@ def test_spark_gives_the_same_bits(person, bounds, tmp_path):
     assert_same(sums(people.spark_table(path), person, **bounds), sums(table, person, **bounds))
 
 
+@quiet
 @pytest.mark.parametrize("change", ["add", "remove", "replace"])
 def test_neighbours_on_spark(change, tmp_path):
     people.spark()
     assert check("spark", change, np.random.default_rng([2, len(change)]), tmp_path) >= 0
 
 
+@quiet
 @pytest.mark.slow
 def test_a_thousand_neighbours_on_spark(tmp_path):
     people.spark()
