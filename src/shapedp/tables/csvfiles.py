@@ -78,9 +78,13 @@ def csv_batches(
     parse = arrow_csv.ParseOptions(ignore_empty_lines=False, newlines_in_values=True, **handler)
     kinds = dict.fromkeys(names, pyarrow.binary())
     convert = arrow_csv.ConvertOptions(column_types=kinds, include_columns=wanted, strings_can_be_null=False)
+    # Arrow shows the handler a text. A row that is none would stop it, and be told of: every byte is a character here.
+    encoding = "latin-1" if handler else "utf8"
     done, block = 0, BLOCK
     while block:
-        read = arrow_csv.ReadOptions(column_names=list(names), skip_rows_after_names=int(header), block_size=block)
+        read = arrow_csv.ReadOptions(
+            column_names=list(names), skip_rows_after_names=int(header), block_size=block, encoding=encoding
+        )
         skip = done
         try:
             for batch in arrow_csv.open_csv(path, read, parse, convert):
@@ -88,11 +92,24 @@ def csv_batches(
                 skip -= batch.num_rows - left.num_rows
                 done += left.num_rows
                 if left.num_rows:
-                    yield left
+                    yield _as_written(left) if handler else left
             return
         except ValueError:
             block = 0 if block > path.stat().st_size or block == LONGEST else min(16 * block, LONGEST)
     raise ValueError(_RAGGED.format(path, len(names)))
+
+
+def _as_written(batch: Any) -> Any:
+    """A batch that was read as Latin-1, with the bytes that stand in the file."""
+    import pyarrow
+
+    def written(column: Any) -> Any:
+        letters = column.buffers()[2]
+        if letters is None or not np.any(np.frombuffer(letters, np.uint8) > 127):
+            return column
+        return pyarrow.array([cell.decode().encode("latin-1") for cell in column.to_pylist()], pyarrow.binary())
+
+    return pyarrow.record_batch([written(column) for column in batch.columns], schema=batch.schema)
 
 
 def csv_rows(path: Path) -> list[list[str]]:
