@@ -253,8 +253,8 @@ class PrivateTable:
         if name not in self.attributes:
             raise ValueError(
                 f"the groups of {name!r} must be public: pass domains={{{name!r}: [...]}} with all values to sdp.table"
-                f" (--domain {name}=A,B,...), or 'private' instead of a list, which spends a part of the budget on their "
-                "names"
+                f" (--domain {name}=A,B,...), or 'private' instead of a list, which spends a part of the budget on "
+                "their names"
             )
         return self.attributes[name]
 
