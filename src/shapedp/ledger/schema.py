@@ -85,9 +85,12 @@ def to_text(data: Any) -> str:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def rows(connection: sa.Connection, query: sa.Select[Any], table: sa.Table) -> Iterator[Row]:
-    """Rows of a table, their values checked to be of their columns' types: SQLite stores anything anywhere."""
-    for found in connection.execute(query).mappings():
+def rows(connection: sa.Connection, query: sa.Select[Any], table: sa.Table, **values: Any) -> Iterator[Row]:
+    """Rows of a table, their values checked to be of their columns' types: SQLite stores anything anywhere.
+
+    `values` are those that the query leaves open.
+    """
+    for found in connection.execute(query, values).mappings():
         row = {str(name): value for name, value in found.items()}
         for name, value in row.items():
             if type(value) is not table.c[name].type.python_type:
@@ -96,9 +99,9 @@ def rows(connection: sa.Connection, query: sa.Select[Any], table: sa.Table) -> I
         yield row
 
 
-def first(connection: sa.Connection, query: sa.Select[Any], table: sa.Table) -> Row | None:
+def first(connection: sa.Connection, query: sa.Select[Any], table: sa.Table, **values: Any) -> Row | None:
     """The only row that a query finds, None where it finds none."""
-    return next(iter(list(rows(connection, query, table))), None)
+    return next(iter(list(rows(connection, query, table, **values))), None)
 
 
 def from_text(text: str) -> Any:

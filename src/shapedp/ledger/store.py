@@ -26,6 +26,7 @@ from sqlalchemy.pool import NullPool
 T = TypeVar("T")
 _SETUP_LOCK = 0x5348444C
 _PAUSE = 0.02
+_PLACE = sa.select(schema.meta.c.place)
 _RELEASED_AT_FORK: list[Any] = []
 
 
@@ -87,7 +88,7 @@ class Store:
             try:
                 with self._transaction(write=True) as connection:
                     if self.is_sqlite:
-                        check_place(self.name, connection.execute(sa.select(schema.meta.c.place)).scalar())
+                        check_place(self.name, connection.execute(_PLACE).scalar())
                     found = work(connection)
                 return found
             except LedgerConflictError:
@@ -288,11 +289,10 @@ def _postgresql(store: Store) -> sa.Engine:
     def begin(connection: sa.Connection) -> None:
         write = connection.get_execution_options().get("ledger_write")
         level = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"
-        connection.exec_driver_sql(f"SET TRANSACTION ISOLATION LEVEL {level}")
-        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds}")
-        connection.exec_driver_sql(f"SET LOCAL statement_timeout = {milliseconds}")
-        if write:
-            connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
+        wanted = [f"SET TRANSACTION ISOLATION LEVEL {level}"]
+        wanted += [f"SET LOCAL {limit} = {milliseconds}" for limit in ("lock_timeout", "statement_timeout")]
+        wanted += ["SET LOCAL synchronous_commit = on"] if write else []
+        connection.exec_driver_sql("; ".join(wanted))  # one journey to the server
 
     return engine
 
