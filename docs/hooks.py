@@ -29,6 +29,7 @@ MENU = {
         "coordinate-descent.md",
         "pca.md",
         "mixing.md",
+        "pipelines.md",
         "larger-than-memory.md",
     ),
     "Train": (

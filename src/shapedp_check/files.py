@@ -47,7 +47,8 @@ def premises(data: Any) -> list[str]:
         return [name for part in data for name in premises(part)]
     if not isinstance(data, dict):
         return []
-    return [*sentences(data, "premises"), *(name for part in data.values() for name in premises(part))]
+    own = (*sentences(data, "premises"), *sentences(data, "vouched"))
+    return [*own, *(name for part in data.values() for name in premises(part))]
 
 
 def schema(data: Any, name: str) -> None:

@@ -26,6 +26,7 @@ class Repeated(Pair):
 
     run: Gaussian | Laplace | Response
     gamma: Ball
+    orders: tuple[float, ...] = ORDERS
     wide = True
     formula = "best of K runs: Renyi divergence R(a) + (1 - 1/h) R(h) + log(1/gamma)/h + log(E K)/(a - 1)"
 
@@ -35,11 +36,11 @@ class Repeated(Pair):
     def _above(self, x: Ball) -> Ball:
         whole = -self.gamma.log()
         extra = whole
-        for h in ORDERS:
+        for h in self.orders:
             extra = extra.min((1 - 1 / ball(h)) * self._renyi(ball(h)) + whole / h)
         runs = ((1 / self.gamma - 1) / whole).log()
         best = ball(1)
-        for order in ORDERS:
+        for order in self.orders:
             a = ball(order)
             total = self._renyi(a) + extra + runs / (a - 1)
             best = best.min(((a - 1) * (total - x) + a * (-1 / a).log1p()).exp() / (a - 1))

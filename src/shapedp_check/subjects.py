@@ -14,10 +14,10 @@ from typing import Any
 
 from shapedp_check.additive import Bounds, Counted, additive
 from shapedp_check.answers import answers
-from shapedp_check.balls import Ball, ball, exact, normal_cdf
+from shapedp_check.balls import Ball, ball, exact, normal_cdf, up
 from shapedp_check.files import NotDescribed, adjacency, entry, known, number, only, premises, schema, whole
 from shapedp_check.pairs import Clipped, Gaussian, Hopeless, Laplace, Mixing, Pair, Response, Sampled, Share
-from shapedp_check.repeated import Repeated
+from shapedp_check.repeated import ORDERS, Repeated
 from shapedp_check.selection import keys, quantiles, selection
 from shapedp_check.sets import read_set
 from shapedp_check.workload import workload
@@ -231,9 +231,16 @@ def _repetition(data: Any) -> Case:
     pair = case.bounds.above[0][0]
     if not isinstance(pair, Gaussian | Laplace | Response) or (isinstance(pair, Response) and pair.delta):
         raise NotDescribed("the best of several runs is checked for gaussian, laplace and pure runs")
-    best = Repeated(pair, ball(gamma))
+    named = data.get("orders", list(ORDERS))
+    if not isinstance(named, list) or not named:
+        raise NotDescribed("orders must be a list of numbers above 1")
+    orders = tuple(number(one, "an order", above=1.0) for one in named)
+    missed = exact(number(data.get("missed", 0.0), "missed", least=0.0, most=1.0))
+    best = Repeated(pair, ball(gamma), orders)
     below = (((best, 1),),) if case.bounds.below == (case.bounds.above,) else ()
-    return replace(case, bounds=Bounds(((best, 1),), below, case.notes), variation=Fraction(1, 1 << 100))
+    runs = exact(up((1 / ball(gamma) - 1) / -ball(gamma).log()))  # E K
+    off = Fraction(1, 1 << 100) + missed * runs
+    return replace(case, bounds=Bounds(((best, 1),), below, case.notes), variation=off)
 
 
 def _plan(data: Any) -> Case:
@@ -350,6 +357,6 @@ READERS: dict[str, tuple[Callable[[Any], Case], tuple[str, ...]]] = {
     ),
     "keys": (_keys, ("key_epsilon", "key_delta", "keys", "adjacency", "epsilon", "delta")),
     "quantiles": (_quantiles, ("cells", "targets", "reach", "records", "adjacency", "epsilon", "delta")),
-    "repetition": (_repetition, ("run", "gamma", "adjacency")),
-    "plan": (_plan, ("steps",)),
+    "repetition": (_repetition, ("run", "gamma", "adjacency", "orders", "missed")),
+    "plan": (_plan, ("steps", "vouched")),
 }

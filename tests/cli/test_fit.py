@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from shapedp.cli.fit import LINEAR as LINEAR_SOLVERS
 from shapedp.cli.fit import LOGISTIC as LOGISTIC_SOLVERS
 from shapedp.learn import LogisticRegression
 from shapedp.learn.solvers import linear
+from shapedp.tables.blocks import Columns, UndeclaredTypesWarning
 
 N = 4000
 CLAIM = ["--epsilon", "1", "--delta", "1e-6"]
@@ -36,7 +38,8 @@ def folder(tmp_path):
 
 
 def _fit(folder, *arguments, output="model.json"):
-    return main(["fit", *arguments, "--output", str(folder / output)])
+    csv = any(one.endswith(".csv") for one in arguments) and "--types" not in arguments
+    return main(["fit", *arguments, *(["--types", "number"] if csv else []), "--output", str(folder / output)])
 
 
 @pytest.mark.parametrize("name", ["d.parquet", "d.csv"])
@@ -206,3 +209,66 @@ def test_the_features_of_a_csv_file_must_be_named(folder, capsys):
 def test_one_feature_is_one_feature(folder, capsys):
     assert _fit(folder, "linear", str(folder / "d.csv"), *LINEAR, "--features", "age", *CLAIM) == DONE
     assert "price, 1 feature, solver" in capsys.readouterr().out
+
+
+ADULT = "age,education,hours,income\n39,Bachelors,40,0.2\n50,HS-grad,13,0.4\n"
+
+
+@pytest.mark.parametrize(
+    ("types", "said"),
+    [
+        (None, "declare the types of the columns: --types age=number,education=text"),
+        ("age=number,education=text,income=number", "education: text is no feature of a regression"),
+        ("age=number,education=number", "--types must name every column that is used, income too"),
+        ("age=number,education=text,income=text", "education, income: text is no feature"),
+        ("age=int,education=text", "--types must read number, or name=number"),
+        ("age", "--types must read number, or name=number"),
+        ("age=number,age=text", "--types must read number, or name=number"),
+    ],
+)
+def test_text_is_refused_by_what_is_declared(tmp_path, capsys, types, said):
+    """The file is not even opened: it need not exist, and no cell decides."""
+    words = ["fit", "linear", str(tmp_path / "adult.csv"), "--target", "income", "--features", "age,education", *CLAIM]
+    words += ["--feature-bound", "1", "--target-bound", "1", "--output", str(tmp_path / "model.json")]
+    words += [] if types is None else ["--types", types]
+    said_first = None
+    for content in (None, ADULT, ADULT.replace("Bachelors", "13").replace("HS-grad", "9")):
+        if content is not None:
+            (tmp_path / "adult.csv").write_text(content)
+        assert main(words) == WRONG_INPUT
+        err = capsys.readouterr().err
+        assert said in err
+        assert said_first in (None, err)
+        said_first = err
+    assert not (tmp_path / "model.json").exists()
+
+
+def test_types_of_a_parquet_file_are_its_own(folder, capsys):
+    words = ["linear", str(folder / "d.parquet"), *LINEAR, *CLAIM]
+    assert _fit(folder, *words, "--types", "number") == WRONG_INPUT
+    assert "--types is for csv files" in capsys.readouterr().err
+    assert _fit(folder, *words, "--features", "age,late") == WRONG_INPUT
+    assert "columns must hold numbers; these do not: late" in capsys.readouterr().err
+
+
+def test_declared_types_let_numbers_through(folder, capsys):
+    words = ["linear", str(folder / "d.csv"), *LINEAR, *CLAIM]
+    assert _fit(folder, *words, "--types", "age=number, income=number,late=text,price=number") == DONE
+    assert "2 features" in capsys.readouterr().out
+
+
+def test_undeclared_types_are_not_silent_in_python(folder):
+    path = folder / "d.csv"
+    with pytest.warns(UndeclaredTypesWarning, match="the fit would be noise"):
+        Columns(path, ["age"]).as_table("price", None)
+    with pytest.raises(ValueError, match=r"these do not: late \(text\)"):
+        Columns(path, ["age", "late"], types={"age": "number", "late": "text", "price": "number"}).as_table(
+            "price", None
+        )
+    with pytest.raises(ValueError, match="every column that is used, price too"):
+        Columns(path, ["age"], types={"age": "number"}).as_table("price", None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Columns(path, ["age"], types="number").as_table("price", None).columns == 1
+    with pytest.raises(ValueError, match="types are for csv files"):
+        Columns(folder / "d.parquet", ["age"], types="number")

@@ -11,9 +11,12 @@ import pandas
 import pytest
 from scipy import integrate, stats
 from sklearn.linear_model import Ridge
+from sklearn.pipeline import Pipeline as SklearnPipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import shapedp as sdp
+import shapedp_check
 from shapedp import audit
 from shapedp.accounting.repeat import (
     RepeatedLoss,
@@ -23,8 +26,10 @@ from shapedp.accounting.repeat import (
     gamma_for,
     gaussian_run,
 )
-from shapedp.learn import Lasso, LinearRegression, LogisticRegression, PrivateSearch, PublicLabelsWarning
+from shapedp.learn import Lasso, LogisticRegression, PrivateSearch, PublicLabelsWarning, PublicScaler, make_pipeline
+from shapedp.mechanisms import mechanism_from_json
 from shapedp.privacy import GaussianLoss
+from shapedp.privacy.losses.largest import LargestLoss
 from shapedp.sampling import source
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -170,7 +175,7 @@ def test_warnings_and_bars_of_runs_are_not_shown(capfd):
         found = PrivateSearch(
             restless, [{"alpha": 1e-3}], epsilon=8.0, delta=1e-5, score_bound=2.0, repeats=10.0, random_state=seed
         )
-        assert warned(found, x, y) == []
+        assert warned(found, x.copy(), y) == []
     assert capfd.readouterr().err == ""
 
 
@@ -188,10 +193,10 @@ def test_labels_that_occur_are_read_once_from_all_records():
     y[7] = 1
     for seed in range(8):
         found = classes_search(seed)
-        assert warned(found, x, y) == [PublicLabelsWarning]
+        assert warned(found, x.copy(), y) == [PublicLabelsWarning]
         assert found.classes_.tolist() == [0, 1]
         assert found.best_params_ == {}
-    assert warned(classes_search(0, classes=[0, 1]), x, y) == []
+    assert warned(classes_search(0, classes=[0, 1]), x.copy(), y) == []
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -215,13 +220,90 @@ def test_the_best_estimator_carries_the_certificate_of_the_search():
     assert found.best_estimator_.privacy_.epsilon == 2.0
 
 
-def test_estimators_that_certify_no_such_divergence_are_refused():
+def test_noise_without_a_divergence_is_refused_and_the_default_solver_is_not():
+    """Objective perturbation spends more than a Gaussian at orders near 1, but not at the two that decide."""
     x, y = made(200)
-    mixing = LinearRegression(epsilon=1.0, delta=1e-5, feature_bound=2.0, target_bound=2.0, solver="mixing")
-    with pytest.raises(ValueError, match="Gaussian noise"):
-        PrivateSearch(mixing, [{"fit_intercept": False}], epsilon=1.0, delta=1e-5, score_bound=2.0, random_state=0).fit(
-            x, y
-        )
+    labels = (y > 0).astype(int)
+    base = LogisticRegression(epsilon=1.0, delta=1e-5, feature_bound=2.0, classes=[0, 1])
+    radial = [{"solver": "output", "noise": "radial"}]
+    with pytest.raises(ValueError, match="noise='gaussian', or another solver"):
+        PrivateSearch(base, radial, epsilon=2.0, delta=1e-5, random_state=0).fit(x, labels)
+    found = PrivateSearch(base, [{}], epsilon=2.0, delta=1e-5, repeats=2.0, random_state=0).fit(x, labels)
+    assert found.best_estimator_.solver_ == "objective"
+    assert found.privacy_.verdict == "certified"
+    assert 0.2 * found.run_epsilon_ < found.best_estimator_.epsilon < found.run_epsilon_
+    own = found.privacy_.subject
+    run, orders = GaussianLoss(own["run"]["subject"]["mu"]), own["orders"]
+    loss = objective_loss(found, x)
+    assert len(orders) == 2
+    for order in orders:
+        assert loss.renyi(order).upper <= run.renyi(order).upper
+    assert loss.renyi(1.01).upper > run.renyi(1.01).upper
+    assert shapedp_check.check(found.privacy_.to_json()).verdict == "certified"
+    assert sdp.verify(sdp.Certificate.from_json(found.privacy_.to_json())).verdict == "certified"
+
+
+def objective_loss(found, x):
+    """That of the run that was kept, from its claim and sizes."""
+    again = LogisticRegression(**{**found.best_estimator_.get_params(), "random_state": 0})
+    held = round(len(x) * found.holdout)
+    again.fit(x[held:], np.zeros(len(x) - held, dtype=int))
+    ((loss, times),) = mechanism_from_json(dict(again.privacy_.subject)).loss.pieces().parts
+    assert times == 1
+    return loss
+
+
+@pytest.mark.parametrize("mu", [0.05, 0.3, 2.0])
+@pytest.mark.parametrize("order", [1.1, 4.0, 30.0])
+def test_the_divergence_of_the_largest_loss(mu, order):
+    """log E max(1, e^L)^(a - 1)/(a - 1) by quadrature, plus the log ratio."""
+    law = stats.norm(mu**2 / 2, mu)
+    top = mu**2 / 2 + (order - 1) * mu**2
+    points, peak = [0.0, top], (order - 1) * top - ((order - 1) * mu) ** 2 / 2
+    spread = (min(0.0, top) - 14 * mu, max(0.0, top) + 14 * mu)
+    value = integrate.quad(
+        lambda u: math.exp((order - 1) * max(u, 0.0) + law.logpdf(u) - peak),
+        *spread,
+        points=points,
+        limit=400,
+    )[0]
+    exact = 0.25 + (math.log(value) + peak) / (order - 1)
+    found = LargestLoss(((GaussianLoss(mu), 1.0),), 0.25).renyi(order).upper
+    assert found == pytest.approx(exact, rel=1e-6)
+    assert found >= exact * (1 - 1e-9)
+
+
+def test_what_runs_may_be_off_adds_up():
+    plain = RepeatedLoss(GaussianLoss(0.2), 0.1)
+    off = RepeatedLoss(GaussianLoss(0.2), 0.1, None, 1e-6)
+    extra = off.delta(1.0).upper - plain.delta(1.0).upper
+    assert extra == pytest.approx(1e-6 * expected_runs(0.1) * (1 + math.e), rel=1e-6)
+    some = RepeatedLoss(GaussianLoss(0.2), 0.1, (3.0, 20.0))
+    assert some.delta(1.0).upper >= plain.delta(1.0).upper
+    with pytest.raises(ValueError, match="some orders only"):
+        some.renyi(5.0)
+
+
+def test_a_pipeline_is_searched_under_one_claim():
+    x, y = made(300)
+    pipeline = make_pipeline(
+        PublicScaler(-1, 1), Lasso(0.1, epsilon=1.0, delta=1e-5, feature_bounds=1.0, target_bound=2.0)
+    )
+    options = {"epsilon": 2.0, "delta": 1e-5, "score_bound": 2.0, "random_state": 0, "repeats": 2.0}
+    found = PrivateSearch(pipeline, {"lasso__alpha": [1e-3, 1.0]}, **options).fit(
+        pandas.DataFrame(x, columns=list("abc")), y
+    )
+    assert set(found.best_params_) == {"lasso__alpha"}
+    assert found.best_estimator_.privacy_.epsilon == 2.0
+    assert found.predict(pandas.DataFrame(x, columns=list("abc"))).shape == (300,)
+    for candidates, said in (
+        ([{"publicscaler": StandardScaler()}], "PublicScaler"),
+        ([{"lasso__epsilon": 9.0}], "cannot set epsilon"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            PrivateSearch(pipeline, candidates, **options).fit(x, y)
+    with pytest.raises(ValueError, match="StandardScaler"):
+        PrivateSearch(SklearnPipeline([("a", StandardScaler()), ("b", BASE)]), [{}], **options).fit(x, y)
 
 
 def test_bad_calls():
@@ -277,8 +359,6 @@ def test_what_is_missing_is_named():
     with pytest.raises(ValueError, match="Ridge is not a private estimator"):
         PrivateSearch(Ridge(), {"alpha": [1.0]}, epsilon=2.0, delta=1e-5, score_bound=2.0).fit(x, y)
     base = LogisticRegression(epsilon=1.0, delta=1e-5, feature_bound=2.0, classes=[0, 1], solver="objective")
-    with pytest.raises(ValueError, match="solver='output', noise='gaussian' or solver='cd'"):
-        PrivateSearch(base, [{"noise": "auto"}], epsilon=2.0, delta=1e-5).fit(x, (y > 0).astype(int))
     for named in ({"solver": "output", "noise": "gaussian"}, {"solver": "cd"}):
         PrivateSearch(base, [named], epsilon=2.0, delta=1e-5).fit(x, (y > 0).astype(int))
 

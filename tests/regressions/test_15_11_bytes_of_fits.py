@@ -138,6 +138,9 @@ def estimators() -> dict[str, Any]:
         found[f"svc {solver}"] = learn.HuberSVC(**CLASSIFIER, solver=solver)
     found |= {"lasso": learn.Lasso(**BY_COLUMN), "ridge": learn.Ridge(**BY_COLUMN)}
     found["pca"] = learn.PCA(2, **CLAIM, feature_bound=1.0)
+    found["scaler"] = learn.PrivateScaler(**CLAIM, low=0.0, high=1.0)
+    found["imputer"] = learn.PrivateImputer(**CLAIM, low=0.0, high=1.0)
+    found["pipeline"] = learn.make_pipeline(found["scaler"], learn.LinearRegression(**REGRESSION))
     found["search"] = learn.PrivateSearch(OUTPUT, {"regularization": [0.1, 1.0]}, **CLAIM, repeats=2.0)
     return found
 
@@ -157,9 +160,18 @@ def containers(y: Any) -> dict[str, tuple[Any, Any]]:
     }
 
 
+def taken(estimator: Any, y: Any) -> dict[str, tuple[Any, Any]]:
+    """The containers that an estimator reads."""
+    dense = type(estimator).__name__ in ("PrivateScaler", "PrivateImputer", "PrivatePipeline")
+    return {name: given for name, given in containers(y).items() if name != "sparse" or not dense}
+
+
 def test_every_estimator_is_here() -> None:
     public = {name for name in learn.__all__ if hasattr(getattr(learn, name), "fit")}
-    assert {type(one).__name__ for one in estimators().values()} == public
+    stateless = {"PublicScaler", "PublicOneHot"}  # they release nothing
+    assert {type(one).__name__ for one in estimators().values()} == public - stateless
+    for one in (learn.PublicScaler(0, 1).fit(ROWS), learn.PublicOneHot([[0.5]] * WIDTH).fit(ROWS)):
+        assert {name for name in vars(one) if name.endswith("_")} == {"n_features_in_"}
 
 
 def test_the_search_finds_what_is_there() -> None:
@@ -184,7 +196,7 @@ def test_a_fit_leaves_no_record(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    for given, (x, y) in containers(target_of(estimators()[name])).items():
+    for given, (x, y) in taken(estimators()[name], target_of(estimators()[name])).items():
         estimator = estimators()[name]
         with warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("always")
@@ -283,7 +295,8 @@ def test_reports_ledgers_and_files_of_a_fit_hold_no_record(
     linear, logistic = ["--target", "target", "--target-bound", "1"], ["--target", "label", "--classes", "0,1"]
     for k, file in enumerate(("people.csv", "people.parquet")):
         for model, rest in (("linear", linear), ("logistic", logistic)):
-            words = ["fit", model, str(data / file), *rest, *claim, "-o", f"{model}{k}.json"]
+            types = ["--types", "number"] if file.endswith("csv") else []
+            words = ["fit", model, str(data / file), *rest, *types, *claim, "-o", f"{model}{k}.json"]
             assert main(words) == 0
             assert main(["report", f"{model}{k}.json", "-o", f"{model}{k}.html"]) == 0
             assert main(["verify", f"{model}{k}.certificate.json"]) == 0

@@ -90,7 +90,18 @@ def test_release_of_records_says_that_a_row_is_a_person(tmp_path, capsys, monkey
 def test_the_command_line_and_the_report_print_it(tmp_path, capsys):
     np.savetxt(tmp_path / "d.csv", np.column_stack([X, Y]), delimiter=",", header="a,b,y", comments="")
     bounds = ["--feature-bound", "1", "--target-bound", "1", "--epsilon", "1", "--delta", "1e-6"]
-    command = ["fit", "linear", str(tmp_path / "d.csv"), "--target", "y", "--features", "a,b", *bounds]
+    command = [
+        "fit",
+        "linear",
+        str(tmp_path / "d.csv"),
+        "--target",
+        "y",
+        "--features",
+        "a,b",
+        "--types",
+        "number",
+        *bounds,
+    ]
     assert main([*command, "-o", str(tmp_path / "m.json")]) == 0
     said = capsys.readouterr().out
     for words in SAID:

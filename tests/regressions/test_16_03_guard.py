@@ -35,7 +35,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 
 SPEND = ["ledger", "spend", "b.db", "m.json", "in.csv", "--dataset", "d"]
-FIT = ["fit", "linear", "data.csv", "--target", "y", "--features", "x", "--feature-bound", "1", "--target-bound", "1"]
+FIT = ["fit", "linear", "data.csv", "--target", "y", "--features", "x", "--types", "number"]
+FIT += ["--feature-bound", "1", "--target-bound", "1"]
 WRITERS = {
     "calibrate": (["calibrate", "gaussian", "--box", "b.csv", *CLAIM], "-o", ("b.csv",)),
     "calibrate weights": (

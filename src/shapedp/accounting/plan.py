@@ -135,7 +135,7 @@ def _subject_from_json(data: Any) -> Any:
 
 @dataclass(frozen=True)
 class Plan:
-    """Steps fixed before the first answer is seen.
+    """Steps fixed before the first answer is seen. `vouched`: sentences that a user vouches for, beside the steps.
 
     Guarantee: `loss` is that of all steps together; steps under different neighbour relations are refused.
 
@@ -147,9 +147,14 @@ class Plan:
     """
 
     steps: tuple[Step, ...]
+    vouched: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", entries("steps", self.steps))
+        stated: Any = self.vouched
+        object.__setattr__(self, "vouched", entries("vouched", stated))
+        if isinstance(stated, str | dict) or not all(type(one) is str and one for one in entries("vouched", stated)):
+            raise ValueError("vouched must be a list of sentences")
         if not self.steps:
             raise ValueError("a plan needs at least one step")
         common_adjacency(self.steps)
@@ -174,7 +179,8 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `from_json` restores an equal plan."""
-        return {"schema": SCHEMA, "kind": "plan", "steps": [step.to_json() for step in self.steps]}
+        plain = {"schema": SCHEMA, "kind": "plan", "steps": [step.to_json() for step in self.steps]}
+        return {**plain, "vouched": list(self.vouched)} if self.vouched else plain
 
     @classmethod
     @described
@@ -182,7 +188,7 @@ class Plan:
         """A plan from `to_json`."""
         if not isinstance(data, dict) or not isinstance(data.get("steps"), list):
             raise ValueError("not a plan: a JSON object with the field steps is expected")
-        _only(data, ("schema", "kind", "steps"), "a plan")
+        _only(data, ("schema", "kind", "steps", "vouched"), "a plan")
         if data.get("schema") != SCHEMA:
             raise ValueError(f"plan schema {SCHEMA} is expected, got {data.get('schema')!r}")
         for step in data["steps"]:
@@ -194,7 +200,9 @@ class Plan:
             ]
         except (KeyError, TypeError) as missing:
             raise ValueError(f"a step of the plan lacks the field {missing}") from None
-        return cls(tuple(Step(_subject_from_json(subject), *others) for subject, *others in steps))
+        return cls(
+            tuple(Step(_subject_from_json(subject), *others) for subject, *others in steps), data.get("vouched", ())
+        )
 
 
 KINDS["plan"] = Plan  # certificates of plans can be recomputed

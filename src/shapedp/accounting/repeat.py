@@ -16,7 +16,7 @@ from shapedp.boundary.documents import described
 from shapedp.mechanisms.certify import KINDS
 from shapedp.numerics import last_true
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import real
+from shapedp.numerics.checks import probability, real
 from shapedp.numerics.outward import ABOVE_8192, ROUNDINGS_8192, WIDE
 from shapedp.privacy import Bracket, GaussianLoss, Loss, one_relation
 from shapedp.privacy.conversions import ORDERS, rdp_to_delta
@@ -66,8 +66,12 @@ def draw_runs(gamma: float, source: Source) -> int:
 class RepeatedLoss(Loss):
     """The best of K runs of a mechanism, K from the logarithmic law with parameter gamma, only the best shown.
 
+    `orders`: those at which a run is known to stay within R; without them it does at every order. `missed`: each run is
+    within this total variation of one that does.
+
     Guarantee: an upper bound; with R the Renyi divergence of one run and any order h >= 1,
-    R'(a) <= R(a) + (1 - 1/h) R(h) + log(1/gamma)/h + log(E K)/(a - 1); the lower end is 0.
+    R'(a) <= R(a) + (1 - 1/h) R(h) + log(1/gamma)/h + log(E K)/(a - 1); the lower end is 0. Runs that are off by
+    `missed` make all of them together off by E K times that, whatever is shown of them.
     Reference: Papernot and Steinke 2022, Theorem 2 with eta = 0.
 
     Example:
@@ -78,9 +82,14 @@ class RepeatedLoss(Loss):
 
     run: Loss
     gamma: float
+    orders: tuple[float, ...] | None = None
+    missed: float = 0.0
 
     def __post_init__(self) -> None:
         self._inherit([self.run])
+        if self.orders is not None:
+            object.__setattr__(self, "orders", tuple(map(renyi_order, self.orders)))
+        object.__setattr__(self, "missed", probability("missed", self.missed))
         if not LEAST_GAMMA <= real("gamma", self.gamma) < 1:
             raise ValueError(f"gamma must lie in [{LEAST_GAMMA:g}, 1), got {self.gamma!r}")
 
@@ -92,18 +101,24 @@ class RepeatedLoss(Loss):
     def _extra(self) -> float:
         """The least (1 - 1/h) R(h) + log(1/gamma)/h over a grid of orders h; h = 1 costs log(1/gamma)."""
         whole = math.log(1 / self.gamma)
-        found = [(1 - 1 / h) * self.run.renyi(h).upper + whole / h for h in HATS]
+        hats = HATS if self.orders is None else self.orders
+        found = [(1 - 1 / h) * self.run.renyi(h).upper + whole / h for h in hats]
         return min(whole, *found) * ABOVE_8192
 
     def renyi(self, alpha: float) -> Bracket:
         order = renyi_order(alpha)
+        if self.missed or (self.orders is not None and order not in self.orders):
+            raise ValueError("the runs are bounded at some orders only, or up to a total variation")
+        return self._bound(order)
+
+    def _bound(self, order: float) -> Bracket:
         runs = max(math.log(expected_runs(self.gamma)), 0.0)
         return Bracket(0.0, (self.run.renyi(order).upper + self._extra + runs / (order - 1)) * ABOVE_8192)
 
     @cached_property
     def _curve(self) -> list[tuple[float, float]]:
         """(order, Renyi divergence from above)."""
-        return [(a, self.renyi(a).upper) for a in ORDERS]
+        return [(a, self._bound(a).upper) for a in (ORDERS if self.orders is None else self.orders)]
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         at = np.asarray(epsilon, dtype=np.float64)
@@ -112,14 +127,16 @@ class RepeatedLoss(Loss):
             found = [min(rdp_to_delta(a, value, float(e)) for a, value in self._curve) for e in points.reshape(-1)]
             return np.array(found).reshape(points.shape)
 
-        return np.zeros(at.shape), with_sampler_error(bound, at, SAMPLER)
+        off = SAMPLER + self.missed * max(expected_runs(self.gamma), 1.0) * ABOVE_8192
+        return np.zeros(at.shape), with_sampler_error(bound, at, off)
 
 
 @dataclass(frozen=True)
 class Repetition:
     """Runs of one subject (a mechanism, a plan's step, a Gaussian loss), the best of K of them shown.
 
-    Guarantee: every run spends at most what `subject` does, in Renyi divergence of every order.
+    Guarantee: every run spends at most what `subject` does, in Renyi divergence of every order, or of the `orders`
+    named, up to a total variation of `missed`.
 
     Example:
         >>> from shapedp import GaussianLoss
@@ -131,6 +148,8 @@ class Repetition:
     subject: Any
     gamma: float
     adjacency: str | None = None
+    orders: tuple[float, ...] | None = None
+    missed: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "adjacency", one_relation([self.adjacency, adjacency_of(self.subject)]))
@@ -138,18 +157,15 @@ class Repetition:
     @cached_property
     def loss(self) -> Loss:
         """The loss of all runs together."""
-        return RepeatedLoss(loss_from(self.subject), self.gamma, adjacency=self.adjacency)
+        run = loss_from(self.subject)
+        return RepeatedLoss(run, self.gamma, self.orders, self.missed, adjacency=self.adjacency)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `from_json` restores an equal repetition."""
         run = Step(self.subject).to_json()
-        return {
-            "schema": SCHEMA,
-            "kind": "repetition",
-            "run": run,
-            "gamma": self.gamma,
-            "adjacency": self.adjacency,
-        }
+        plain = {"schema": SCHEMA, "kind": "repetition", "run": run, "gamma": self.gamma, "adjacency": self.adjacency}
+        plain |= {} if self.orders is None else {"orders": list(self.orders)}
+        return plain | ({"missed": self.missed} if self.missed else {})
 
     @classmethod
     @described
@@ -162,7 +178,11 @@ class Repetition:
             run = plan.steps[0]
             if (run.sampling_rate, run.count, run.scheme) != (1, 1, "poisson"):
                 raise ValueError("a repetition describes one run that is not sampled")
-            return cls(run.subject, data["gamma"], data.get("adjacency"))
+            orders = data.get("orders")
+            if not isinstance(orders, list | None):
+                raise ValueError("orders must be a list of numbers above 1")
+            named = None if orders is None else tuple(orders)
+            return cls(run.subject, data["gamma"], data.get("adjacency"), named, data.get("missed", 0.0))
         except KeyError as missing:
             raise ValueError(f"repetition lacks the field {missing}") from None
 
@@ -177,3 +197,12 @@ def gaussian_run(gamma: float, epsilon: float, delta: float) -> GaussianLoss:
         return RepeatedLoss(GaussianLoss(mu), gamma).delta(epsilon).upper <= delta
 
     return GaussianLoss(last_true(holds, 1e-9, 1e6, relative=WIDE))
+
+
+def deciding_orders(run: GaussianLoss, gamma: float, epsilon: float) -> tuple[float, ...]:
+    """The two orders at which the bound on the best of K runs is least at epsilon: what a run is at others is free."""
+    curve = RepeatedLoss(run, gamma)._curve
+    whole = math.log(1 / gamma)
+    first = min(curve, key=lambda point: rdp_to_delta(point[0], point[1], epsilon))[0]
+    second = min(HATS, key=lambda h: (1 - 1 / h) * run.renyi(h).upper + whole / h)
+    return tuple(sorted({first, second}))

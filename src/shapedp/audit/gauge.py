@@ -10,6 +10,7 @@ import numpy as np
 from scipy import optimize
 
 from shapedp.mechanisms.mixing import Sketching
+from shapedp.mechanisms.selection.recursion import Quantiles, entries_of
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import ROUNDINGS_2048
 from shapedp.sensitivity import L1, L2, Blocks, Box, Hull, Sensitivity, Slices
@@ -136,3 +137,12 @@ def _(mechanism: Sketching, first: Floats, second: Floats) -> float:
         beyond, most = ranked[:-1], float(np.abs(ranked[-1]))
     slack = _ROUNDING * (np.trace(first) + np.trace(second) + mechanism.row_bound**2)
     return math.inf if np.abs(beyond).max(initial=0.0) > slack else max(most - slack, 0.0) / mechanism.row_bound**2
+
+
+@moved.register
+def _(mechanism: Quantiles, first: Floats, second: Floats) -> float:
+    """Counts by cell differ by the records that leave or enter; of an exchanged person half of them leave."""
+    difference = np.asarray(first, dtype=np.int64) - np.asarray(second, dtype=np.int64)
+    entered, one_way = int(np.abs(difference).sum()), abs(int(difference.sum()))
+    allowed = entries_of(mechanism.adjacency, mechanism.records)
+    return max(entered / allowed, one_way / mechanism.records)

@@ -68,6 +68,22 @@ def values(y: Any) -> NDArray[Any]:
     return array
 
 
+def cells(x: Any) -> list[NDArray[Any]]:
+    """The columns of a table as labels; see `values`."""
+    if sparse.issparse(x):
+        raise TypeError("a sparse matrix holds numbers only: pass an array, a frame or a list of rows")
+    if columns.is_frame(x):
+        return [columns.pandas_cells(x.iloc[:, i]) for i in range(x.shape[1])]
+    if columns.is_table(x):
+        return [columns.arrow_cells(column) for column in columns.arrow_table(x).columns]
+    if not _is_array(x):
+        rows = _same_width([_row(one) for one in _listed("X", x)])
+        return [columns.objects(row[i] for row in rows) for i in range(len(rows[0]) if rows else 0)]
+    if np.ndim(x) != 2:
+        raise ValueError(_FLAT.format(np.ndim(x)))
+    return list(values(x).T)
+
+
 def floats(y: Any) -> Floats:
     """y as a target of numbers, NaN where an entry is none."""
     if (column := _only_column(y)) is not None:
@@ -191,13 +207,17 @@ def _single(one: Any) -> Any:
 
 def _rows(x: list[Any]) -> Floats:
     """A list of rows; only their lengths can be wrong."""
-    rows = [_row(one) for one in x]
+    return np.array([[number(cell) for cell in one] for one in _same_width([_row(one) for one in x])])
+
+
+def _same_width(rows: list[list[Any] | None]) -> list[list[Any]]:
+    """Rows of one length; nothing else is looked at."""
     lengths = {-1 if one is None else len(one) for one in rows}
     if len(lengths) > 1:
         raise ValueError("the rows of X must be as long as each other")
     if lengths <= {-1}:
         raise ValueError(_FLAT.format(1))
-    return np.array([[number(cell) for cell in one or ()] for one in rows])
+    return [one or [] for one in rows]
 
 
 def _row(row: Any) -> list[Any] | None:

@@ -49,6 +49,36 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError("--classes is for fit logistic")
     if options.model == "logistic" and options.target_bound is not None:
         raise ValueError("--target-bound is for fit linear: labels need none")
+    is_csv = options.data.suffix.lower() == ".csv"
+    if is_csv and options.features is None:
+        raise ValueError(refusal("cli", "features"))
+    if is_csv and options.types is None:
+        raise ValueError(refusal("cli", "types"))
+    if options.types is not None and not is_csv:
+        raise ValueError("--types is for csv files: parquet and feather files declare the types of their columns")
+    _types(options)
+
+
+def _types(options: argparse.Namespace) -> Any:
+    """What --types declares: "number" for all columns, or the type of each by name."""
+    if options.types is None or options.types.strip() == "number":
+        return None if options.types is None else "number"
+    pairs = [part.rpartition("=") for part in options.types.split(",")]
+    found = {name.strip(): kind.strip() for name, _, kind in pairs}
+    if "" in found or len(found) < len(pairs) or not set(found.values()) <= {"number", "text"}:
+        raise ValueError(refusal("cli", "types-form", given=options.types))
+    named = [*_features(options), *([options.target] if options.model == "linear" else [])]
+    missing = [name for name in named if name not in found]
+    if missing:
+        raise ValueError(f"--types must name every column that is used, {', '.join(missing)} too")
+    text = [name for name in named if found[name] == "text"]
+    if text:
+        raise ValueError(refusal("cli", "text", names=", ".join(text)))
+    return found
+
+
+def _features(options: argparse.Namespace) -> list[str]:
+    return [name.strip() for name in options.features.split(",")]
 
 
 def _prepared(options: argparse.Namespace) -> tuple[Any, Any, Any]:
@@ -63,11 +93,9 @@ def _prepared(options: argparse.Namespace) -> tuple[Any, Any, Any]:
     shared |= {"fit_intercept": not options.no_intercept, "progress": sys.stderr.isatty() and not options.json}
     source = source_of(options.data, header=not options.no_header)
     assert source is not None
-    if options.features is None and not source.declared:
-        raise ValueError(refusal("cli", "features"))
     others = [name for name in source.names if name != options.target]
-    features = others if options.features is None else [name.strip() for name in options.features.split(",")]
-    x = Columns(options.data, features, header=not options.no_header)
+    features = others if options.features is None else _features(options)
+    x = Columns(options.data, features, header=not options.no_header, types=_types(options))
     if options.model == "linear":
         x.as_table(options.target, None)
         return LinearRegression(**shared, target_bound=options.target_bound), x, options.target

@@ -2,19 +2,33 @@
 
 from shapedp.learn.base import PublicLabelsWarning
 from shapedp.learn.classifiers import HuberSVC, LogisticRegression
+from shapedp.learn.columns import PrivateImputer, PrivateScaler
 from shapedp.learn.pca import PCA
+from shapedp.learn.pipelines import PrivatePipeline, certificate_of, make_pipeline
+from shapedp.learn.public import PublicOneHot, PublicScaler
+from shapedp.learn.register import Fits, RepeatedFitsWarning, fits
 from shapedp.learn.regressors import Lasso, LinearRegression, Ridge
 from shapedp.learn.select import PrivateSearch
 from shapedp.learn.solvers.covariance import subspace_error
 
 __all__ = [
     "PCA",
+    "Fits",
     "HuberSVC",
     "Lasso",
     "LinearRegression",
     "LogisticRegression",
+    "PrivateImputer",
+    "PrivatePipeline",
+    "PrivateScaler",
     "PrivateSearch",
     "PublicLabelsWarning",
+    "PublicOneHot",
+    "PublicScaler",
+    "RepeatedFitsWarning",
     "Ridge",
+    "certificate_of",
+    "fits",
+    "make_pipeline",
     "subspace_error",
 ]

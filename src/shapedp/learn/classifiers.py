@@ -18,6 +18,7 @@ from shapedp.boundary.arrays import distinct, equal
 from shapedp.learn.base import PrivateModel, PublicLabelsWarning, checked_rows, refuse
 from shapedp.learn.losses import HuberHinge, Logistic, MarginLoss
 from shapedp.learn.moments import Bounds
+from shapedp.learn.register import counted
 from shapedp.learn.solvers.erm import SOLVERS
 from shapedp.learn.solvers.erm.mixing import quadratic_surrogate
 from shapedp.learn.solvers.erm.output import NOISES
@@ -45,6 +46,7 @@ class LinearClassifier(ClassifierMixin, PrivateModel, ABC):  # type: ignore[misc
     def _loss(self) -> MarginLoss:
         """The loss of a margin."""
 
+    @counted
     def fit(self, X: Any, y: Any, **unsupported: Any) -> Any:
         """Fit to features X (n, d), dense or sparse, and labels y (n,)."""
         refuse(unsupported)

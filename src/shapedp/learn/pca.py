@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from shapedp.learn.base import PrivateModel, checked_rows, read_table, refuse
 from shapedp.learn.moments import Bounds, Reading, in_units
+from shapedp.learn.register import counted
 from shapedp.learn.solvers.cd import MOST_RECORDS
 from shapedp.learn.solvers.covariance import COVARIANCE, Covariance, Problem, SecondMoments, principal
 from shapedp.numerics.arrays import Floats
@@ -63,6 +64,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateModel):  # t
     release: str = "isometric"
     noise: str = "gaussian"
 
+    @counted
     def fit(self, X: Any, y: Any = None, **unsupported: Any) -> PCA:
         """Fit to rows X (n, d): whatever `read_table` reads; y is not used."""
         refuse(unsupported)

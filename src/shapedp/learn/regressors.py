@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from shapedp.learn.base import PrivateRegressor, checked_rows, refuse
 from shapedp.learn.moments import Bounds
+from shapedp.learn.register import counted
 from shapedp.learn.solvers.cd import CD, SQUARED, UNITS, Columns, Descended, Descent, Penalized, Penalty
 from shapedp.learn.solvers.linear import AUTO, SOLVERS, Solution
 from shapedp.numerics.arrays import Floats
@@ -64,6 +65,7 @@ class LinearRegression(PrivateRegressor):
     fit_intercept: bool = True
     sketch_rows: int | None = None
 
+    @counted
     def fit(self, X: Any, y: Any) -> LinearRegression:
         """Fit to features X (n, d) and a target y (n,) or the name of its column: whatever `read_table` reads."""
         self._claim()
@@ -127,6 +129,7 @@ class CoordinateDescentRegressor(PrivateRegressor, ABC):
     def _penalty(self, records: int) -> Penalty:
         """The regulariser of each coordinate."""
 
+    @counted
     def fit(self, X: Any, y: Any, **unsupported: Any) -> CoordinateDescentRegressor:
         """Fit to features X (n, d), dense or sparse, and a target y (n,)."""
         refuse(unsupported)

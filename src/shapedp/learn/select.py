@@ -5,30 +5,39 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from scipy import sparse
+from sklearn.base import MetaEstimatorMixin, is_classifier
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from shapedp.accounting.repeat import HATS, Repetition, draw_runs, gamma_for, gaussian_run
-from shapedp.boundary.arrays import equal
+from shapedp.accounting.repeat import draw_runs, gamma_for
+from shapedp.boundary.arrays import cells, equal
+from shapedp.boundary.columns import is_frame
 from shapedp.boundary.refusals import refusal
 from shapedp.learn.base import PrivateEstimator, checked_rows, refuse
 from shapedp.learn.classifiers import class_list
-from shapedp.mechanisms import Additive, certify, mechanism_from_json
+from shapedp.learn.pipelines import MODELS, STEPS, PrivatePipeline
+from shapedp.learn.register import counted
+from shapedp.learn.runs import Template, budget
+from shapedp.mechanisms import Additive
 from shapedp.noise import Gaussian
-from shapedp.numerics import SearchError
 from shapedp.numerics.checks import positive
 from shapedp.numerics.outward import ABOVE_8192, WIDE
-from shapedp.privacy import Certificate, GaussianLoss
-from shapedp.privacy.conversions import ORDERS
 from shapedp.sampling import Source, source
-from shapedp.sensitivity import Adjacency, Box
+from shapedp.sensitivity import Box
 from shapedp.tables.blocks import entries, same_length, target_of
+
+
+def _table(search: Any, x: Any, *, reset: bool = True) -> Any:
+    """A table for a pipeline: a pandas frame or an array, of numbers or not; a list becomes an array of objects."""
+    table = x if is_frame(x) or sparse.issparse(x) or isinstance(x, np.ndarray) else np.stack(cells(x), axis=1)
+    table = table.tocsr() if sparse.issparse(table) else table
+    validate_data(search, table, reset=reset, skip_check_array=True)
+    return table
 
 
 def _delegated(name: str, doc: str) -> Any:
@@ -36,7 +45,10 @@ def _delegated(name: str, doc: str) -> Any:
 
     def method(self: Any, X: Any, *others: Any) -> Any:
         check_is_fitted(self)
-        checked_rows(self, X, reset=False)
+        if isinstance(self.best_estimator_, PrivatePipeline):
+            _table(self, X, reset=False)
+        else:
+            checked_rows(self, X, reset=False)
         return getattr(self.best_estimator_, name)(X, *others)  # X itself, with the names of its columns
 
     method.__name__, method.__doc__ = name, doc
@@ -54,7 +66,8 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    estimator: an estimator of `shapedp.learn`.
+    estimator: an estimator of `shapedp.learn`, or a pipeline (see `make_pipeline`): its private steps share each run
+        as their own claims do.
     candidates: a list of parameter dicts, or a dict of lists, which stands for their grid.
     epsilon, delta: the claim of the whole search.
     repeats: the mean number of runs.
@@ -69,8 +82,10 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
     (the claim of each fit). The time a search takes shows the number of runs. Where a classifier is not told its
     `classes`, those that occur in y are treated as public, with a warning.
 
-    Guarantee: one run spends at most the mu of `run_epsilon_`, `run_delta_`: a record is either fitted or held
-    out, so the fit and the score do not add up. The estimator must certify that; otherwise an error.
+    Guarantee: one run spends at most the Renyi divergence of a Gaussian with the mu of `run_epsilon_`, `run_delta_`, at
+    the two orders that decide the claim: a record is either fitted or held out, so the fit and the score do not add up.
+    A fit whose certificate says more is thrown away unseen and made again with a smaller claim; where no claim helps
+    (noise without a Renyi divergence), an error.
     Reference: Papernot and Steinke 2022, Theorem 2; Liu and Talwar 2019.
 
     Examples
@@ -90,44 +105,40 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
     holdout: float = 0.2
     score_bound: float | None = None
 
+    @counted
     def fit(self, X: Any, y: Any, **unsupported: Any) -> PrivateSearch:
         """Fit to features X and a target y, both in memory."""
         refuse(unsupported)
         epsilon, delta, adjacency = self._claim()
-        candidates = self._candidates()
+        template = Template(self.estimator)
+        candidates = self._candidates(template)
         gamma = gamma_for(self.repeats)
-        run, run_epsilon, run_delta, certificate = _budget(gamma, epsilon, delta, adjacency)
+        own = budget(gamma, epsilon, delta, adjacency)
         rng = self._rng()
         randomness = source(rng)
-        unnamed = any(one.get("classes", getattr(self.estimator, "classes", ())) is None for one in candidates)
-        occur = class_list(type(self.estimator).__name__, X, y, None).tolist() if unnamed else None
-        shared = {"epsilon": run_epsilon, "delta": run_delta, "adjacency": adjacency, "random_state": rng}
-        shared |= {"progress": False} if hasattr(self.estimator, "progress") else {}
-        parts = self._parts(X, y, randomness)
-        certificate = self._required(certificate)
-        score = Additive(Gaussian(ABOVE_8192 / run.mu, 1), Box([1.0], adjacency=adjacency), epsilon, delta)
+        unnamed = any(template.classes(one) is None for one in candidates)
+        occur = class_list(type(template.model).__name__, X, y, None).tolist() if unnamed else None
+        shared = {"adjacency": adjacency, "random_state": rng, "unsafe": self.unsafe, "classes": occur}
+        parts = self._parts(X, y, randomness, template)
+        certificate = self._required(own.certificate)
+        score = Additive(Gaussian(ABOVE_8192 / own.run.mu, 1), Box([1.0], adjacency=adjacency), epsilon, delta)
         best = None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of runs that are not shown
             for _ in range(draw_runs(gamma, randomness)):
-                chosen = candidates[int(randomness.words(1)[0]) * len(candidates) >> 64]  # uniform up to 2^-60
-                model = clone(self.estimator).set_params(**chosen).set_params(**shared)
-                if unnamed and model.classes is None:
-                    model.set_params(classes=occur)
-                model.fit(*parts[:2])
-                if not self.unsafe:
-                    _require(model, run, adjacency)
+                drawn = int(randomness.words(1)[0]) * len(candidates) >> 64  # uniform up to 2^-60
+                model = template.fitted(drawn, candidates[drawn], own, shared, parts[:2])
                 total = score.release([self._utility(model, *parts[2:])], rng=rng, unsafe=self.unsafe).value[0]
                 if best is None or total > best[0]:
-                    best = (float(total), model, chosen)
+                    best = (float(total), model, candidates[drawn])
         assert best is not None
         self.privacy_ = certificate
         self.best_estimator_, self.best_params_ = best[1], dict(best[2])
         self.best_estimator_.privacy_ = certificate  # what it cost to find it
-        if hasattr(self, "feature_names_in_"):
+        if hasattr(self, "feature_names_in_") and not template.is_pipeline:
             self.best_estimator_.feature_names_in_ = self.feature_names_in_
         self.best_score_ = best[0] / parts[2].shape[0]
-        self.run_epsilon_, self.run_delta_ = run_epsilon, run_delta
+        self.run_epsilon_, self.run_delta_ = own.epsilon, own.delta
         if hasattr(self.best_estimator_, "classes_"):
             self.classes_ = self.best_estimator_.classes_
         return self
@@ -137,31 +148,24 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
     decision_function = _delegated("decision_function", "Decision values of the best estimator.")
     score = _delegated("score", "The score of the best estimator on records X and targets y, which is not private.")
 
-    def _candidates(self) -> list[dict[str, Any]]:
-        takes = self.estimator.get_params() if isinstance(self.estimator, BaseEstimator) else {}
-        if not {"epsilon", "delta", "adjacency"} <= set(takes):
-            raise ValueError(refusal("learn", "not-private", kind=type(self.estimator).__name__))
+    def _candidates(self, template: Template) -> list[dict[str, Any]]:
         given = list(ParameterGrid(self.candidates)) if isinstance(self.candidates, Mapping) else list(self.candidates)
         if not given or not all(isinstance(one, Mapping) for one in given) or self.candidates == {}:
             raise ValueError("candidates must be a non-empty list of parameter dicts, or a dict of lists")
-        taken = {"epsilon", "delta", "adjacency", "random_state", "unsafe"}
-        for one in given:
-            clone(self.estimator).set_params(**one)
-            if taken & set(one):
-                raise ValueError(f"candidates cannot set {', '.join(sorted(taken & set(one)))}: the search does")
+        template.check([{}, *map(dict, given)])
         if not is_classifier(self.estimator):
             if self.score_bound is None:
                 raise ValueError(refusal("learn", "no-score-bound"))
             positive("score_bound", self.score_bound)
         return [dict(one) for one in given]
 
-    def _parts(self, x: Any, y: Any, randomness: Source) -> tuple[Any, Any, Any, Any]:
+    def _parts(self, x: Any, y: Any, randomness: Source, template: Template) -> tuple[Any, Any, Any, Any]:
         """Records to fit and records held out, drawn whatever they hold."""
         if not 0 < positive("holdout", self.holdout) < 1:
             raise ValueError(f"holdout must lie in (0, 1), got {self.holdout!r}")
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        rows = checked_rows(self, x)
+        rows = _table(self, x) if template.is_pipeline else checked_rows(self, x)
         records = rows.shape[0]
         target = entries(y) if is_classifier(self.estimator) else target_of(y, records)
         same_length(records, len(target))
@@ -170,7 +174,8 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
         held = min(max(round(records * self.holdout), 1), records - 1)
         order = np.argsort(randomness.words(records), kind="stable")
         fitted, out = order[held:], order[:held]
-        return rows[fitted], target[fitted], rows[out], target[out]
+        taken = [rows.iloc[one] if is_frame(rows) else rows[one] for one in (fitted, out)]
+        return taken[0], target[fitted], taken[1], target[out]
 
     def _utility(self, model: Any, x: Any, y: Any) -> float:
         """The sum over records of a score in [0, 1]; a record that cannot be scored counts 0."""
@@ -191,33 +196,5 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
         return tags
 
 
-@lru_cache(maxsize=64)  # no data enter
-def _budget(
-    gamma: float, epsilon: float, delta: float, adjacency: Adjacency
-) -> tuple[GaussianLoss, float, float, Certificate]:
-    """What one run may spend, its claim, and the certificate of all runs together."""
-    try:
-        run = gaussian_run(gamma, epsilon, delta)
-    except SearchError:
-        raise ValueError(refusal("learn", "no-run-small-enough", epsilon=epsilon, delta=delta)) from None
-    certificate = certify(Repetition(run, gamma, adjacency), epsilon=epsilon, delta=delta)
-    for smaller in (delta * 10.0**-k for k in range(30)):  # its Gaussian has at most the mu of a run
-        own = run.epsilon(smaller).lower
-        if own > 0:
-            return run, own, smaller, certificate
-    raise ValueError("delta is too large for a search: ask for a smaller one")
-
-
-def _require(model: Any, run: GaussianLoss, adjacency: Adjacency) -> None:
-    """Raise unless the certificate of a fit stays within a run at every order that the accounting uses."""
-    certificate = model.privacy_
-    loss = mechanism_from_json(dict(certificate.subject)).loss
-    within = isinstance(loss, GaussianLoss) and loss.mu <= run.mu
-    if not within:
-        try:
-            within = all(loss.renyi(a).upper <= run.renyi(a).lower for a in {*ORDERS, *HATS})
-        except ValueError:
-            within = False
-    if not within or certificate.adjacency != adjacency:
-        kind = type(model).__name__
-        raise ValueError(refusal("learn", "run-not-certified", kind=kind, mu=run.mu, adjacency=adjacency))
+MODELS.add(PrivateSearch)
+STEPS[PrivateSearch] = STEPS[next(iter(MODELS - {PrivateSearch}))]

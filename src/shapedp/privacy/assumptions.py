@@ -42,7 +42,8 @@ def known(premises: Iterable[str]) -> tuple[str, ...]:
 def assumptions_of(subject: Any) -> tuple[str, ...]:
     """A sentence for each unproved premise of a mechanism, a plan or a loss; empty where all is computed.
 
-    Guarantee: what is built from parts rests on what each of them rests on.
+    Guarantee: what is built from parts rests on what each of them rests on. What a user vouches for in words (of a
+    plan: `vouched`) comes last.
 
     Parameters: a mechanism, a plan, a loss or a sensitivity set.
     Returns: a tuple of sentences.
@@ -52,7 +53,7 @@ def assumptions_of(subject: Any) -> tuple[str, ...]:
         >>> assumptions_of(L2(1.0, dim=2, adjacency="replace")), len(assumptions_of(L2(1.0, dim=2)))
         ((), 1)
     """
-    return tuple(SENTENCES[name] for name in known(_premises(subject)))
+    return (*(SENTENCES[name] for name in known(_premises(subject))), *dict.fromkeys(_vouched(subject)))
 
 
 def _premises(subject: Any) -> Iterator[str]:
@@ -67,12 +68,26 @@ def _premises(subject: Any) -> Iterator[str]:
         if subject.adjacency is None:
             yield "sensitivity"
         return
+    for value in _parts(subject):
+        yield from _premises(value)
+
+
+def _vouched(subject: Any) -> Iterator[str]:
+    """What a user vouches for in words, in the subject and in all that it consists of."""
+    yield from getattr(subject, "vouched", ())
+    if not isinstance(subject, Sensitivity):
+        for value in _parts(subject):
+            yield from _vouched(value)
+
+
+def _parts(subject: Any) -> Iterator[Any]:
+    """What a mechanism, a plan or a loss of this library, or a tuple, consists of."""
     values: Iterable[Any] = subject if isinstance(subject, tuple) else ()
-    if ours and is_dataclass(subject):
+    if type(subject).__module__.split(".")[0] == "shapedp" and is_dataclass(subject):
         values = (getattr(subject, field.name, None) for field in fields(subject))
     for value in values:
         if isinstance(value, tuple | Sensitivity | Loss) or is_dataclass(value) or _has_loss(value):
-            yield from _premises(value)
+            yield value
 
 
 def _has_loss(value: Any) -> bool:

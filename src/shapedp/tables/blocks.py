@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,11 +13,25 @@ from scipy import sparse
 
 from shapedp.boundary.arrays import distinct, equal, floats, values
 from shapedp.boundary.columns import refuse_columns
+from shapedp.boundary.refusals import refusal
 from shapedp.boundary.values import boolean
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.checks import one_of
 from shapedp.tables.sources import CHUNK, Part, Source, source_of
 
 NO_TARGET: Any = object()
+TYPES = ("number", "text")
+
+
+class UndeclaredTypesWarning(UserWarning):
+    """Columns of a csv file are read as numbers without a declared type: in a column of text no record counts.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", UndeclaredTypesWarning)  # refuse csv columns without declared types
+    """
 
 
 class Table(Protocol):
@@ -145,6 +160,8 @@ class Columns:
         feather file, a folder, or a list of paths.
     features: the names of the columns to use.
     header: False where the first row of a csv file is a record. Its columns are then named "0", "1", ...
+    types: of a csv file, whose columns have none: "number" for all columns used, or a dict that says "number" or "text"
+        for each of them. A column of text among the features is refused before a record is read.
 
     Examples
     --------
@@ -154,11 +171,13 @@ class Columns:
     1
     """
 
-    def __init__(self, x: Any, features: Sequence[str], *, header: bool = True) -> None:
+    def __init__(
+        self, x: Any, features: Sequence[str], *, header: bool = True, types: Mapping[str, str] | str | None = None
+    ) -> None:
         source = _source(x, boolean("header", header))
         if source is None:
             raise TypeError(f"x must be a frame, Arrow data or a path, got {type(x).__name__}")
-        self.source, self.features = source, tuple(features)
+        self.source, self.features = source if types is None else _typed(source, types), tuple(features)
 
     def as_table(self, y: Any, classes: Sequence[Any] | None) -> Streamed:
         """The columns with the target y; what `open_table` asks for."""
@@ -188,6 +207,24 @@ def open_table(x: Any, y: Any, classes: Sequence[Any] | None) -> Table | None:
     return None if source is None else _table(source, y, classes)
 
 
+def _typed(source: Source, types: Mapping[str, str] | str) -> Source:
+    """A csv source whose columns have the types that the user declares."""
+    if source.declared:
+        raise ValueError("types are for csv files: other sources declare their own")
+    if isinstance(types, str):
+        one_of("types", types, TYPES[:1])
+        return replace(source, not_numeric=lambda names: {}, typed=True)
+    known = {name: one_of(f"the type of {name}", kind, TYPES) for name, kind in types.items()}
+
+    def not_numeric(names: tuple[Any, ...]) -> dict[Any, str]:
+        missing = [str(name) for name in names if name not in known]
+        if missing:
+            raise ValueError(f"types must name every column that is used, {', '.join(missing)} too")
+        return {name: "text" for name in names if known[name] != "number"}
+
+    return replace(source, not_numeric=not_numeric, typed=True)
+
+
 def _source(x: Any, header: bool = True) -> Source | None:
     return x.source if isinstance(x, Columns) else source_of(x, header=header)
 
@@ -203,6 +240,8 @@ def _table(source: Source, y: Any, classes: Sequence[Any] | None, features: tupl
     if len(set(chosen)) < len(chosen) or (named and y in chosen):
         raise ValueError("a column is either the target or a feature, once")
     refuse_columns(source.not_numeric((*chosen, y) if named and classes is None else chosen))
+    if not source.declared and not source.typed:
+        warnings.warn(refusal("tables", "undeclared"), UndeclaredTypesWarning, stacklevel=2)
     if source.records == 0 or not chosen:
         raise ValueError(f"x must hold at least one record and one feature, got {source.records} and {len(chosen)}")
     target = y if named else None if y is NO_TARGET else target_of(y, source.records, classes)

@@ -31,8 +31,8 @@ class Source:
     is not None, the column of that name (of a list: each of its columns) as objects. `not_numeric(names)` gives those
     of the columns whose type holds no numbers, with their types. `count()` is the number of records; None where only
     reading them tells. `once`: the columns can be read only once. `declared`: names and types are declared; those of a
-    csv file are not, and its first row may be a record, so errors do not list it. `label(given)` is a class in the form
-    in which labels are read.
+    csv file are not, and its first row may be a record, so errors do not list it; `typed`: the user declared the types.
+    `label(given)` is a class in the form in which labels are read.
     """
 
     names: tuple[Any, ...]
@@ -42,6 +42,7 @@ class Source:
     once: bool = False
     declared: bool = True
     label: Callable[[Any], Any] = lambda given: given
+    typed: bool = False
 
     @cached_property
     def records(self) -> int | None:

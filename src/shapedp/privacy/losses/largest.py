@@ -6,11 +6,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import nonnegative
-from shapedp.numerics.outward import ABOVE_32, BELOW_8
-from shapedp.privacy.losses.base import Loss
+from shapedp.numerics.outward import ABOVE_32, BELOW_8, ROUNDINGS_512
+from shapedp.privacy.bracket import Bracket
+from shapedp.privacy.losses.base import Loss, renyi_order
+from shapedp.privacy.losses.gaussian import GaussianLoss
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,29 @@ class LargestLoss(Loss):
             total[short] = 1 - factor * (1 - total[short])
         upper = np.minimum(total * ABOVE_32, 1.0)
         return np.zeros_like(upper), upper
+
+    def renyi(self, alpha: float) -> Bracket:
+        """log_ratio + log(1 + sum of count E(e^((a - 1) L) - 1)_+)/(a - 1), for parts that are Gaussian.
+
+        With X = e^((a - 1) L) of each part, max(1, X, ..) <= 1 + sum of (X - 1)_+, and for L normal of mean mu^2/2 and
+        variance mu^2, E(X - 1)_+ = e^(a (a - 1) mu^2/2) Phi(mu (a - 1/2)) - Phi(mu/2).
+        """
+        order = renyi_order(alpha)
+        if not all(isinstance(loss, GaussianLoss) for loss, _ in self.parts):
+            raise ValueError("the largest of several losses has a Renyi curve where all of them are Gaussian")
+        logs = [0.0]
+        for loss, count in self.parts:
+            mu: float = loss.mu  # type: ignore[attr-defined]
+            rise = order * (order - 1) * mu**2 / 2 + float(special.log_ndtr(mu * (order - 0.5)))
+            fall = float(special.log_ndtr(mu / 2))
+            if not rise < math.inf:
+                return Bracket(0.0, math.inf)
+            inside = -math.expm1(fall - rise) if rise > fall else 0.0
+            logs.append(math.log(count) + rise + math.log(inside) if inside > 0 else -math.inf)
+        top = max(logs)
+        total = top + math.log(math.fsum(math.exp(one - top) for one in logs))
+        room = (abs(top) + 1) * ROUNDINGS_512  # of the logarithms, which are of this size
+        return Bracket(0.0, (self.log_ratio + (total + room) / (order - 1)) * ABOVE_32)
 
     def _summed(self, epsilon: Floats) -> Floats:
         total = np.zeros_like(epsilon)
