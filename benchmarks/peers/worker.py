@@ -48,6 +48,22 @@ def opendp_sigma(epsilon, delta):
     return lambda: dp.binary_search_param(mechanism, d_in=1.0, d_out=(epsilon, delta), T=float)
 
 
+def opendp_quantile(values, candidates, level, epsilon):
+    """OpenDP: one pure quantile among candidates, at the least scale that meets epsilon."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
+
+    def mechanism(scale):
+        return dp.m.make_private_quantile(
+            domain, dp.symmetric_distance(), dp.max_divergence(), candidates, level, scale
+        )
+
+    release = mechanism(dp.binary_search_param(mechanism, d_in=1, d_out=epsilon, T=float))
+    return lambda: release(values)
+
+
 def opendp_release(size, scale=1.0, k=None):
     """OpenDP: Gaussian release of `size` coordinates from a ready list; returns the number released.
 
@@ -85,6 +101,7 @@ FUNCTIONS = {
         dp_accounting_sigma,
         autodp_sigma,
         opendp_sigma,
+        opendp_quantile,
         opendp_release,
         diffprivlib_sigma,
         versions,

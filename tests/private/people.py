@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import shutil
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pytest
 from pyarrow import parquet
 
 import shapedp as sdp
@@ -35,6 +39,27 @@ def rows_of_a_person(rng: np.random.Generator, name: int) -> list[dict[str, Any]
         }
         made += [row] * int(rng.integers(1, 4))
     return made
+
+
+@functools.cache
+def spark() -> Any:
+    """Spark on this machine through Ibis; skips where it is not installed."""
+    session = pytest.importorskip("pyspark.sql", reason="pyspark is not installed").SparkSession
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java, which is not installed")
+    made = session.builder.master("local[1]").appName("shapedp")
+    given = {"ui.enabled": "false", "driver.host": "127.0.0.1", "driver.bindAddress": "127.0.0.1"}
+    given |= {"sql.shuffle.partitions": "1", "driver.memory": "1g", "sql.adaptive.enabled": "false"}
+    for name, value in given.items():
+        made = made.config(f"spark.{name}", value)
+    return ibis.pyspark.connect(made.getOrCreate())
+
+
+def spark_table(path: Path) -> Any:
+    """A parquet file as a table of Spark."""
+    name, connection = f"people_{uuid.uuid4().hex}", spark()
+    connection._session.read.parquet(str(path)).createOrReplaceTempView(name)
+    return connection.table(name)
 
 
 def source(kind: str, rows: list[dict[str, Any]], folder: Path) -> Any:
@@ -66,6 +91,10 @@ def source(kind: str, rows: list[dict[str, Any]], folder: Path) -> Any:
         return frame
     if kind == "ibis":
         return ibis.memtable(table)
+    if kind == "spark":
+        path = folder / f"{uuid.uuid4().hex}.parquet"
+        parquet.write_table(table, path, row_group_size=7)
+        return spark_table(path)
     path = folder / f"people.{kind}"
     if kind == "parquet":
         parquet.write_table(table, path, row_group_size=7)

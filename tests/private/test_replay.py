@@ -51,7 +51,8 @@ def both(kind, rng, change, folder):
             answers = plan.answers(plan.mechanism.release(tables))
         found.append((plan, tables))
         frames = [(list(one), one.dtypes.astype(str).tolist(), len(one)) for one in answers.frames]
-        heard = [str(one.message) for one in heard if one.category is not DeprecationWarning]  # of other libraries
+        theirs = (DeprecationWarning, ResourceWarning)  # of other libraries; the latter name ports
+        heard = [str(one.message) for one in heard if one.category not in theirs]
         seen.append((frames, plan.mechanism.to_json(), plan.scope, heard))
     return found, seen
 

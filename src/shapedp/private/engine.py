@@ -1,16 +1,19 @@
 """Exact sums in a database: rows of people become whole numbers, at most so many rows of each are kept, and summed.
 
-Guarantee: what is summed of one person depends on that person's rows and the key alone. Rows of a person that are alike
-are numbered, and every row gets a keyed hash of the person, what it holds and its number; those with the smallest are
-kept. So a person who comes or goes changes the choice among nobody else's rows. All sums are of integers: no order of
-additions, and no number of cores, changes them.
+Guarantee: what is summed of one person depends on that person's rows and the key alone. The rows of a person are put in
+the order of what they hold; of n rows, k are kept at even distances, from a start that a keyed hash of the person
+gives. Rows that are alike add the same, so their order does not matter. So a person who comes or goes changes the
+choice among nobody else's rows, whatever the hash is; a hash that nobody can foresee makes each row as likely to be
+kept as any other of that person. All sums are of integers: no order of additions, and no number of cores, changes them.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,15 +26,18 @@ from shapedp.private.table import PrivateTable
 from shapedp.workloads import Attribute
 from shapedp.workloads.counting import Counted
 
-_COPIES = 1 << 16  # rows of one person that are alike are told apart up to here, or up to the bound
 PERSON = "person"
+COUNT = "n"
+_ROWS = 1 << 31  # rows of one person that are looked at, so that products of two such numbers are within int64
+_DIGITS = 8  # of a start: for n rows each is kept with probability k/n to within 2^-32
+_PACKED = 1 << 62
 _MOST = 1 << 27  # cells of one table
 _FEW = 4  # labels that are compared one after the other
 
 
 def fresh_key() -> str:
-    """A secret key for the choice of rows."""
-    return secrets.token_hex(32)
+    """A secret key for the choice of rows: 128 bits, so that it and an id fill one block of the hash."""
+    return secrets.token_hex(16)
 
 
 def counted(table: PrivateTable, layout: Layout, needed: Sequence[tuple[int, ...]]) -> Counted:
@@ -44,15 +50,14 @@ def counted(table: PrivateTable, layout: Layout, needed: Sequence[tuple[int, ...
     wide = 1 + len(schema.measures)
     found = {axes: np.zeros((math.prod(schema.sizes[k] for k in axes), wide), np.int64) for axes in needed}
     sums = table.source.computed(wanted, lambda rows: _query(table, layout, wanted, rows), table.memory)
-    codes = [_codes(one, sums.column(f"k{i}")) for i, one in enumerate(schema.attributes)]
-    names = ["n", *(f"q{i}" for i in range(wide - 1))]
+    places = _places(schema.attributes, sums)
+    names = [COUNT, *(f"q{i}" for i in range(wide - 1))]
     values = np.stack([sums.column(name).to_numpy().astype(np.int64) for name in names], axis=1)
-    inside = np.all([one >= 0 for one in codes], axis=0)
     for axes, cells in found.items():
         flat = np.zeros(len(values), np.int64)
         for k in axes:
-            flat = flat * schema.sizes[k] + codes[k]
-        np.add.at(cells, flat[inside], values[inside])
+            flat = flat * schema.sizes[k] + places[k]
+        np.add.at(cells, flat, values)
     shaped = {axes: cells.reshape([*(schema.sizes[k] for k in axes), -1]) for axes, cells in found.items()}
     return Counted(shaped, schema, layout.workload.bounds())
 
@@ -69,51 +74,115 @@ def _wanted(table: PrivateTable, layout: Layout) -> dict[str, tuple[str, str]]:
 
 
 def _query(table: PrivateTable, layout: Layout, wanted: Mapping[str, tuple[str, str]], rows: Any) -> Any:
-    """The sums of every cell as a query: keys k0, ..., the count n, and the sums q0, ..."""
+    """The sums of every cell as a query: packed keys k0, ..., the count n, and the sums q0, ..."""
     cells = {column: rows[name] for name, (column, kind) in wanted.items() if kind != ID}
     attributes = layout.workload.schema.attributes
     foreign = table.source.table is not None
-    keys = {
-        f"k{i}": _key(one, cells.get(layout.columns.get(one.name, "")), foreign) for i, one in enumerate(attributes)
-    }
+    keys = [_key(one, cells.get(layout.columns.get(one.name, "")), foreign) for one in attributes]
     holds = {name: condition.sql(cells) for name, condition in layout.conditions.items()}
     values = {f"q{i}": _steps(one, cells, holds) for i, one in enumerate(layout.features)}
     kept = [holds[name] for name in sorted(layout.base)]
-    kept += [keys[f"k{i}"].notnull() for i, one in enumerate(attributes) if not one.other]
+    kept += [key.notnull() for key, one in zip(keys, attributes, strict=True) if not one.other]
     kept += [rows[PERSON].notnull()] if table.person is not None else []
     summed = {one.column for one in layout.features if one.column is not None}
     kept += [cells[name].notnull() for name in sorted(summed & table.source.complete)]  # a type may promise too much
-    reduced = (rows.filter(*kept) if kept else rows).select(
-        **({} if table.person is None else {PERSON: rows[PERSON]}), **keys, **values
-    )
+    packed = _packed(attributes, keys)
+    key = fresh_key()
+    person = {} if table.person is None else {PERSON: _person(rows[PERSON], key, foreign)}
+    reduced = (rows.filter(*kept) if kept else rows).select(**person, **packed, **values)
+    count = reduced.count()
     if table.person is not None:
-        reduced = _bounded(reduced, list(keys), table, fresh_key())
-    sums = {name: reduced[name].sum() for name in values}
-    return reduced.group_by(list(keys)).agg(n=reduced.count(), **sums)
+        within = [] if table.groups_touched is None else list(packed)
+        start = functools.partial(_digits, key=key, foreign=foreign)
+        reduced = _chosen(reduced, [*packed, *values], table.rows, within, functools.partial(start, first=0))
+        count = reduced.count()
+    if table.groups_touched is not None:
+        reduced = _summed(reduced, [PERSON, *packed], list(values), count)
+        reduced = _chosen(reduced, list(packed), table.groups_touched, [], functools.partial(start, first=_DIGITS))
+        count = reduced[COUNT].sum()
+    return _summed(reduced, list(packed), list(values), count)
 
 
-def _bounded(rows: Any, keys: list[str], table: PrivateTable, key: str) -> Any:
-    """At most so many rows of each person, or so many in each of so many groups."""
-    library, held, most = ibis(), [name for name in rows.columns if name != PERSON], table.rows
-    alike = rows.group_by([PERSON, *held]).agg(copies=rows.count())
-    each = alike.mutate(copy=library.range(0, library.least(alike.copies, max(_COPIES, most))).unnest())
-    hashed = each.mutate(hash=_hash(each, key, (*held, "copy")))
-    within = [PERSON, *keys] if table.groups_touched is not None else [PERSON]
-    order = library.window(group_by=within, order_by="hash")
-    kept = hashed.mutate(rank=library.row_number().over(order)).filter(library._.rank < most)
-    if table.groups_touched is None:
-        return kept
-    grouped = kept.mutate(group=_hash(kept, f"{key} groups", keys))
-    groups = library.window(group_by=PERSON, order_by=["group", *keys])
-    return grouped.mutate(place=library.dense_rank().over(groups)).filter(library._.place < table.groups_touched)
+def _summed(rows: Any, keys: list[str], values: list[str], count: Any) -> Any:
+    return rows.group_by(keys).agg(**{COUNT: count}, **{name: rows[name].sum() for name in values})
 
 
-def _hash(rows: Any, key: str, names: Sequence[str]) -> Any:
-    """A keyed hash of a person and these columns: 128 bits, so that no two are alike."""
-    said = ibis().literal(key) + "|" + rows[PERSON]
-    for name in names:
-        said = said + "|" + rows[name].cast("string").fill_null("")
-    return said.hexdigest("sha256").left(32)
+def _chosen(rows: Any, held: Sequence[str], most: int, within: Iterable[str], digits: Callable[[Any], Any]) -> Any:
+    """At most so many rows of each person, or of each person and what `within` holds.
+
+    Of n rows in the order of what they hold, n > k = `most`, the i-th is kept where (start + i k) mod n < k: where its
+    step of length k meets a multiple of n. All n steps together have length n k, so k rows are kept, and with a start
+    that is uniform each of them with probability k/n.
+    """
+    library, parts = ibis(), [PERSON, *within]
+    place = library.row_number().over(group_by=parts, order_by=list(held)) + _whole(1)
+    number = rows.count().over(library.window(group_by=parts, order_by=list(held), preceding=None, following=None))
+    placed = rows.mutate(place=place, number=library.least(number, _whole(_ROWS)))
+    bound = _whole(min(most, _ROWS))
+    start = digits(placed[PERSON]) % placed.number
+    chosen = (start + library.least(placed.place, placed.number) * bound) % placed.number < bound
+    few = placed.number <= bound  # for most people there is nothing to choose
+    return placed.filter((placed.place <= placed.number) & (few | chosen))
+
+
+def _digits(person: Any, key: str, foreign: bool, first: int) -> Any:
+    """A whole number below 2^32 that nobody can foresee without the key: digits of a keyed hash of the person."""
+    hashed = person if foreign and person.type().is_string() else _hash(person, key)
+    digits = hashed.substr(first, _DIGITS)
+    if not foreign:
+        return (ibis().literal("0x") + digits).cast("int64")  # as DuckDB reads it
+    found: Any = _whole(0)
+    for k in range(_DIGITS):
+        found = found * _whole(16) + ibis().literal("0123456789abcdef").find(digits.substr(k, 1))
+    return found
+
+
+def _whole(value: int) -> Any:
+    """A public whole number of 64 bits. As a mere number it has 32 in Spark, and so have products of such."""
+    return ibis().literal(str(value)).cast("int64")
+
+
+def _person(person: Any, key: str, foreign: bool) -> Any:
+    """Whose row it is: a database not our own may take two texts for one, but no two hashes."""
+    return _hash(person, key) if foreign and person.type().is_string() else person
+
+
+def _hash(person: Any, key: str) -> Any:
+    return (ibis().literal(f"{key}|") + person.cast("string")).hexdigest("sha256").lower()
+
+
+def _packed(attributes: Sequence[Attribute], keys: Sequence[Any]) -> dict[str, Any]:
+    """The places of a row in all domains as few whole numbers: what is sorted and grouped by is short."""
+    found = {}
+    for name, run in zip((f"k{i}" for i in itertools.count()), _runs(attributes), strict=False):
+        number = _whole(0)
+        for k in run:
+            place = keys[k].fill_null(attributes[k].size - 1) if attributes[k].other else keys[k]
+            number = number * _whole(attributes[k].size) + place
+        found[name] = number
+    return found
+
+
+def _runs(attributes: Sequence[Attribute]) -> list[list[int]]:
+    """Attributes that are packed into one number each."""
+    runs: list[list[int]] = [[]]
+    for k, one in enumerate(attributes):
+        if math.prod(attributes[j].size for j in runs[-1]) * one.size > _PACKED:
+            runs.append([])
+        runs[-1].append(k)
+    return runs
+
+
+def _places(attributes: Sequence[Attribute], sums: Any) -> list[NDArray[np.int64]]:
+    """The places of each group that the database returned, by attribute."""
+    found: list[NDArray[np.int64]] = []
+    for i, run in enumerate(_runs(attributes)):
+        left, backwards = sums.column(f"k{i}").to_numpy().astype(np.int64), []
+        for k in reversed(run):
+            left, place = np.divmod(left, attributes[k].size)
+            backwards.append(place)
+        found += reversed(backwards)
+    return found
 
 
 def _steps(feature: Feature, cells: Mapping[str, Any], holds: Mapping[str, Any]) -> Any:
@@ -142,7 +211,7 @@ def _key(attribute: Attribute, cell: Any, foreign: bool) -> Any:
     """
     library = ibis()
     if cell is None:  # no groups
-        return library.literal(0)
+        return library.literal(0, "int64")
     if attribute.labels is not None:
         ordered = not foreign or not cell.type().is_string()  # the order of texts is a database's own
         places = sorted(range(len(attribute.labels)), key=attribute.labels.__getitem__)
@@ -178,9 +247,3 @@ def _interval(cell: Any, edges: Sequence[float], first: int, last: int) -> Any:
     middle = (first + last + 1) // 2
     low, high = _interval(cell, edges, first, middle - 1), _interval(cell, edges, middle, last)
     return (cell < literal(edges[middle])).ifelse(low, high)
-
-
-def _codes(attribute: Attribute, keys: Any) -> NDArray[np.int64]:
-    """The cell of each key that the database returned; -1 where it is in none."""
-    outside = attribute.size - 1 if attribute.other else -1
-    return np.array([outside if key is None else key for key in keys.to_pylist()], np.int64)

@@ -32,6 +32,11 @@ _UNREAD = (
     "the table could not be read with the types that it declares, or the database failed ({}): "
     "read it without shapedp to see why"
 )
+_LACKS = (
+    "the database of this table lacks a function that a private table needs (SHA-256, windows, or isnan): "
+    "hand over its rows as Arrow data or as parquet files instead"
+)
+_LACKING = ("OperationNotDefinedError", "UnsupportedOperationError", "UnsupportedBackendType")  # of Ibis, before rows
 # The least and largest number that a parquet file notes of a column leave out NaN. DuckDB 2.0 takes isnan for false
 # where these two differ: what somebody's NaN counts as would depend on other people's rows.
 _SETTINGS = "SET disabled_optimizers = 'statistics_propagation'; SET preserve_insertion_order = false"
@@ -73,7 +78,8 @@ class Rows:
                 return way()
             except Exception as error:
                 failed = type(error).__name__
-        raise ValueError(_UNREAD.format(failed))  # here, so that it does not carry the other error along
+        said = _LACKS if failed in _LACKING else _UNREAD.format(failed)
+        raise ValueError(said)  # here, so that it does not carry the other error along
 
     def _files(self, connection: Any, wanted: Wanted) -> Any:
         exact = [glob.escape(path) for path in self.paths]  # these files, and no column from their folders' names
@@ -135,7 +141,9 @@ def _cell(column: Any, kind: str, foreign: bool) -> Any:
         if kind == "number":
             return floats
         whole = (floats.abs() < _EXACT) & is_whole(floats, _EXACT)
-        return whole.ifelse(floats, ibis().null("float64")).try_cast("int64").cast("string")
+        return whole.ifelse(floats, ibis().null("float64")).try_cast("int64")
+    if kind == ID and column.type().is_integer() and not column.type().is_uint64():
+        return column.cast("int64")  # told apart as its text is, in fewer bytes
     if kind == ID and column.type().is_decimal():
         column = (column.floor() == column).ifelse(column, ibis().null(column.type()))
     return column if column.type().is_string() else column.cast("string")

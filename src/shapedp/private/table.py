@@ -210,7 +210,10 @@ class PrivateTable:
             raise ValueError(f"the table has no column {shown}; it has {', '.join(map(str, self.source.kinds))}")
         kind = self.kinds.get(name) or self.source.kinds[name]
         if not kind:
-            raise ValueError(f"the type of {name!r} is not known: declare it, such as types={{{name!r}: 'number'}}")
+            raise ValueError(
+                f"the type of {name!r} is not known: declare it, such as types={{{name!r}: 'number'}} (--type "
+                f"{name}=number)"
+            )
         if kind not in KINDS:
             raise ValueError(f"{name!r} is a column of type {kind}, which is not read: turn it into numbers or texts")
         return kind
@@ -245,11 +248,13 @@ class PrivateTable:
             self._measure(one)
 
     def _attribute(self, name: Any) -> Attribute:
-        self.kind(name)
+        if not isinstance(name, str) or name not in self.source.kinds or name in self.attributes:
+            self.kind(name)
         if name not in self.attributes:
             raise ValueError(
                 f"the groups of {name!r} must be public: pass domains={{{name!r}: [...]}} with all values to sdp.table"
-                ", or 'private' instead of a list, which spends a part of the budget on their names"
+                f" (--domain {name}=A,B,...), or 'private' instead of a list, which spends a part of the budget on "
+                "their names"
             )
         return self.attributes[name]
 
