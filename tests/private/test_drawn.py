@@ -15,7 +15,7 @@ pytest.importorskip("ibis")
 pytest.importorskip("duckdb")
 
 import shapedp as sdp
-from shapedp.private.drawn import QuantilePart, TopPart, cells_around, group_counts, missed
+from shapedp.private.drawn import How, QuantilePart, TopPart, cells_around, group_counts, missed
 from shapedp_check import check
 
 LEVELS = (Fraction(1, 2), Fraction(9, 10), Fraction(1, 4), Fraction(1, 1000))
@@ -76,7 +76,7 @@ def test_one_person_moves_what_is_certified(rows, level, margin, adjacency):
     frame = pd.DataFrame({"id": [1], "sex": ["F"], "hours": [1.0]})
     t = table(frame, person="id", rows=rows)
     ask = sdp.quantile("hours", float(level), grid=[0, 1, 2])
-    part = QuantilePart.of((0, "q", ask), t, size, 1.0, "exponential", adjacency, 0.95)
+    part = QuantilePart.of((0, "q", ask), t, size, How(1.0, "exponential", adjacency, 0.95))
     mechanism = part.mechanisms[{0: 0, -2: 1, 2: 2}[margin]]
     rng = np.random.default_rng(2)
     tables = [rng.integers(0, 5, (2, size)) + 2 * k for k in range(3)]
@@ -101,7 +101,7 @@ def test_top_values_move_by_what_is_certified(rows):
     frame = pd.DataFrame({"id": [1], "sex": ["F"]})
     t = sdp.table(frame, person="id", rows=rows, domains={"sex": ["F", "M", "X"]})
     ask = t.top_k("sex", 2).asked["top"]
-    (mechanism,) = TopPart.of((0, "top", ask), t, 1.0, "exponential", "add-remove", 0.95).mechanisms
+    (mechanism,) = TopPart.of((0, "top", ask), t, How(1.0, "exponential", "add-remove", 0.95)).mechanisms
     rng, widest = np.random.default_rng(3), 0.0
     for base, added in itertools.product(rng.integers(0, 4, (4, 2, 3)), neighbours(3, rows)):
         ratios = [log_law(mechanism, a + b) - log_law(mechanism, a) for a, b in zip(base, added, strict=True)]

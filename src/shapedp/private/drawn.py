@@ -24,7 +24,7 @@ import itertools
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -108,37 +108,46 @@ def missed(counts: Integers, share: Fraction, margin: int = 0) -> Integers:
     return np.concatenate([found, [max(whole - target, 0)]]) if margin > 0 else found
 
 
+Place = tuple[int, str, Aggregate]
+"""The number of a question, the name of an answer in it, and what is asked."""
+
+
+class How(NamedTuple):
+    """How an answer is drawn: what it may cost, the method of selection, and of which confidence its interval is."""
+
+    epsilon: float
+    method: str
+    adjacency: Adjacency
+    confidence: float
+
+
 @dataclass(frozen=True, eq=False)
-class QuantilePart:
-    """The draws of one quantile: its value, and the ends of its interval."""
+class _Part:
+    """An answer that is drawn, and the mechanisms that draw it."""
 
     question: int
     name: str
     ask: Aggregate
-    mechanisms: tuple[Selection, ...]  # value, or value, lower end and upper end
+    mechanisms: tuple[Selection, ...]
     confidence: float
 
+
+@dataclass(frozen=True, eq=False)
+class QuantilePart(_Part):
+    """The draws of one quantile: its value, or its value and the lower and upper end of its interval."""
+
     @classmethod
-    def of(
-        cls,
-        place: tuple[int, str, Aggregate],
-        table: PrivateTable,
-        cells: int,
-        epsilon: float,
-        method: str,
-        adjacency: Adjacency,
-        confidence: float,
-    ) -> QuantilePart:
+    def of(cls, place: Place, table: PrivateTable, cells: int, how: How) -> QuantilePart:
         """Draws that cost epsilon together."""
         ask = place[2]
         a, b = ask.fraction.as_integer_ratio()
         moved = max(a, b - a) * rows_of_a_person(table)
         shares = (1 - 2 * ENDS, ENDS, ENDS) if ask.interval else (1.0,)
         made = (
-            selection(cells + bool(k), epsilon * share, moved, False, method, adjacency)
+            selection(cells + bool(k), how.epsilon * share, moved, False, how.method, how.adjacency)
             for k, share in enumerate(shares)
         )
-        return cls(*place, tuple(made), confidence)
+        return cls(*place, tuple(made), how.confidence)
 
     @property
     def margin(self) -> int:
@@ -172,30 +181,16 @@ class QuantilePart:
 
 
 @dataclass(frozen=True, eq=False)
-class TopPart:
+class TopPart(_Part):
     """The most frequent values of a column in every group."""
 
-    question: int
-    name: str
-    ask: Aggregate
-    mechanisms: tuple[Selection, ...]
-    confidence: float
-
     @classmethod
-    def of(
-        cls,
-        place: tuple[int, str, Aggregate],
-        table: PrivateTable,
-        epsilon: float,
-        method: str,
-        adjacency: Adjacency,
-        confidence: float,
-    ) -> TopPart:
+    def of(cls, place: Place, table: PrivateTable, how: How) -> TopPart:
         """Choices that cost epsilon together. A person moves counts in one direction, by all rows that count."""
         ask, moved = place[2], rows_of_a_person(table)
         size = table.attributes[str(ask.column)].size
-        made = selection(size, epsilon, moved, True, method, adjacency, ask.k or 1)
-        return cls(*place, (made,), confidence)
+        made = selection(size, how.epsilon, moved, True, how.method, how.adjacency, ask.k or 1)
+        return cls(*place, (made,), how.confidence)
 
     def attribute(self, table: PrivateTable) -> Attribute:
         """The candidates."""

@@ -31,7 +31,17 @@ from shapedp.numerics.outward import BELOW_8192, WIDE
 from shapedp.privacy import Certificate, GaussianLoss
 from shapedp.privacy.losses.selected import KeysLoss
 from shapedp.private.answers import Answers, answered
-from shapedp.private.drawn import Columns, DrawnPart, QuantilePart, TopPart, grid_of, group_columns, group_counts
+from shapedp.private.drawn import (
+    Columns,
+    DrawnPart,
+    How,
+    Place,
+    QuantilePart,
+    TopPart,
+    grid_of,
+    group_columns,
+    group_counts,
+)
 from shapedp.private.engine import counted
 from shapedp.private.layout import Layout, layout
 from shapedp.private.questions import DRAWN, SUMMED, Aggregate, Question
@@ -264,25 +274,17 @@ def mixed_plan(
     unknown = firsts_of(table, names, epsilon * first, delta, adjacency)
     left = epsilon * (1 - first if unknown else 1.0)
     each = left / (len(places) + sums)
-    drawn = tuple(_part(place, table, each, method, adjacency, confidence) for place in places)
+    drawn = tuple(_part(place, table, How(each, method, adjacency, confidence)) for place in places)
     pieces = [one for part in (*unknown, *drawn) for one in part.mechanisms]
     mu = _left(pieces, epsilon, delta, each * sums) if sums else 0.0
     made = _noise(layout(table, _summed(questions)), mu, delta, options) if sums and not unknown else None
     return MixedPlan(table, tuple(questions), epsilon, delta, adjacency, unknown, drawn, mu, made, options, confidence)
 
 
-def _part(
-    place: tuple[int, str, Aggregate],
-    table: PrivateTable,
-    epsilon: float,
-    method: str,
-    adjacency: Adjacency,
-    confidence: float,
-) -> DrawnPart:
-    ask = place[2]
-    if ask.verb == "top_k":
-        return TopPart.of(place, table, epsilon, method, adjacency, confidence)
-    return QuantilePart.of(place, table, grid_of(ask, table).size, epsilon, method, adjacency, confidence)
+def _part(place: Place, table: PrivateTable, how: How) -> DrawnPart:
+    if place[2].verb == "top_k":
+        return TopPart.of(place, table, how)
+    return QuantilePart.of(place, table, grid_of(place[2], table).size, how)
 
 
 def _left(pieces: Sequence[Any], epsilon: float, delta: float, share: float) -> float:

@@ -211,7 +211,7 @@ def _together(epsilon: Floats, delta: Floats) -> Floats:
     """A block of claims: Newton for all of them, and one by one what it does not settle."""
     target = np.log(delta)
     quantile = np.maximum(-special.ndtri(delta), 0.0)
-    mu = 2 * epsilon / (quantile + np.sqrt(quantile * quantile + 2 * epsilon))
+    mu: Floats = 2 * epsilon / (quantile + np.sqrt(quantile * quantile + 2 * epsilon))
     with np.errstate(all="ignore"):
         for _ in range(6):
             value, a = _log_deltas(epsilon, mu)
@@ -237,7 +237,7 @@ def _log_deltas(epsilon: Floats, mu: Floats) -> tuple[Floats, Floats]:
     far = special.erfcx((a + mu) * _SQRT_HALF)
     low = a < 0
     near = special.erfcx(np.where(low, 0.0, a) * _SQRT_HALF)
-    value = np.log(0.5 * (near - far)) - 0.5 * a * a
+    value: Floats = np.log(0.5 * (near - far)) - 0.5 * a * a
     if low.any():
         at = a[low]
         value[low] = np.log(0.5 * (special.erfc(at * _SQRT_HALF) - np.exp(-0.5 * at * at) * far[low]))
