@@ -31,8 +31,10 @@ class ColumnStatistics(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator,
     low: ArrayLike
     high: ArrayLike
 
-    def _read(self, x: Any) -> tuple[Floats, Ends, Claim]:
-        """Rows, ranges and the claim, checked."""
+    def _read(self, x: Any, options: dict[str, Any], choice: str, *known: str) -> tuple[Floats, Ends, Claim]:
+        """Rows, ranges and the claim, checked; so is the option that names one of a few ways."""
+        refuse(options)
+        one_of(choice, getattr(self, choice), known)
         claim = self._claim()
         rows = dense_rows(self, x)
         ends = ranges(self.low, self.high, rows.shape[1])
@@ -98,9 +100,7 @@ class PrivateScaler(ColumnStatistics):
     @counted
     def fit(self, X: Any, y: Any = None, **unsupported: Any) -> PrivateScaler:
         """Fit to rows X (n, d): an array or a frame; y is not used."""
-        refuse(unsupported)
-        one_of("by", self.by, ("moments", "quantiles"))
-        rows, ends, claim = self._read(X)
+        rows, ends, claim = self._read(X, unsupported, "by", "moments", "quantiles")
         if self.by == "moments":
             self.center_, self.scale_ = self._sums(rows, ends, Sums(claim, True, bool(self.missing)))
             return self
@@ -158,9 +158,7 @@ class PrivateImputer(ColumnStatistics):
     @counted
     def fit(self, X: Any, y: Any = None, **unsupported: Any) -> PrivateImputer:
         """Fit to rows X (n, d): an array or a frame; y is not used."""
-        refuse(unsupported)
-        one_of("strategy", self.strategy, ("mean", "median"))
-        rows, ends, claim = self._read(X)
+        rows, ends, claim = self._read(X, unsupported, "strategy", "mean", "median")
         if self.strategy == "mean":
             self.fill_ = self._sums(rows, ends, Sums(claim, False, True))[0]
         else:

@@ -156,7 +156,7 @@ class _Register:
                 relations = dict.fromkeys(one.adjacency for _, one in entry.fits)
                 for relation in relations:
                     own = [(name, one) for name, one in entry.fits if one.adjacency == relation]
-                    found.append(Fits(entry.data, *map(tuple, zip(*own, strict=True))))  # type: ignore[arg-type]
+                    found.append(Fits(entry.data, *map(tuple, zip(*own, strict=True))))
             return found
 
     def clear(self) -> None:

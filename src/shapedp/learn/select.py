@@ -34,8 +34,8 @@ from shapedp.tables.blocks import entries, same_length, target_of
 
 def _table(search: Any, x: Any, *, reset: bool = True) -> Any:
     """A table for a pipeline: a pandas frame or an array, of numbers or not; a list becomes an array of objects."""
-    table = x if is_frame(x) or sparse.issparse(x) or isinstance(x, np.ndarray) else np.stack(cells(x), axis=1)
-    table = table.tocsr() if sparse.issparse(table) else table
+    table: Any = x if is_frame(x) or sparse.issparse(x) or isinstance(x, np.ndarray) else np.stack(cells(x), axis=1)
+    table = table.tocsr() if hasattr(table, "tocsr") else table
     validate_data(search, table, reset=reset, skip_check_array=True)
     return table
 

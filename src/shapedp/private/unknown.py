@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,16 +40,24 @@ _DELTA = 0.5  # of delta, for unknown keys
 
 
 @dataclass(frozen=True, eq=False)
-class UnknownKeys:
-    """The choice of the values of one column that are published."""
+class _Unknown:
+    """What is found out about one column before it is asked."""
 
+    noun: ClassVar[str]
     column: str
-    mechanisms: tuple[KeySelection, ...]
 
     @property
     def what(self) -> str:
         """In words."""
-        return f"keys of {self.column}"
+        return f"{self.noun} of {self.column}"
+
+
+@dataclass(frozen=True, eq=False)
+class UnknownKeys(_Unknown):
+    """The choice of the values of one column that are published."""
+
+    noun = "keys"
+    mechanisms: tuple[KeySelection, ...]
 
     @classmethod
     def of(cls, column: str, table: PrivateTable, epsilon: float, delta: float, adjacency: Adjacency) -> UnknownKeys:
@@ -70,16 +78,11 @@ class UnknownKeys:
 
 
 @dataclass(frozen=True, eq=False)
-class UnknownBounds:
+class UnknownBounds(_Unknown):
     """The number of rows of one column in each cell of a coarse public grid, with Laplace noise."""
 
-    column: str
+    noun = "bounds"
     mechanisms: tuple[Additive, ...]
-
-    @property
-    def what(self) -> str:
-        """In words."""
-        return f"bounds of {self.column}"
 
     @classmethod
     def of(cls, column: str, table: PrivateTable, epsilon: float, adjacency: Adjacency) -> UnknownBounds:
