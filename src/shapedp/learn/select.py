@@ -34,8 +34,9 @@ from shapedp.tables.blocks import entries, same_length, target_of
 
 def _table(search: Any, x: Any, *, reset: bool = True) -> Any:
     """A table for a pipeline: a pandas frame or an array, of numbers or not; a list becomes an array of objects."""
-    table: Any = x if is_frame(x) or sparse.issparse(x) or isinstance(x, np.ndarray) else np.stack(cells(x), axis=1)
-    table = table.tocsr() if hasattr(table, "tocsr") else table
+    compressed = sparse.issparse(x)
+    table: Any = x if is_frame(x) or compressed or isinstance(x, np.ndarray) else np.stack(cells(x), axis=1)
+    table = table.tocsr() if compressed else table
     validate_data(search, table, reset=reset, skip_check_array=True)
     return table
 
