@@ -12,7 +12,7 @@ from pathlib import Path
 from shapedp._version import __version__
 from shapedp.cli.codes import INTERNAL, INTERRUPTED, REFUSED, WRONG_INPUT
 from shapedp.cli.commands import parser
-from shapedp.cli.streams import guarded
+from shapedp.cli.streams import ended_as_interrupted, guarded
 
 __all__ = ["main", "parser"]
 
@@ -41,14 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     with guarded():
         try:
-            options = parser(next((word for word in words if not word.startswith("-")), "")).parse_args(words)
-            from shapedp.cli.paths import check_files  # loads numpy, which `shapedp --help` does not wait for
-
-            check_files(options)
-            found = import_module(f"shapedp.cli.{options.command.module}")
-            code = int(getattr(found, options.command.name)(options))
-            sys.stdout.flush()
-            return code
+            return _run(words)
         except Exception as error:
             if os.environ.get("SHAPEDP_DEBUG") == "1":
                 traceback.print_exc()
@@ -56,6 +49,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             code, line = INTERRUPTED, "interrupted: nothing half-written is left behind"
         print(f"shapedp: {line}", file=sys.stderr)
+        return code
+
+
+def _run(words: Sequence[str]) -> int:
+    with ended_as_interrupted():
+        options = parser(next((word for word in words if not word.startswith("-")), "")).parse_args(words)
+        from shapedp.cli.paths import check_files  # loads numpy, which `shapedp --help` does not wait for
+
+        check_files(options)
+        found = import_module(f"shapedp.cli.{options.command.module}")
+        code = int(getattr(found, options.command.name)(options))
+        sys.stdout.flush()
         return code
 
 

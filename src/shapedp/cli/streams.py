@@ -1,12 +1,34 @@
-"""Standard output and error that no text can misuse and no closed pipe can break."""
+"""Standard output and error that no text can misuse and no closed pipe can break; signals that leave nothing behind."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Any, TextIO
+
+
+@contextlib.contextmanager
+def ended_as_interrupted() -> Iterator[None]:
+    """A request to end the process is an interrupt, so that files which are being written are removed on the way."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    ours = threading.current_thread() is threading.main_thread()
+    names = ("SIGTERM", "SIGHUP") if ours else ()  # other threads may not set these; SIGHUP is not known everywhere
+    held = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    held = [one for one in held if signal.getsignal(one) is signal.SIG_DFL]
+    try:
+        for one in held:
+            signal.signal(one, interrupt)
+        yield
+    finally:
+        for one in held:
+            signal.signal(one, signal.SIG_DFL)
 
 
 class Shown:
