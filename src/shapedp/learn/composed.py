@@ -11,6 +11,7 @@ from functools import lru_cache
 from shapedp.accounting import Plan
 from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.plan import Step
+from shapedp.boundary.documents import parse
 from shapedp.mechanisms import certify, mechanism_from_json
 from shapedp.mechanisms.certify import certify_near
 from shapedp.numerics.checks import positive, probability
@@ -61,7 +62,7 @@ def composed(
 @lru_cache(maxsize=16)  # what was released, by its description: the next fit of the same sizes finds it
 def _certified(text: str, epsilon: float | None, delta: float) -> Certificate:
     """The certificate of a plan; without an epsilon, of the least that is certified, a little above."""
-    plan = Plan.from_json(json.loads(text))
+    plan = Plan.from_json(parse(text))
     if epsilon is not None:
         return certify(plan, epsilon=epsilon, delta=delta)
     least = plan.epsilon(delta).upper
