@@ -266,7 +266,7 @@ def make_pipeline(*steps: Any) -> PrivatePipeline:
     >>> try:
     ...     make_pipeline(StandardScaler(), model)
     ... except ValueError as refused:
-    ...     print(str(refused)[:46])
+    ...     print(str(refused)[:45])
     step 'standardscaler' (StandardScaler) learns
     """
     made = PrivatePipeline(sklearn_pipeline(*steps).steps)
