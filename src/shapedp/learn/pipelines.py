@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline as sklearn_pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, PolynomialFeatures
 from sklearn.utils.validation import check_is_fitted
 
-from shapedp.boundary.refusals import messages, refusal
+from shapedp.boundary.refusals import refusal
 from shapedp.learn.classifiers import HuberSVC, LogisticRegression
 from shapedp.learn.columns import PrivateImputer, PrivateScaler
 from shapedp.learn.composed import composed
@@ -134,7 +134,7 @@ def _function(walk: Walk, name: str, step: Any, flow: Flow) -> Flow:
     if not (by_cell and step.func.signature is None):
         where = getattr(step.func, "__module__", None), getattr(step.func, "__qualname__", type(step.func).__name__)
         own = ".".join(str(part) for part in where if part)
-        walk.vouched.append(messages("learn")["vouched"].strip().format(name=name, function=own))
+        walk.vouched.append(refusal("learn", "vouched", name=name, function=own).strip())
     return Flow(ANY, blank=False)
 
 
@@ -306,7 +306,7 @@ def certificate_of(fitted: Any, *, epsilon: float | None = None, delta: float | 
     if isinstance(whole, PrivatePipeline) and given == {"epsilon": None, "delta": None}:
         found: Certificate = whole.privacy_
         return found
-    own = () if whole is not fitted or isinstance(whole, PrivatePipeline) else (messages("learn")["assembled"].strip(),)
+    own = () if whole is not fitted or isinstance(whole, PrivatePipeline) else (refusal("learn", "assembled").strip(),)
     return _certified(whole, own, **given)
 
 
@@ -328,25 +328,40 @@ def _reason(name: str, step: Any) -> str:
     if allowed:
         return refusal("learn", "step-subclass", name=name, kind=kind.__name__, allowed=allowed[0])
     own = kind.__name__ if isinstance(step, BaseEstimator) or hasattr(step, "fit") else ""
-    texts = messages("learn")
-    remedy = next(iter(_remedies(own)), texts["remedy-other"])
+    found = [text() for names, text in REMEDIES if own in names.split()]
+    remedy = found[0] if found else refusal("learn", "remedy-other")
     return refusal("learn", "step-refused", name=name, kind=kind.__name__, remedy=remedy.strip())
 
 
-def _remedies(kind: str) -> Iterator[str]:
-    for key, names in REMEDIES.items():
-        if kind in names.split():
-            yield messages("learn")[f"remedy-{key}"]
-
-
-REMEDIES = {
-    "scaler": "StandardScaler MinMaxScaler MaxAbsScaler RobustScaler QuantileTransformer PowerTransformer",
-    "encoder": "OneHotEncoder OrdinalEncoder TargetEncoder LabelEncoder LabelBinarizer MultiLabelBinarizer",
-    "imputer": "SimpleImputer KNNImputer IterativeImputer MissingIndicator",
-    "pca": "PCA IncrementalPCA KernelPCA SparsePCA TruncatedSVD FactorAnalysis FastICA NMF",
-    "selection": "SelectKBest SelectPercentile SelectFpr SelectFdr SelectFwe GenericUnivariateSelect SelectFromModel "
-    "VarianceThreshold RFE RFECV SequentialFeatureSelector",
-    "search": "GridSearchCV RandomizedSearchCV HalvingGridSearchCV HalvingRandomSearchCV",
-    "model": "LinearRegression Ridge RidgeCV Lasso LassoCV ElasticNet LogisticRegression LogisticRegressionCV SVC "
-    "LinearSVC SGDClassifier SGDRegressor",
-}
+REMEDIES: tuple[tuple[str, Callable[[], str]], ...] = (
+    (
+        "StandardScaler MinMaxScaler MaxAbsScaler RobustScaler QuantileTransformer PowerTransformer",
+        lambda: refusal("learn", "remedy-scaler"),
+    ),
+    (
+        "OneHotEncoder OrdinalEncoder TargetEncoder LabelEncoder LabelBinarizer MultiLabelBinarizer",
+        lambda: refusal("learn", "remedy-encoder"),
+    ),
+    (
+        "SimpleImputer KNNImputer IterativeImputer MissingIndicator",
+        lambda: refusal("learn", "remedy-imputer"),
+    ),
+    (
+        "PCA IncrementalPCA KernelPCA SparsePCA TruncatedSVD FactorAnalysis FastICA NMF",
+        lambda: refusal("learn", "remedy-pca"),
+    ),
+    (
+        "SelectKBest SelectPercentile SelectFpr SelectFdr SelectFwe GenericUnivariateSelect SelectFromModel "
+        "VarianceThreshold RFE RFECV SequentialFeatureSelector",
+        lambda: refusal("learn", "remedy-selection"),
+    ),
+    (
+        "GridSearchCV RandomizedSearchCV HalvingGridSearchCV HalvingRandomSearchCV",
+        lambda: refusal("learn", "remedy-search"),
+    ),
+    (
+        "LinearRegression Ridge RidgeCV Lasso LassoCV ElasticNet LogisticRegression LogisticRegressionCV SVC "
+        "LinearSVC SGDClassifier SGDRegressor",
+        lambda: refusal("learn", "remedy-model"),
+    ),
+)

@@ -171,5 +171,5 @@ def _refusal(spend: Spend, row: Row) -> str:
     """Why the spend is not admitted: the cap, the rule that counts, and what to do."""
     budget, before = spend.terms.filter, totals_of(row)
     now, after = budget.spent(before), budget.spent(before.plus(spend.charge))
-    shown = {"dataset": spend.dataset, "cap": budget, "now": now, "after": after}
-    return refusal("ledger", "over-the-cap", **shown, remedy=remedy(budget, before, spend.mechanism, spend.count))
+    advice = remedy(budget, before, spend.mechanism, spend.count)
+    return refusal("ledger", "over-the-cap", dataset=spend.dataset, cap=budget, now=now, after=after, remedy=advice)
