@@ -307,7 +307,7 @@ class AdjustedComposition(AdjustedLoss):
             return Bracket(0.0, math.inf)
         base = self.base.epsilon(target)
         near, lower = base.lower, 0.0
-        if not self.log_ratio:
+        if not self.log_ratio and math.isfinite(near):
             with contextlib.suppress(SearchError):
                 lower = last_true_near(lambda e: self.delta(e).lower > target, near)
         for share in (1.0, 0.999, 0.9, 0.5, 0.1, 1e-3):

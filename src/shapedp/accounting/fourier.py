@@ -252,6 +252,8 @@ def convolve(parts: Parts, theta: float, *, upper: bool, tail: float, node_limit
     step = parts[0][0].step
     theta = min(theta, MOST_TILT / step)
     mean, spread, left, right, below, above = window(parts, theta, tail)
+    if not math.isfinite(right - left):
+        raise WindowError("rounding leaves no window")
     first = math.floor(left / step)
     count = math.ceil(right / step) - first + 1
     if count > node_limit:

@@ -241,7 +241,7 @@ class Direction:
         steepest = 3 * STEEP / width if width else math.inf
         node_limit = min(node_limit, _ROUGH_NODES) if accuracy >= _ROUGH else node_limit
         ladder = self._ladder(epsilon or 0.0)
-        expected = delta if epsilon is None else math.exp(max(np.interp(epsilon, ladder.mean, ladder.log_delta), -700))
+        expected = delta if epsilon is None else _about(ladder, epsilon)
         tail = max((expected or 0.0) * 1e-25, 1e-300)
         cap = math.inf if epsilon is None else epsilon + width + math.log(_BEYOND * self.total / accuracy)
         ends = _capped(self._ends(tail), cap)
@@ -394,6 +394,11 @@ def _log_gap(lower: Weighted, upper: Weighted, theta: float, cap: float) -> floa
 def _nodes(step: float, end: tuple[float, float]) -> tuple[int, int]:
     """The first and the last node of a grid over an interval of losses."""
     return min(math.floor(end[0] / step), -1), max(math.ceil(end[1] / step), 1) + 2
+
+
+def _about(ladder: Ladder, epsilon: float) -> float:
+    """About the delta at an epsilon."""
+    return math.exp(min(max(float(np.interp(epsilon, ladder.mean, ladder.log_delta)), -700.0), 0.0))
 
 
 def _capped(ends: list[tuple[float, float]], cap: float) -> list[tuple[float, float]]:
