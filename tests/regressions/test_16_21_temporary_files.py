@@ -62,7 +62,7 @@ sys.exit(code)
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_command_that_is_told_to_end_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
-    """SIGTERM ended the process at once: what it was writing stayed behind. (A process of its own: it gets a signal.)"""
+    """SIGTERM ended a process at once: what it was writing stayed behind."""
     path = tmp_path / "x.json"
     path.write_text("old")
     call = [sys.executable, "-c", TOLD, str(int(number)), str(path)]
