@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from shapedp.boundary.values import boolean
 from shapedp.numerics.checks import count as whole
 from shapedp.private.conditions import Condition, kind_of, parsed
 from shapedp.private.questions import DRAWN, Aggregate, Question
@@ -127,6 +128,7 @@ class PrivateTable:
 
     def quantiles(self, column: str, levels: Sequence[float], *, grid: Any = None, interval: bool = True) -> Question:
         """Several quantiles of a column in each group; the columns of the answer are called q0.25 and so on."""
+        interval = boolean("interval", interval)
         asked = [Aggregate("quantile", column, level, grid=grid, interval=interval) for level in levels]
         named = {f"q{float(one.fraction):g}": one for one in asked}
         if len(named) < len(asked):

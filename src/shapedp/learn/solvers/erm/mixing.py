@@ -24,7 +24,7 @@ def mechanisms(problem: Problem) -> tuple[Any, ...]:
     """As for one target, with 10 rows of the sketch per column."""
     rows = problem.sketch_rows or 10 * (problem.order + problem.problems)
     claim = (problem.epsilon, problem.delta, problem.adjacency)
-    given = LeastSquares(problem.records, problem.order, problem.bounds, *claim, rows, problem.problems)
+    given = LeastSquares(problem.records, problem.order, problem.bounds, *claim, problem.problems, rows)
     return mixing.mechanisms(given)
 
 
