@@ -17,7 +17,7 @@ from shapedp.learn.pipelines import PrivatePipeline, checked
 from shapedp.mechanisms import certify, mechanism_from_json
 from shapedp.mechanisms.objective import FAR
 from shapedp.numerics import SearchError
-from shapedp.numerics.outward import BELOW_8192
+from shapedp.numerics.outward import BELOW_8192, BELOW_WIDER
 from shapedp.privacy import Certificate, GaussianLoss
 from shapedp.sensitivity import Adjacency
 
@@ -64,7 +64,7 @@ class Budget:
 def budget(gamma: float, epsilon: float, delta: float, adjacency: Adjacency) -> Budget:
     """What one run may spend, its claim, and the certificate of all runs together."""
     try:
-        run = gaussian_run(gamma, epsilon, delta)
+        run = gaussian_run(gamma, epsilon, delta * BELOW_WIDER)  # room for the rounding of whoever checks it
     except SearchError:
         raise ValueError(refusal("learn", "no-run-small-enough", epsilon=epsilon, delta=delta)) from None
     orders = deciding_orders(run, gamma, epsilon)
