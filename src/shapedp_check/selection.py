@@ -85,7 +85,7 @@ class Alone(ByEnclosure):
 
 
 def _fraction(value: Any, name: str) -> Fraction:
-    if not isinstance(value, list | tuple) or len(value) != 2:
+    if not isinstance(value, list) or len(value) != 2:
         raise NotDescribed(f"{name} must be two whole numbers")
     return Fraction(whole(value[0], name), whole(value[1], name))
 

@@ -1,5 +1,6 @@
 """Pipelines: what is allowed and refused, what the composed certificate says, and replays of neighbours."""
 
+import json
 import pickle
 
 import numpy as np
@@ -268,9 +269,9 @@ def test_the_composed_certificate(name):
         assert found.epsilon > max(one.privacy_.epsilon for one in steps) * 0.99
     again = sdp.Certificate.from_json(found.to_json())
     assert sdp.verify(again).verdict == "certified"
-    assert shapedp_check.check(found.to_json()).verdict == (
-        "not described" if "objective" in name or "svc" in name else "certified"
-    )
+    answer = "not described" if "objective" in name or "svc" in name else "certified"
+    answer = "undecided" if name in SLOW else answer  # the least epsilon of a grid: the checker's is not as fine
+    assert shapedp_check.check(json.loads(json.dumps(found.to_json()))).verdict == answer
     assert certificate_of(pickle.loads(pickle.dumps(pipeline))).to_json() == found.to_json()
 
 
