@@ -24,7 +24,7 @@ from shapedp.learn import Lasso, LogisticRegression
 from shapedp.learn.base import checked_rows, read_table
 from shapedp.mechanisms.watch import watching
 from shapedp.sensitivity import Box
-from shapedp.tables.blocks import target_of
+from shapedp.tables.blocks import UndeclaredTypesWarning, target_of
 from shapedp.tables.sources import source_of
 
 N = 6
@@ -44,6 +44,7 @@ def read_rows(x, folder):
     """What an estimator sees of x, by both ways there are."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", UndeclaredTypesWarning)  # of every csv path, whatever its cells
         blocks = [dense(block) for block, _ in read_table(BaseEstimator(), x).blocks()]
         again = (
             blocks if source_of(x) is not None and hasattr(x, "exists") else [dense(checked_rows(BaseEstimator(), x))]
