@@ -81,9 +81,10 @@ def test_fit_without_a_header(folder, capsys):
     rows = np.random.default_rng(0).normal(size=(500, 3)) / 4
     np.savetxt("d.csv", rows, delimiter=",")
     claim = ["--feature-bound", "1", "--target-bound", "1", "--epsilon", "1", "--delta", "1e-6", "-o", "model.json"]
+    claim += ["--types", "number"]
     assert main(["fit", "linear", "d.csv", "--no-header", "--target", "2", "--features", "0,1", *claim]) == 0
     assert json.loads((folder / "model.json").read_text())["features"] == ["0", "1"]
-    table = Columns(folder / "d.csv", ["0", "1"], header=False)
+    table = Columns(folder / "d.csv", ["0", "1"], header=False, types="number")
     model = LinearRegression(epsilon=1.0, delta=1e-6, feature_bound=1.0, target_bound=1.0, random_state=0)
     written = np.loadtxt("d.csv", delimiter=",")
     np.testing.assert_array_equal(model.fit(table, "2").coef_, model.fit(written[:, :2], written[:, 2]).coef_)
