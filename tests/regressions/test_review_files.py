@@ -143,8 +143,8 @@ def test_an_endless_input_is_refused(folder: Path, capsys: pytest.CaptureFixture
     for name in ("pipe.csv", "zero.csv"):
         assert main(["release", "m.json", name, "-o", "out.csv"]) == 2
         assert main(["release", "m.json", name, "--records", "--columns", "a,b,c", "-o", "out.csv"]) == 2
-        assert main(["fit", "linear", name, "--target", "a", "--features", "b", "--types", "number",
-                     "--feature-bound", "1", "--target-bound", "1", "--epsilon", "1", "--delta", "1e-6", "-o", "model.json"]) == 2  # fmt: skip
+        claim = ["--feature-bound", "1", "--target-bound", "1", "--epsilon", "1", "--delta", "1e-6", "-o", "model.json"]
+        assert main(["fit", "linear", name, "--target", "a", "--features", "b", "--types", "number", *claim]) == 2
         assert capsys.readouterr().err.count("not a plain file") == 3
         with pytest.raises(FileNotFoundError, match="not a plain file"):
             source_of(folder / name)

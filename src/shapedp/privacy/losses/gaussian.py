@@ -240,7 +240,7 @@ def _log_deltas(epsilon: Floats, mu: Floats) -> tuple[Floats, Floats]:
     value: Floats = np.log(0.5 * (near - far)) - 0.5 * a * a
     if low.any():
         at = a[low]
-        value[low] = np.log(0.5 * (special.erfc(at * _SQRT_HALF) - np.exp(-0.5 * at * at) * far[low]))
+        value[low] = np.log(special.ndtr(-at) - 0.5 * np.exp(-0.5 * at * at) * far[low])
     return value, a
 
 
