@@ -3,8 +3,8 @@
     python experiments/tables/spark_bits.py                 # 1,000,000 rows, as in results/spark_bits.txt
     python experiments/tables/spark_bits.py --rows 20000    # quick
 
-Both read one parquet file and sum by three columns, choosing rows by the same key: at most 3 rows of a person, or 2 rows
-in each of 4 groups. Compared are all tables of the plan, number by number, and their SHA-256.
+Both read one parquet file and sum by three columns, choosing rows by the same key: at most 3 rows of a person, or 2
+rows in each of 4 groups. Compared are all tables of the plan, number by number, and their SHA-256.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WARDS, KINDS = [f"ward {k}" for k in range(12)], ["call", "visit", "stay"]
 
 
 def visits(rows: int) -> pa.Table:
-    """Visits of persons with four rows on average, some with hundreds; some cells are missing or beyond their bounds."""
+    """Visits of persons with four rows on average, some with many; some cells are missing or beyond bounds."""
     rng = np.random.default_rng(21)
     cost = rng.gamma(2.0, 60.0, rows)
     cost[rng.random(rows) < 0.01] = np.nan
@@ -74,18 +74,19 @@ def main() -> int:
         path = Path(name) / "visits.parquet"
         parquet.write_table(visits(options.rows), path, row_group_size=100_000)
         for words, bounds in (("rows=3", {"rows": 3}), ("rows=2, groups=4", {"rows": 2, "groups": 4})):
+            found = {}
             for engine, source in (("DuckDB", path), ("Spark", spark_table(path))):
-                tables, seconds = sums(source, bounds)
-                cells = sum(one[..., 0].size for one in tables.values())
-                kept = max(int(one[..., 0].sum()) for one in tables.values())
-                mark = digest(tables)
+                found[engine], seconds = sums(source, bounds)
+                tables = found[engine].values()
+                cells = sum(one[..., 0].size for one in tables)
+                kept = max(int(one[..., 0].sum()) for one in tables)
                 print(
-                    f"{words:18} {engine:7} {options.rows:9,} rows, {kept:9,} kept, {cells:4} cells, "
-                    f"{seconds:6.1f} s, {mark[:32]}",
+                    f"{words:18} {engine:7} {options.rows:9,} rows, {kept:9,} kept, {cells:4} cells, {seconds:6.1f} s, "
+                    f"{digest(found[engine])[:32]}",
                     flush=True,
                 )
-                first = tables if engine == "DuckDB" else first
-            equal &= first.keys() == tables.keys() and all(np.array_equal(first[axes], tables[axes]) for axes in first)
+            one, other = found.values()
+            equal &= one.keys() == other.keys() and all(np.array_equal(one[axes], other[axes]) for axes in one)
     print("all numbers are equal" if equal else "NUMBERS DIFFER")
     return int(not equal)
 

@@ -17,13 +17,13 @@ from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import probability
 from shapedp.privacy import Certificate
 from shapedp.private.layout import Layout, Parts
+from shapedp.private.pictures import picture_html, table_html
 from shapedp.private.questions import Question
 from shapedp.workloads import Measure, WorkloadRelease
 from shapedp.workloads.release import fieller
 from shapedp.workloads.workload import Term
 
 WHOLE = "Counts are rounded to whole numbers after the noise; their errors and intervals are those before."
-_SHOWN = 200  # rows of a table on a page
 
 Column = list[Any]
 
@@ -117,7 +117,9 @@ class Answers:
     def _repr_html_(self) -> str:
         parts = []
         for question, columns in zip(self.questions, self.tables, strict=True):
-            parts += [f"<h4>{html.escape(repr(question))}</h4>", _html(columns)]
+            by = [one.name for one in question.by]
+            drawn = (picture_html(columns, by, name, self.confidence) for name in question.asked)
+            parts += [f"<h4>{html.escape(repr(question))}</h4>", table_html(columns), *drawn]
         said = " ".join((self.certificate.explain(), WHOLE))
         return "".join((*parts, f"<p>{html.escape(said)}</p>"))
 
@@ -128,18 +130,6 @@ def _frame(columns: Mapping[str, Column]) -> Any:
     except ImportError:
         return dict(columns)
     return pandas.DataFrame(columns)
-
-
-def _html(columns: Mapping[str, Column]) -> str:
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
-    rows = list(itertools.islice(zip(*columns.values(), strict=True), _SHOWN + 1))
-    body = ["".join(f"<td>{html.escape(_shown(cell))}</td>" for cell in row) for row in rows[:_SHOWN]]
-    more = "<p>... and more rows</p>" if len(rows) > _SHOWN else ""
-    return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in body)}</table>{more}"
-
-
-def _shown(cell: Any) -> str:
-    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
 
 
 def answered(
