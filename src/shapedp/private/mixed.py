@@ -41,7 +41,9 @@ from shapedp.private.drawn import (
     grid_of,
     group_columns,
     group_counts,
+    in_all,
 )
+from shapedp.private.dropped import Dropped, DroppedRows
 from shapedp.private.engine import counted
 from shapedp.private.layout import Layout, layout
 from shapedp.private.questions import DRAWN, SUMMED, Aggregate, Question
@@ -57,7 +59,7 @@ BIAS = (
 FIRST = 0.2  # share of epsilon for unknown keys and bounds
 _ROOM = 1 - 1e-3  # of delta: who computes on another grid must still find the claim met
 _NEAR = 1e-3  # relative, of mu
-_TRIES = 4
+_TRIED = (1.0, 0.99, 0.97, 0.92, 0.8, 0.6, 0.3)  # of the way from what is proved to what the search found
 _POINTS = 2000  # of the losses that the search looks at
 
 
@@ -77,6 +79,7 @@ class MixedRelease:
     certificate: Certificate
     sums: WorkloadRelease | None
     found: Mapping[str, Any]  # the keys and bounds that were unknown
+    dropped: Dropped | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +106,7 @@ class MixedPlan:
     sums: WorkloadMechanism | None  # known where nothing is unknown
     options: Mapping[str, Any]
     confidence: float = 0.95
+    dropped: DroppedRows | None = None
 
     @property
     def scope(self) -> str:
@@ -113,6 +117,7 @@ class MixedPlan:
     def plan(self) -> Plan:
         """Every mechanism that is released, as the certificate describes it."""
         steps = [Step(one) for first in self.firsts for one in first.mechanisms]
+        steps += [Step(one) for one in (self.dropped.mechanisms if self.dropped is not None else ())]
         steps += [Step(one) for part in self.drawn for one in part.mechanisms]
         if self.mu:
             steps.append(Step(self.sums or GaussianLoss(self.mu, 0.0, adjacency=self.adjacency)))
@@ -126,7 +131,8 @@ class MixedPlan:
     @property
     def shares(self) -> tuple[Share, ...]:
         """What is spent on which part."""
-        found = [(first.what, sum(one.epsilon for one in first.mechanisms)) for first in self.firsts]
+        before = (*self.firsts, *([] if self.dropped is None else [self.dropped]))
+        found = [(first.what, sum(one.epsilon for one in first.mechanisms)) for first in before]
         found += [(repr(part.ask), sum(one.epsilon for one in part.mechanisms)) for part in self.drawn]
         listed = [Share(what, spent / self.epsilon, spent) for what, spent in found]
         if self.mu:
@@ -160,8 +166,18 @@ class MixedPlan:
             if not _empty(question):
                 counts = group_counts(part, table, question)
                 drawn[part.question, part.name] = part.columns(counts, table, rng)
-        release = MixedRelease(self.certificate.with_randomness(rng is None), sums, found)
+        dropped = None if self.dropped is None else self._dropped(table, questions, made, rng)
+        release = MixedRelease(self.certificate.with_randomness(rng is None), sums, found, dropped)
         return self._answers(table, questions, release, made, drawn, self.confidence)
+
+    def _dropped(self, table: PrivateTable, questions: Sequence[Question], made: Layout | None, rng: Rng) -> Dropped:
+        """Of the rows that the sums look at; where none are asked, of those that the groups of the draws do."""
+        assert self.dropped is not None
+        if made is None:
+            table = in_all(table)
+            groups = [replace(one, asked={"n": Aggregate("count")}) for one in questions if not _empty(one)]
+            made = layout(table, groups) if groups else None
+        return self.dropped.released(table, made, rng)
 
     def _noise(self, made: Layout) -> WorkloadMechanism:
         """The noise of sums whose groups or bounds were unknown: never more than was planned is spent on them."""
@@ -194,6 +210,7 @@ class MixedPlan:
             release,
             confidence,
             lambda level: self._answers(table, questions, release, made, drawn, level),
+            dropped=release.dropped,
         )
 
 
@@ -256,8 +273,9 @@ def mixed_plan(
     delta: float,
     first: float,
     confidence: float,
+    dropped: float | None,
 ) -> MixedPlan:
-    """The plan of questions of which some are drawn, or of which keys or bounds are unknown."""
+    """The plan of questions of which some are drawn, of which keys or bounds are unknown, or with rows dropped."""
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     adjacency: Adjacency = one_of("adjacency", options["adjacency"], ADJACENCIES)
     names = unknown_of(table, questions)
@@ -272,13 +290,16 @@ def mixed_plan(
         raise ValueError("sums and unknown keys need delta > 0: claim a small one, such as 1e-6")
     method = "exponential" if sums else "permute-and-flip"
     unknown = firsts_of(table, names, epsilon * first, delta, adjacency)
-    left = epsilon * (1 - first if unknown else 1.0)
+    lost = None if dropped is None else DroppedRows.of(table, epsilon * dropped, adjacency)
+    left = epsilon * (1 - (first if unknown else 0.0) - (dropped or 0.0))
     each = left / (len(places) + sums)
     drawn = tuple(_part(place, table, How(each, method, adjacency, confidence)) for place in places)
-    pieces = [one for part in (*unknown, *drawn) for one in part.mechanisms]
+    pieces = [one for part in (*unknown, *drawn, *([] if lost is None else [lost])) for one in part.mechanisms]
     mu = _left(pieces, epsilon, delta, each * sums) if sums else 0.0
     made = _noise(layout(table, _summed(questions)), mu, delta, options) if sums and not unknown else None
-    return MixedPlan(table, tuple(questions), epsilon, delta, adjacency, unknown, drawn, mu, made, options, confidence)
+    return MixedPlan(
+        table, tuple(questions), epsilon, delta, adjacency, unknown, drawn, mu, made, options, confidence, lost
+    )
 
 
 def _part(place: Place, table: PrivateTable, how: How) -> DrawnPart:
@@ -303,11 +324,10 @@ def _left(pieces: Sequence[Any], epsilon: float, delta: float, share: float) -> 
         return bool(masses @ np.maximum(below, 0.0) <= (delta - spared) * _ROOM)
 
     near = last_true(meets, least, GaussianLoss.calibrate(epsilon, delta).mu, relative=_NEAR)
-    for _ in range(_TRIES):
-        spent = compose([*((one.loss, 1) for one in pieces), GaussianLoss(near)]).delta(epsilon).upper
-        if spent <= delta * (1 - WIDE):
-            return near
-        near = max(near * (1 - 2 * _NEAR), least)
+    for share in _TRIED:
+        mu = least + share * (near - least)
+        if compose([*((one.loss, 1) for one in pieces), GaussianLoss(mu)]).delta(epsilon).upper <= delta * (1 - WIDE):
+            return mu
     return least
 
 
