@@ -33,6 +33,10 @@ def exact(t, most, *questions):
     return dropped_rows(t, layout(t, questions or [t.group_by("sex").count()]), most).tolist()
 
 
+def box_of(part):
+    return np.array([one.sensitivity.radius for one in part.mechanisms])
+
+
 def test_rows_are_counted_as_by_hand():
     """Nobody's rows and rows outside the domain are not looked at; of a person 16 rows at most."""
     sizes = {1: 1, 2: 2, 3: 5, 4: 40}
@@ -65,13 +69,13 @@ def test_neighbours_move_what_is_certified(kind, bounds, tmp_path):
                 t = people.private(kind, rows, tmp_path, **bounds)
                 part = DroppedRows.of(t, 0.1, relation(change))
                 found.append(np.array(exact(t, part.most, *people.questions(t))))
-            assert (np.abs(found[0] - found[1]) <= part.mechanisms[0].sensitivity.profile).all()
+            assert (np.abs(found[0] - found[1]) <= box_of(part)).all()
 
 
 @pytest.mark.parametrize("bounds", [{"rows": 1}, {"rows": 2}, {"rows": 1, "groups": 2}])
 def test_every_person_lies_within_the_box(bounds):
     """All ways to have up to 20 rows in three groups: alone, added to a crowd, exchanged. The box is reached."""
-    ways = [way for way in itertools.product((0, 1, 2, 3, 9, 17, 20), repeat=3) if sum(way) <= 20]
+    ways = [way for way in itertools.product((0, 1, 3, 17), repeat=3) if sum(way) <= 20 and way >= way[::-1]]
     rows = [(name, sex) for name, way in enumerate(ways) for sex, n in zip("FMX", way, strict=True) for _ in range(n)]
     frame = pd.DataFrame(rows, columns=["id", "sex"])
     seen = []
@@ -81,14 +85,12 @@ def test_every_person_lies_within_the_box(bounds):
             t = table(own, domains={"sex": ["F", "M", "X"]}, **bounds)
             part = DroppedRows.of(t, 0.1, "replace")
             seen.append(exact(t, part.most))
-            if name >= 40 and not name % 10:
-                break
         whole = table(frame, domains={"sex": ["F", "M", "X"]}, **bounds)
         total = exact(whole, part.most)
     moved = np.array([np.subtract(a, b) for a, b in itertools.product(seen, repeat=2)])
-    box = part.mechanisms[0].sensitivity.profile
+    box = box_of(part)
     assert (np.abs(moved) <= box).all()
-    assert (np.abs(moved).max(axis=0) == box).any()
+    assert (np.abs(moved).max(axis=0) == box).all()
     assert all(0 <= kept <= box[0] and 0 <= lost <= box[1] for kept, lost in seen)
     assert total[0] <= len(ways) * box[0]
 
@@ -105,7 +107,7 @@ def test_the_certificate_counts_it(adjacency):
     answers = plan.release()
     assert check(json.loads(json.dumps(answers.certificate.to_json()))).verdict == "certified"
     larger = plan.plan.loss.delta(CLAIM["epsilon"]).upper
-    assert larger <= CLAIM["delta"]
+    assert 0.6 * CLAIM["delta"] < larger <= CLAIM["delta"]  # little is left unused
     assert sdp.compose([plan.sums]).delta(CLAIM["epsilon"]).upper < larger
     low, high = answers.dropped.interval(0.95)
     assert 0 <= low <= answers.dropped.share <= high <= 1
@@ -124,8 +126,11 @@ def test_intervals_hold():
     from shapedp.private import dropped
 
     rng = np.random.default_rng(0)
-    noise = part.mechanisms[0]
-    draws = [dropped.Dropped(noise.release(np.array([2000, 2000]), rng=rng).value, noise) for _ in range(400)]
+    noise = part.mechanisms
+    draws = [
+        dropped.Dropped(np.concatenate([one.release(np.array([2000]), rng=rng).value for one in noise]), noise)
+        for _ in range(400)
+    ]
     ends = [one.interval(0.95) for one in draws]
     assert sum(not low <= 0.5 <= high for low, high in ends) <= 45
     assert np.mean([high - low for low, high in ends]) < 0.2

@@ -3,7 +3,7 @@
 A person with n rows (those that the questions look at) has m of them kept, and min(n, c) - m dropped, c = 8 times what
 is kept at most. Nobody knows how many rows a person may have, so those beyond c are not looked at; the share is then
 too small. Both numbers depend on that person's rows and the key of the choice alone. So a person who comes, goes, is
-exchanged or blanked moves their sums over all persons by at most the largest m and the largest c - m: a box.
+exchanged or blanked moves their sums over all persons by at most the largest m and the largest c - m.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from shapedp.private.drawn import rows_of_a_person
 from shapedp.private.engine import dropped_rows
 from shapedp.private.layout import Layout
 from shapedp.private.table import PrivateTable
-from shapedp.sensitivity import Adjacency, Box
+from shapedp.sensitivity import L1, Adjacency
 
 LOOKED_AT = 8  # times what is kept of a person at most
+_KEPT = 0.2  # of the share, for the rows that are kept: they move by less
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,7 @@ class Dropped:
     """
 
     noisy: Floats  # rows kept, rows dropped
-    mechanism: Additive
+    mechanisms: tuple[Additive, ...]
 
     @property
     def kept(self) -> float:
@@ -65,7 +66,7 @@ class Dropped:
     def interval(self, confidence: float) -> tuple[float, float]:
         """Ends of the share. Both numbers are within their own ends with at least that probability (Bonferroni)."""
         level = 1 - (1 - probability("confidence", confidence)) / 2
-        half = np.broadcast_to(self.mechanism.law.half_widths(level), 2)
+        half = np.array([np.max(one.law.half_widths(level)) for one in self.mechanisms])
         low, high = self.noisy - half, self.noisy + half
         return _share(low[1], high[0], 0.0), _share(high[1], low[0], 1.0)
 
@@ -97,11 +98,19 @@ class DroppedRows:
         kept = rows_of_a_person(table)
         most = LOOKED_AT * kept
         left = most - (kept if table.groups_touched is None else 1)
-        reach = Box([float(kept), float(left)], adjacency=adjacency).of_integers()
-        return cls((calibrate("laplace", reach, epsilon=epsilon * BELOW_8192, delta=0.0),), most)
+        made = (
+            calibrate(
+                "laplace",
+                L1(float(reach), dim=1, adjacency=adjacency).of_integers(),
+                epsilon=epsilon * share * BELOW_8192,
+                delta=0.0,
+            )
+            for reach, share in ((kept, _KEPT), (left, 1 - _KEPT))
+        )
+        return cls(tuple(made), most)
 
     def released(self, table: PrivateTable, layout: Layout | None, rng: Rng) -> Dropped:
         """The numbers with noise; without a layout there is no group, and nothing to keep."""
         exact = np.zeros(2, np.int64) if layout is None else dropped_rows(table, layout, self.most)
-        noisy = np.asarray(self.mechanisms[0].release(exact, rng=rng).value, dtype=np.float64)
-        return Dropped(noisy, self.mechanisms[0])
+        noisy = [one.release(exact[k : k + 1], rng=rng).value[0] for k, one in enumerate(self.mechanisms)]
+        return Dropped(np.array(noisy, dtype=np.float64), self.mechanisms)

@@ -340,7 +340,7 @@ def _lattice(losses: Sequence[Any], epsilon: float) -> tuple[Floats, Floats]:
         plain = replace(one, failure=0.0) if isinstance(one, KeysLoss) else one
         half = math.ceil(min(plain.pure, top) / step) + 1
         grid = step * np.arange(-half, half + 1)
-        curve = plain.profile(grid)[1]
+        curve = np.maximum(plain.profile(grid)[1], -np.expm1(grid))  # no curve is below 1 - e^x
         falls = -np.diff(curve) / np.diff(np.exp(grid))  # of H in e^x: how likely a larger loss is without the person
         mass = np.exp(grid[1:-1]) * -np.diff(falls)
         total = np.convolve(total, np.maximum(np.concatenate([[0.0], mass, [0.0]]), 0.0))
