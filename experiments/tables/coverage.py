@@ -29,6 +29,9 @@ import pandas as pd
 import shapedp as sdp
 from shapedp.mechanisms.selection.prefixes import Prefixes
 from shapedp.private import drawn, mixed, unknown
+from shapedp.private.dropped import Dropped, DroppedRows
+from shapedp.private.engine import dropped_rows
+from shapedp.private.layout import layout
 from shapedp.workloads.counting import counted
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "workloads"))
@@ -256,6 +259,40 @@ def drawn_alone(data: pd.DataFrame) -> Study:
     return Study([*quantiles, median, top], draw)
 
 
+def several(data: pd.DataFrame, delta: float) -> Study:
+    """Nineteen quantiles of a column by group, from counts up to each of 400 cells."""
+    t, levels, points = private(data), np.arange(1, 20) / 20, np.arange(0, 1_600_000, 4000.0)
+    plan = t.plan(t.group_by("sex").quantiles("fnlwgt", levels, grid=points), epsilon=1.0, delta=delta)
+    held = Held("19 quantiles by sex, 400 cells", "shaped Gaussian" if delta else "Laplace, a tree", True)
+    truth = []
+    for one in labels("sex")["sex"]:
+        values = data[data["sex"] == one]["fnlwgt"]
+        near = points[np.searchsorted(points[:-1] + 2000, values, side="right")]
+        truth.append(lower_quantiles(pd.Series(near), levels))
+
+    def draw(rng: Any) -> None:
+        (found,) = plan.release(rng=rng).tables
+        both = [ends(found, f"q{level:g}") for level in levels]
+        held.saw(*(np.ravel([one[k] for one in both]) for k in (0, 1)), np.ravel(np.transpose(truth)))
+
+    return Study([held], draw)
+
+
+def dropped(data: pd.DataFrame) -> Study:
+    """Three rows to a person, of whom one counts: two thirds of the rows are dropped."""
+    whole = data[: len(data) // 3 * 3]
+    t = sdp.table(whole.assign(id=np.arange(len(whole)) // 3), person="id", domains=labels(*BY))
+    part = DroppedRows.of(t, 0.05, "add-remove")
+    exact, held = (len(whole) // 3, 2 * len(whole) // 3), Held("share of rows dropped", "Laplace", True)
+
+    def draw(rng: Any) -> None:
+        noisy = [one.release(np.array([n]), rng=rng).value[0] for one, n in zip(part.mechanisms, exact, strict=True)]
+        held.saw(*Dropped(np.array(noisy), part.mechanisms).interval(LEVEL), 2 / 3)
+
+    assert dropped_rows(t, layout(t, [t.count()]), part.most).tolist() == list(exact)
+    return Study([held], draw)
+
+
 def together(data: pd.DataFrame) -> Study:
     """Counts, means and medians of one mixed plan."""
     t, cells = private(data), groups(data, "sex")
@@ -328,6 +365,9 @@ STUDIES: tuple[Callable[[pd.DataFrame], Study], ...] = (
     additive,
     prefixes,
     drawn_alone,
+    lambda data: several(data, 0.0),
+    lambda data: several(data, CLAIM["delta"]),
+    dropped,
     together,
     keys,
     bounds,
@@ -387,10 +427,11 @@ def measured(data: pd.DataFrame, make: Callable[[pd.DataFrame], Study], releases
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--releases", type=int, default=10_000, help="of each plan")
+    parser.add_argument("--from", type=int, default=0, dest="first", help="the number of the first study")
     options = parser.parse_args()
     data, start, failed = frame(), time.process_time(), 0
     print(HEAD)
-    for make in STUDIES:
+    for make in STUDIES[options.first :]:
         for held in measured(data, make, options.releases):
             print(held.line(), flush=True)
             failed += not held.holds

@@ -17,28 +17,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-from scipy import special
-
-from shapedp.accounting.compose import compose
 from shapedp.accounting.plan import Plan, Step
 from shapedp.mechanisms.base import Rng
 from shapedp.mechanisms.certify import certify
-from shapedp.numerics import last_true
-from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import one_of, positive, probability
-from shapedp.numerics.outward import BELOW_8192, WIDE
+from shapedp.numerics.outward import BELOW_8192
 from shapedp.privacy import Certificate, GaussianLoss
-from shapedp.privacy.losses.selected import KeysLoss
 from shapedp.private.answers import Answers, answered
 from shapedp.private.drawn import (
     Columns,
-    DrawnPart,
     How,
-    Place,
-    QuantilePart,
-    TopPart,
-    grid_of,
     group_columns,
     group_counts,
     in_all,
@@ -46,7 +34,9 @@ from shapedp.private.drawn import (
 from shapedp.private.dropped import Dropped, DroppedRows
 from shapedp.private.engine import counted
 from shapedp.private.layout import Layout, layout
+from shapedp.private.leftover import left_for_sums
 from shapedp.private.questions import DRAWN, SUMMED, Aggregate, Question
+from shapedp.private.several import AnyPart, PrefixPart, units_of
 from shapedp.private.table import PrivateTable
 from shapedp.private.unknown import First, firsts_of, unknown_of
 from shapedp.sensitivity import ADJACENCIES, Adjacency
@@ -57,10 +47,6 @@ BIAS = (
     "for what is left, and leave out that bias."
 )
 FIRST = 0.2  # share of epsilon for unknown keys and bounds
-_ROOM = 1 - 1e-3  # of delta: who computes on another grid must still find the claim met
-_NEAR = 1e-3  # relative, of mu
-_TRIED = (1.0, 0.99, 0.97, 0.92, 0.8, 0.6, 0.3)  # of the way from what is proved to what the search found
-_POINTS = 2000  # of the losses that the search looks at
 
 
 @dataclass(frozen=True)
@@ -68,7 +54,7 @@ class Share:
     """What a part of the budget is spent on."""
 
     what: str
-    share: float | None  # of epsilon; None for sums, which get the rest
+    share: float | None  # of epsilon; None for sums and prefix counts, which share the rest
     epsilon: float  # that this part alone has, at the delta of the claim
 
 
@@ -101,7 +87,7 @@ class MixedPlan:
     delta: float
     adjacency: Adjacency
     firsts: tuple[First, ...]
-    drawn: tuple[DrawnPart, ...]
+    drawn: tuple[AnyPart, ...]
     mu: float  # of the sums; 0 where there are none
     sums: WorkloadMechanism | None  # known where nothing is unknown
     options: Mapping[str, Any]
@@ -133,10 +119,13 @@ class MixedPlan:
         """What is spent on which part."""
         before = (*self.firsts, *([] if self.dropped is None else [self.dropped]))
         found = [(first.what, sum(one.epsilon for one in first.mechanisms)) for first in before]
-        found += [(repr(part.ask), sum(one.epsilon for one in part.mechanisms)) for part in self.drawn]
+        pure = [part for part in self.drawn if not isinstance(part, PrefixPart)]
+        found += [(part.what, sum(one.epsilon for one in part.mechanisms)) for part in pure]
         listed = [Share(what, spent / self.epsilon, spent) for what, spent in found]
-        if self.mu:
-            listed.append(Share("sums", None, GaussianLoss(self.mu).epsilon(self.delta).upper))
+        noisy = [(part.what, part.mu) for part in self.drawn if isinstance(part, PrefixPart)]
+        for what, mu in (*noisy, ("sums", self.mu)):
+            if mu:
+                listed.append(Share(what, None, GaussianLoss(mu).epsilon(self.delta).upper))
         return tuple(listed)
 
     def release(self, *, ledger: Any = None, dataset: str | None = None, rng: Rng = None) -> Answers:
@@ -164,8 +153,8 @@ class MixedPlan:
         for part in self.drawn:
             question = questions[part.question]
             if not _empty(question):
-                counts = group_counts(part, table, question)
-                drawn[part.question, part.name] = part.columns(counts, table, rng)
+                columns = part.columns(group_counts(part, table, question), table, rng)
+                drawn |= {(part.question, name): columns for name in part.names}
         dropped = None if self.dropped is None else self._dropped(table, questions, made, rng)
         release = MixedRelease(self.certificate.with_randomness(rng is None), sums, found, dropped)
         return self._answers(table, questions, release, made, drawn, self.confidence)
@@ -288,61 +277,25 @@ def mixed_plan(
     sums = sum(len(_sums_of(question)) for question in questions)
     if not delta and (sums or names[0]):
         raise ValueError("sums and unknown keys need delta > 0: claim a small one, such as 1e-6")
-    method = "exponential" if sums else "permute-and-flip"
     unknown = firsts_of(table, names, epsilon * first, delta, adjacency)
     lost = None if dropped is None else DroppedRows.of(table, epsilon * dropped, adjacency)
     left = epsilon * (1 - (first if unknown else 0.0) - (dropped or 0.0))
-    each = left / (len(places) + sums)
-    drawn = tuple(_part(place, table, How(each, method, adjacency, confidence)) for place in places)
-    pieces = [one for part in (*unknown, *drawn, *([] if lost is None else [lost])) for one in part.mechanisms]
-    mu = _left(pieces, epsilon, delta, each * sums) if sums else 0.0
+    units = units_of(places, table, questions)
+    each = left / (sum(unit.weight for unit in units) + sums)
+    noisy = [unit.way(each, delta, adjacency) == "prefixes" for unit in units]
+    shared = sums + sum(unit.weight for unit, own in zip(units, noisy, strict=True) if own)
+    how = How(each, "exponential" if shared else "permute-and-flip", adjacency, confidence)
+    pure = {k: unit.parts(table, how, delta) for k, unit in enumerate(units) if not noisy[k]}
+    before = (*unknown, *([] if lost is None else [lost]), *(part for parts in pure.values() for part in parts))
+    pieces = [one for part in before for one in part.mechanisms]
+    whole = left_for_sums(pieces, epsilon, delta, each * shared) if shared else 0.0
+    mu = whole * math.sqrt(sums / shared) if sums else 0.0
     made = _noise(layout(table, _summed(questions)), mu, delta, options) if sums and not unknown else None
+    drawn = tuple(
+        part
+        for k, unit in enumerate(units)
+        for part in pure.get(k) or [unit.prefixes(whole * math.sqrt(unit.weight / shared), delta, options, confidence)]
+    )
     return MixedPlan(
         table, tuple(questions), epsilon, delta, adjacency, unknown, drawn, mu, made, options, confidence, lost
     )
-
-
-def _part(place: Place, table: PrivateTable, how: How) -> DrawnPart:
-    if place[2].verb == "top_k":
-        return TopPart.of(place, table, how)
-    return QuantilePart.of(place, table, grid_of(place[2], table).size, how)
-
-
-def _left(pieces: Sequence[Any], epsilon: float, delta: float, share: float) -> float:
-    """The mu of Gaussian noise that meets the claim together with the other parts, nearly the largest.
-
-    A quick sum over their losses finds it; the exact composition then decides, and where it says no a little more noise
-    is taken. The sums' own share of epsilon, which plain addition proves, is always enough.
-    """
-    spared = math.fsum(one.delta for one in pieces)
-    least = GaussianLoss.calibrate(share, (delta - spared) * _ROOM).mu * (1 - WIDE)
-    losses, masses = _lattice([one.loss for one in pieces], epsilon)
-
-    def meets(mu: float) -> bool:
-        at = (epsilon - losses) / mu
-        below = special.ndtr(mu / 2 - at) - np.exp(np.minimum(epsilon - losses + special.log_ndtr(-mu / 2 - at), 0.0))
-        return bool(masses @ np.maximum(below, 0.0) <= (delta - spared) * _ROOM)
-
-    near = last_true(meets, least, GaussianLoss.calibrate(epsilon, delta).mu, relative=_NEAR)
-    for share in _TRIED:
-        mu = least + share * (near - least)
-        if compose([*((one.loss, 1) for one in pieces), GaussianLoss(mu)]).delta(epsilon).upper <= delta * (1 - WIDE):
-            return mu
-    return least
-
-
-def _lattice(losses: Sequence[Any], epsilon: float) -> tuple[Floats, Floats]:
-    """Losses of all parts together and their masses, about: it only says where the search begins."""
-    top = math.fsum(one.own * one.keys if isinstance(one, KeysLoss) else one.pure for one in losses)
-    step = top / _POINTS
-    total = np.ones(1)
-    for one in losses:
-        plain = replace(one, failure=0.0) if isinstance(one, KeysLoss) else one
-        half = math.ceil(min(plain.pure, top) / step) + 1
-        grid = step * np.arange(-half, half + 1)
-        curve = np.maximum(plain.profile(grid)[1], -np.expm1(grid))  # no curve is below 1 - e^x
-        falls = -np.diff(curve) / np.diff(np.exp(grid))  # of H in e^x: how likely a larger loss is without the person
-        mass = np.exp(grid[1:-1]) * -np.diff(falls)
-        total = np.convolve(total, np.maximum(np.concatenate([[0.0], mass, [0.0]]), 0.0))
-    half = (total.size - 1) // 2
-    return np.asarray(step * np.arange(-half, half + 1.0)), np.asarray(total / total.sum())

@@ -109,8 +109,8 @@ def planned(
         _check_dropped(table, probability("dropped", dropped), first)
     noise = {"adjacency": adjacency, "records": records, "gap": gap}
     if dropped is not None or is_mixed(table, questions):
-        shares = {"first": first, "dropped": dropped, "confidence": confidence}
-        return mixed_plan(table, questions, noise, epsilon=epsilon, delta=delta, **shares)
+        claim = {"epsilon": epsilon, "delta": delta}
+        return mixed_plan(table, questions, noise, **claim, first=first, confidence=confidence, dropped=dropped)
     made = layout(table, questions)
     if delta == 0:
         raise ValueError("questions that share Gaussian noise need delta > 0: claim a small one, such as 1e-6")
