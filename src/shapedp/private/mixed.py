@@ -149,7 +149,7 @@ class MixedPlan:
             made = layout(table, summed)
             noise = self.sums or self._noise(made)
             sums = noise.release(counted(table, made, noise.needed()), rng=rng)
-        drawn = {}
+        drawn: dict[tuple[int, str], Columns] = {}
         for part in self.drawn:
             question = questions[part.question]
             if not _empty(question):

@@ -48,6 +48,8 @@ from shapedp.workloads import Attribute, Workload, WorkloadMechanism
 from shapedp.workloads.answered import sum_half_width
 from shapedp.workloads.counting import Counted
 
+Asked = tuple[int, dict[str, Aggregate], float]
+"""What `_Several` holds: the number of the question, what is asked in it, and the confidence."""
 _GROUP, _CELL = "group", "cell"
 _SLOW = 128  # cells of one group, above which noise for exchanged persons takes long to shape
 _MEAN = math.sqrt(2 / math.pi)  # of |noise|, over its deviation
@@ -170,8 +172,8 @@ class TreePart(_Several):
     mechanisms: tuple[Additive, ...]
 
     @classmethod
-    def of(cls, place: Any, sizes: tuple[int, int, int], epsilon: float, adjacency: Adjacency) -> TreePart:
-        """A tree that costs epsilon; `place` is what `_Several` holds, `sizes` groups, cells and rows of a person."""
+    def of(cls, place: Asked, sizes: tuple[int, int, int], epsilon: float, adjacency: Adjacency) -> TreePart:
+        """A tree that costs epsilon; `sizes` are groups, cells and rows of a person."""
         groups, cells, rows = sizes
         tree = Tree.best(cells)
         moved = float(rows * (2 if adjacency == "replace" else 1))
@@ -197,9 +199,7 @@ class TreePart(_Several):
         for rows, noise in zip(self.tree.rows, self.mechanisms, strict=False):
             law: Any = noise.law  # alike in all coordinates
             scale = float(np.max(law.scales))
-            moved = (
-                rows[None] - self.levels[:, None, None] * rows[-1]
-            )  # all rows are sums of blocks: no cell in the last
+            moved = rows[None] - self.levels[:, None, None] * rows[-1]  # the last prefix is n itself
             spread = spread + np.square(moved).sum(axis=2) * scale**2
             largest = np.maximum(largest, np.abs(moved).max(axis=2) * scale)
         return sum_half_width("laplace", np.sqrt(spread), largest, self.confidence)
@@ -216,7 +216,7 @@ class PrefixPart(_Several):
 
     @classmethod
     def of(
-        cls, place: Any, sizes: tuple[int | None, int, int], mu: float, delta: float, options: Mapping[str, Any]
+        cls, place: Asked, sizes: tuple[int | None, int, int], mu: float, delta: float, options: Mapping[str, Any]
     ) -> PrefixPart:
         """Noise of this mu."""
         given = {**options, "delta": delta}
@@ -300,7 +300,7 @@ class Unit:
         """Prefix counts with Gaussian noise."""
         return PrefixPart.of(self._place(confidence), (self.groups, self.cells, self.rows), mu, delta, options)
 
-    def _place(self, confidence: float) -> tuple[int, dict[str, Aggregate], float]:
+    def _place(self, confidence: float) -> Asked:
         return self.places[0][0], {name: ask for _, name, ask in self.places}, confidence
 
 
