@@ -72,6 +72,8 @@ CALLS: dict[str, Callable[[], Any]] = {
     "a frame as a workload": lambda: WorkloadMechanism(pl.DataFrame({"a": [1.0]}), (), 1.0, 0.1, "replace"),
     "families of nothing": lambda: WorkloadMechanism(sdp.Workload({"a": 2}).marginals(0), [None], 1.0, 0.1, "replace"),
     "a frame as a verb": lambda: Aggregate(pl.DataFrame({"a": [1.0]})),
+    "a tail beyond floats": lambda: RadialLoss.calibrate(3, 2.0, 0.005, 1.0, 1e-6),
+    "a pure tail beyond floats": lambda: RadialLoss.calibrate(3, 3.0, 0.001, 3.0, 0.0),
     "a replay of letters": lambda: replay("1", "ab", adjacency=None, public=TWO),
 }
 
@@ -85,3 +87,9 @@ def test_refused_in_words(name: str) -> None:
 def test_small_integers_do_not_wrap() -> None:
     assert make_gaussian(RNG, rows=np.int8(100), dim=6, test_rows=np.int8(100)).x.shape == (200, 6)
     assert RadialLoss.approximate(50, 2.0, np.int8(3), 0.1, 0.1) == RadialLoss.approximate(50, 2.0, 3.0, 0.1, 0.1)
+
+
+def test_a_heavy_tail_is_calibrated_within_the_range_of_floats() -> None:
+    """Radii beyond floats were raised to a power by Python, which refuses where numpy gives infinity."""
+    loss = RadialLoss.calibrate(3, 2.0, 0.01, 1.0, 1e-6)
+    assert 0.99e-6 < loss.delta(1.0).lower <= loss.delta(1.0).upper <= 1e-6
