@@ -309,7 +309,7 @@ class ShiftExcess:
         b, slack, none = self.b, self.slack, np.zeros(0)
         if not slack > 0:
             return np.zeros(levels.shape, dtype=np.bool_), none, none
-        power, last = self.shift**b, (self.k * math.exp(self._edges[-1])) ** (1 / b)
+        power, last = self.shift**b, np.power(self.k * math.exp(self._edges[-1]), 1 / b)
         log_e = -(levels - power) / slack
         e = np.exp(log_e)
         t = 4 * e + power * (b * 2 ** max(b, 1.0) * e + 2 * np.exp(b * log_e)) / slack
