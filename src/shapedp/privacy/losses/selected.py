@@ -251,7 +251,7 @@ class SelectionLoss(Loss):
         a = 1 + b
         log = (order - 1) * math.log((1 - 1 / order) * a / b) + math.log(a / order)
         slack = ROUNDINGS_8192 * (1 + order * (1 + top))
-        upper = min((log + slack) / (order - 1), order * top**2 / 8, top) * ABOVE_128
+        upper = min((log + slack) / (order - 1), order * top / 8 * top, top) * ABOVE_128 + _TINY
         return Bracket(0.0, max(upper, 0.0) * self.times * ABOVE_16)
 
 
