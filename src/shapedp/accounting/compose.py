@@ -258,12 +258,16 @@ class ComposedLoss(Loss):
             value = below(view.lower.delta, epsilon)
             return math.log(value) if value else -math.inf
 
-        found, goal = 0.0, math.log(target)
-        for bottom in (max(view.focus - 3 * view.upper.spread, 0.0), 0.0):
-            if bottom < upper and log_lower(bottom) > goal:
-                above = falling_root(lambda x: log_lower(bottom + x), goal, upper - bottom, relative=ROUNDINGS_2048)
-                found = last_true_near(lambda e: below(view.lower.delta, e) > target, bottom + above, relative=ROUNDINGS_128)
-                break
+        def seen_from(bottom: float) -> float:
+            above = falling_root(lambda x: log_lower(bottom + x), goal, upper - bottom, relative=ROUNDINGS_2048)
+            guess = bottom + above
+            return last_true_near(lambda e: below(view.lower.delta, e) > target, guess, relative=ROUNDINGS_128)
+
+        goal, bottoms = math.log(target), (max(view.focus - 3 * view.upper.spread, 0.0), 0.0)
+        bottom = next((one for one in bottoms if one < upper and log_lower(one) > goal), None)
+        found = 0.0
+        with contextlib.suppress(SearchError):
+            found = 0.0 if bottom is None else seen_from(bottom)
         with contextlib.suppress(SearchError):
             beyond = found + ROUNDINGS_2048 * upper
             found = last_true(lambda e: below(floor.at, e) > target, beyond, upper, relative=ROUNDINGS_2048)

@@ -6,7 +6,7 @@ Windows certify: they hold all but a stated mass, by Chernoff's bound. Tilts gui
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 

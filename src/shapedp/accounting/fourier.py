@@ -158,7 +158,7 @@ def _spectrum(parts: Parts, theta: float, size: int) -> tuple[Complex, float, fl
 def _transformed(
     parts: Parts, theta: float, step: float, first: int, size: int
 ) -> tuple[Sums, float, tuple[float, float]]:
-    """The sums at all nodes, their relative error, and the most that roundings add for eps inside and below the window."""
+    """The sums at all nodes, their relative error, and what roundings add at most, for eps in the window and below."""
     product, tilt_error, norm_error, growth = _spectrum(parts, theta, size)
     weights = np.maximum(np.roll(fft.irfft(product, size), -(first % size)), 0.0)
     norm = math.sqrt(float(weights @ weights))

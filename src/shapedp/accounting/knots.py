@@ -69,7 +69,5 @@ def _joined(low: int, level: Floats, levels: int) -> np.ndarray:
     for side in (slice(None), slice(None, None, -1)):
         smooth[side] = np.minimum.accumulate(smooth[side] - count) + count
     starts = 2**levels * (low + count)
-    found = [
-        (starts[smooth == one, None] + np.arange(0, 2**levels, 2**one)).ravel() for one in range(levels + 1)
-    ]
+    found = [(starts[smooth == one, None] + np.arange(0, 2**levels, 2**one)).ravel() for one in range(levels + 1)]
     return np.append(np.sort(np.concatenate(found)), 2**levels * (low + level.size))

@@ -9,22 +9,17 @@ from functools import cached_property
 
 import numpy as np
 
-from shapedp.accounting.cumulants import (
-    calmer_tilt,
-    cumulant,
-    saddle,
-    tilt_for_mean,
-    total_cumulant,
-    window,
-)
+from shapedp.accounting.aims import FADED, Aim, log_gap
+from shapedp.accounting.cumulants import cumulant, total_cumulant, window
 from shapedp.accounting.fourier import Convolution, WindowError, convolve
 from shapedp.accounting.knots import for_all_tilts, near_masses
 from shapedp.accounting.ladder import STEEP, Ladder
+from shapedp.accounting.lattices import aligned, lattice_of
 from shapedp.numerics import SelfCheckError
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.outward import ROUNDINGS_2, WIDE
+from shapedp.numerics.outward import WIDE
 from shapedp.privacy.losses.base import Loss
-from shapedp.privacy.losses.discrete import DiscreteLoss, bound_masses, coarse_step, support, upper_masses
+from shapedp.privacy.losses.discrete import DiscreteLoss, bound_masses, support, upper_masses
 from shapedp.privacy.losses.masses import Masses
 
 Counted = Sequence[tuple[Loss, int]]
@@ -44,10 +39,6 @@ _LOOSE = 3.0  # bounds this many times further apart than they should be are sha
 _ENOUGH = 2e-3  # and to this gap at most
 _SHARPENINGS = 4
 _HOPELESS = 0.5  # as long as the gap is larger, a finer grid is tried even if the last one did not help
-_FADED = 1e-300
-_FAINT = math.log(_FADED) - 10
-_FINER_LATTICE = 16  # a lattice so many times finer than the step asked for is still used
-_SECTIONS = 32  # of an interval in which an atom is sought
 _LADDER_CAP = 64.0
 _BEYOND = 20.0  # losses so many times likelier than all others hide
 
@@ -66,7 +57,7 @@ class View:
     def gap(self, reach: float) -> float:
         """How far the bounds are apart, relative to the upper one, up to `reach` from the focus."""
         lower, upper = self.bounds(np.array([max(self.focus - reach, 0.0), self.focus, self.focus + reach]))
-        return float(np.max(np.where(upper > max(_FADED, 1e-3 * upper[1]), (upper - lower) / upper, 0.0)))
+        return float(np.max(np.where(upper > max(FADED, 1e-3 * upper[1]), (upper - lower) / upper, 0.0)))
 
     def bounds(self, epsilon: Floats) -> tuple[Floats, Floats]:
         """Lower and upper bounds on delta."""
@@ -81,37 +72,6 @@ class View:
         return lower, upper
 
 
-def _lattice(loss: Loss, table: Loss) -> float | None:
-    """The spacing on which a loss has atoms: declared, or its largest value if there is an atom there."""
-    if loss.lattice is not None:
-        return float(loss.lattice)
-    if table is not loss and _last_atom(table, WIDE) is None:
-        return None
-    return _last_atom(loss, ROUNDINGS_2)
-
-
-def _last_atom(loss: Loss, relative: float) -> float | None:
-    """The largest finite loss, if there is an atom there; what lies at infinity is seen far out."""
-    low, high = 0.0, 1e4
-    rest = max(float(loss.profile(np.array([high]))[1][0]) * (1 + WIDE), 1e-290)
-    while high - low > relative * high:
-        between = np.unique(np.linspace(low, high, _SECTIONS + 1)[1:-1])
-        between = between[(low < between) & (between < high)]
-        if not between.size:
-            break
-        held = int(np.count_nonzero(loss.profile(between)[0] > (rest if rest > 1e-290 else 0.0)))
-        low, high = float(between[held - 1]) if held else low, float(between[held]) if held < between.size else high
-    beside = loss.profile(np.array([high * (1 - 1e-7), high * (1 + max(1e-12, relative))]))
-    return high if high < 5e3 and beside[0][0] > rest + 1e-12 and beside[1][1] <= rest else None
-
-
-def _aligned(step: float, lattice: float | None) -> float:
-    """A step near the one asked for, on which the atoms of the lattice lie unless that takes many more nodes."""
-    if lattice is None or lattice * _FINER_LATTICE < step:
-        return coarse_step(step)
-    return lattice / math.ceil(lattice / step) if step < lattice else lattice
-
-
 class Direction:
     """One direction of a composition: parts and counts, their lattice and their total count.
 
@@ -124,7 +84,7 @@ class Direction:
         self.reverse = reverse
         self.finest = finest
         self.total = sum(n for _, n in parts)
-        found = [_lattice(loss, table) for (loss, _), table in zip(parts, tables, strict=True)]
+        found = [lattice_of(loss, table) for (loss, _), table in zip(parts, tables, strict=True)]
         self._smooth = [spacing is None for spacing in found]  # parts without atoms, as far as is seen
         spacings = {spacing for spacing in found if spacing is not None}
         smallest = min(spacings) if spacings else None
@@ -192,14 +152,14 @@ class Direction:
         cap = cap if ends != self._all else math.inf
         if cap in self._ladders:
             return self._ladders[cap]
-        step = self.grid or _aligned(_width(ends) / _LADDER_NODES, self.lattice)
+        step = self.grid or aligned(_width(ends) / _LADDER_NODES, self.lattice)
         variance, upper = math.inf, None
         while True:
             upper = self._upper(step, ends, upper)
             before, variance = variance, total_cumulant(upper, 0.0)[2]
             if variance > 0.9 * before or self.grid is not None or 8 * _width(ends) / step > _ROUGH_NODES:
                 return self._ladders.setdefault(cap, Ladder.of(upper))
-            step = _aligned(step / 8, self.lattice)
+            step = aligned(step / 8, self.lattice)
 
     @cached_property
     def _lone(self) -> list[float]:
@@ -279,9 +239,9 @@ class Direction:
         if found is None:
             tail = max(_about(self._ladder(place[0]), place[0]) * 1e-25, 1e-300)
             ends = _capped(self._ends(tail), cap)
-            step = self.grid or _aligned(_width(ends) / _FIRST_NODES, self.lattice)
+            step = self.grid or aligned(_width(ends) / _FIRST_NODES, self.lattice)
         else:
-            found = found.at(_Aim.near(found.upper, place[0], accuracy, steepest), self)
+            found = found.at(Aim.near(found.upper, place[0], accuracy, steepest), self)
             limit = min(limit, _SLOW_LIMIT) if found.slow else limit
         for _ in range(9):
             if found is not None and not step < found.step:
@@ -291,16 +251,16 @@ class Direction:
                 ends = found.ends
             guide = None if found is None or plain else (found.upper, found.aim.tilts)
             lower, upper = self._masses(step, ends, guide)
-            aim = found.aim if found is not None and found.wide else _Aim.near(upper, place[0], accuracy, steepest)
-            gap = _log_gap(lower, upper, aim, cap)
+            aim = found.aim if found is not None and found.wide else Aim.near(upper, place[0], accuracy, steepest)
+            gap = log_gap(lower, upper, aim, cap)
             if found is not None and guide is not None and gap > accuracy / 2 and gap > 3 * found.expected(step):
                 plain, (lower, upper) = True, self._masses(step, ends)  # knots left out where masses were hidden
-                gap = _log_gap(lower, upper, aim, cap)
+                gap = log_gap(lower, upper, aim, cap)
             if found is not None and gap > 0.8 * found.gap and step < 0.5 * found.step:
                 # a finer grid does not help: the parts' own bounds are that far apart, or their atoms lie badly on it
                 if self._own_gap > 0.1 * found.gap or 3 * _width(ends) / step > _SLOW_LIMIT:
                     break
-                step = _aligned(step / 3, self.lattice)
+                step = aligned(step / 3, self.lattice)
                 continue
             if found is not None and 0 < gap < found.gap < math.inf:
                 # atoms off the grid: the gap falls with the step only
@@ -322,9 +282,9 @@ class Direction:
         if found.step <= 1.05 * least:
             return found.step
         finer = self._finer(found.step, found.gap, accuracy / 2, least, _width(found.ends))
-        return finer if found.wide is None else max(finer, _aligned(found.step * _SMALLEST_STRIDE, self.lattice))
+        return finer if found.wide is None else max(finer, aligned(found.step * _SMALLEST_STRIDE, self.lattice))
 
-    def trimmed(self, masses: Weighted, aim: _Aim) -> list[tuple[float, float]]:
+    def trimmed(self, masses: Weighted, aim: Aim) -> list[tuple[float, float]]:
         """The ranges of losses that matter, of each part."""
         variance = total_cumulant(masses, aim.theta)[2]
         # what is left at the far end of the view
@@ -337,7 +297,7 @@ class Direction:
     def _finer(self, step: float, gap: float, goal: float, least: float, width: float) -> float:
         ratio = 0.9 * math.sqrt(goal / gap) if math.isfinite(gap) else 0.0
         slowest = 1 / 40 if width < _MANY_NODES * step else 1 / 6
-        return _aligned(max(step * min(max(ratio, slowest), 0.7), least), self.lattice)
+        return aligned(max(step * min(max(ratio, slowest), 0.7), least), self.lattice)
 
     def _first_view(self, found: _Stage, cap: float, node_limit: int) -> View:
         """The composition on the grid found, or on coarser ones that fit."""
@@ -348,7 +308,7 @@ class Direction:
             except WindowError:
                 if self.grid is not None:
                     break
-                step = _aligned(2 * upper[0][0].step, self.lattice)
+                step = aligned(2 * upper[0][0].step, self.lattice)
                 lower, upper = self._masses(step, found.ends, (upper, found.aim.tilts))
         raise ArithmeticError(
             "the composition does not fit on a grid: compose fewer steps or losses of a similar scale"
@@ -370,7 +330,7 @@ class Direction:
                 break
             lower, upper = self._masses(finer, ends)
             try:
-                following = _view(lower, upper, cap, _Aim.near(upper, view.focus, accuracy, steepest), node_limit)
+                following = _view(lower, upper, cap, Aim.near(upper, view.focus, accuracy, steepest), node_limit)
             except WindowError:
                 break
             if gap < _HOPELESS and following.gap(reach) > 0.7 * gap:
@@ -382,44 +342,6 @@ class Direction:
         return view
 
 
-@dataclass(frozen=True)
-class _Aim:
-    """Where a view is to be tight: the tilt and the best one, epsilon and delta there.
-
-    `tail_mass` may wrap around, `share` of the tilted masses may be cut off; `faint`: delta is next to the least float,
-    so that finer grids show nothing.
-    """
-
-    theta: float
-    best: float
-    epsilon: float
-    delta: float
-    tail_mass: float
-    share: float
-    faint: bool
-    steepest: float
-
-    @property
-    def tilts(self) -> tuple[float, ...]:
-        """The tilts at which masses count."""
-        return tuple({0.0, self.theta, self.best})
-
-    @classmethod
-    def near(cls, upper: Weighted, epsilon: float, accuracy: float, steepest: float) -> _Aim:
-        """From the masses of a composition, and the epsilon asked for."""
-        best = min(tilt_for_mean(upper, epsilon), steepest)
-        k, mean, variance = total_cumulant(upper, best)
-        delta = math.exp(min(max(saddle(k, mean, variance, best), -650.0), 0.0))
-        theta = calmer_tilt(upper, best)
-        # a tilt short of the best leaves the focus in the tail: what wraps around must be rarer by as much
-        short = total_cumulant(upper, theta)[0] - theta * epsilon - (k - best * epsilon)
-        share = math.exp(-max(short, 0.0))
-        tail_mass = max(min(accuracy * 1e-5, 1e-9) * share, 1e-15)
-        lost = math.fsum(n * part.infinity for part, n in upper)
-        faint = k - best * epsilon < _FAINT and lost < _FADED  # by Chernoff's bound
-        return cls(theta, best, epsilon, delta, tail_mass, max(min(accuracy, 0.1) * share, 1e-12), faint, steepest)
-
-
 @dataclass(frozen=True, eq=False)
 class _Stage:
     """Masses of all parts on one grid, how far their bounds are apart, and the ranges on which finer grids lie.
@@ -429,7 +351,7 @@ class _Stage:
 
     lower: Weighted
     upper: Weighted
-    aim: _Aim
+    aim: Aim
     gap: float
     ends: list[tuple[float, float]]
     wide: Weighted | None
@@ -439,7 +361,7 @@ class _Stage:
     def step(self) -> float:
         return self.upper[0][0].step
 
-    def at(self, aim: _Aim, direction: Direction) -> _Stage:
+    def at(self, aim: Aim, direction: Direction) -> _Stage:
         """The same masses with another aim, and the ranges that matter to it."""
         ends = self.ends if self.wide is None else direction.trimmed(self.wide, aim)
         return replace(self, aim=aim, ends=ends)
@@ -447,21 +369,6 @@ class _Stage:
     def expected(self, step: float) -> float:
         """The gap that a finer grid should have."""
         return max(self.gap, WIDE) * (step / self.step) ** 2 if self.wide is not None else math.inf
-
-
-def _log_gap(lower: Weighted, upper: Weighted, aim: _Aim, cap: float) -> float:
-    """How far the cumulants are apart, losses clipped where those of lower masses beyond the cap were merged."""
-    variance = total_cumulant(upper, aim.theta)[2]
-    # near the centre the extra variance counts relative to the whole, hence the second term of the tilt
-    near = math.hypot(aim.theta, 1 / math.sqrt(variance)) if variance > 0 else aim.theta
-    theta = max(aim.theta, calmer_tilt(upper, near))
-    clipped = []
-    for (low, n), (high, _) in zip(lower, upper, strict=True):
-        kept = low.apart(cap)
-        pair = (low, high) if kept is low else (low.clipped(kept.span[1]), high.clipped(kept.span[1]))
-        clipped.append((pair, n))
-    ends = [total_cumulant([(pair[side], n) for pair, n in clipped], theta)[0] for side in (0, 1)]
-    return abs(ends[1] - ends[0])
 
 
 def _nodes(step: float, end: tuple[float, float]) -> tuple[int, int]:
@@ -482,7 +389,7 @@ def _width(ends: list[tuple[float, float]]) -> float:
     return max(high - low for low, high in ends)
 
 
-def _view(lower: Weighted, upper: Weighted, cap: float, aim: _Aim, node_limit: int) -> View:
+def _view(lower: Weighted, upper: Weighted, cap: float, aim: Aim, node_limit: int) -> View:
     lower = [(part.apart(cap), n) for part, n in lower]
     below, above = (
         convolve(parts, aim.theta, upper=top, tail=aim.tail_mass, node_limit=2 * node_limit)

@@ -26,6 +26,7 @@ _MOST_TERMS = 4096
 _FEWEST_TERMS = 24
 _DEAR = 8  # times the nodes of the circle: products of masses and terms that cost more than a transform of all
 _MOST_ERROR = 1e-7  # relative, of all products: with more the transform of all nodes is better
+_MOST_TILT_ERROR = 1e-2  # with more, the masses of all parts may add up to more than 1
 _LEAST_TURN = 1e-3  # the least tilt times the length of the circle
 _AT_ONCE = 2**19
 _GONE = 1e-80  # more than all frequencies left out add to any sum
@@ -76,21 +77,22 @@ class Series:
 
 
 def _circle(turns: NDArray[np.int64], size: int) -> tuple[Floats, Floats]:
-    """Cosine and sine of 2 pi turns/size, off by at most 12 UNIT each: the angle is at most pi, off by 2.5 UNIT of it."""
+    """Cosine and sine of 2 pi turns/size. The point is off by 20 UNIT at most: the angle, up to pi, by 4 UNIT of it."""
     angle = np.where(turns > size // 2, turns - size, turns) * (1 / size) * (2 * math.pi)
     return np.cos(angle), np.sin(angle)
 
 
-def _roughness(places: NDArray[np.int64], weights: Floats) -> tuple[float, float]:
-    """The sum of |m_j - m_(j-1)| over runs of neighbouring nodes, and the mass of nodes without neighbours."""
+def _roughness(places: NDArray[np.int64], weights: Floats) -> tuple[float, float, float]:
+    """The sum of |m_j - m_(j-1)| over runs of neighbouring nodes, the mass of nodes without any, and all mass."""
     beside = np.diff(places) == 1
     after, before = np.append(beside, False), np.insert(beside, 0, False)
     varied = float(np.abs(np.diff(weights))[beside].sum())
     ends = weights[after & ~before].sum() + weights[before & ~after].sum()
-    return (varied + float(ends)) * ABOVE_WIDE, float(weights[~after & ~before].sum()) * ABOVE_WIDE
+    alone = float(weights[~after & ~before].sum())
+    return (varied + float(ends)) * ABOVE_WIDE, alone * ABOVE_WIDE, float(weights.sum())
 
 
-def _terms(rough: list[tuple[float, float, int]], size: int) -> int | None:
+def _terms(rough: list[tuple[float, float, float, int]], size: int) -> int | None:
     """How many frequencies are needed: beyond them the product of all parts' bounds is below e^-DROPPED/size."""
     most = min(size // 4, _MOST_TERMS)
     if most < _FEWEST_TERMS:
@@ -98,8 +100,8 @@ def _terms(rough: list[tuple[float, float, int]], size: int) -> int | None:
     terms = np.unique(np.geomspace(_FEWEST_TERMS, most, 48).astype(np.int64))
     chord = 2 * np.sin(math.pi * terms / size) / ABOVE_WIDE
     logs = np.zeros(terms.size)
-    for varied, alone, n in rough:
-        logs += n * np.log(np.minimum(varied / chord + alone, 1.0) * ABOVE_WIDE)
+    for varied, alone, whole, n in rough:
+        logs += n * np.log(np.minimum(varied / chord + alone, whole) * ABOVE_WIDE)
     enough = np.flatnonzero(logs <= -DROPPED - math.log(size))
     return int(terms[enough[0]]) if enough.size else None
 
@@ -107,7 +109,7 @@ def _terms(rough: list[tuple[float, float, int]], size: int) -> int | None:
 def _transform(places: NDArray[np.int64], weights: Floats, size: int, terms: int) -> tuple[Complex, float]:
     """The lowest frequencies of weights on a circle, and how far each may be off.
 
-    z^(16 a + b) = (z^16)^a z^b. A power e of z by e - 1 products is off by 16 e UNIT at most; a sum of P complex
+    z^(16 a + b) = (z^16)^a z^b. A power e of z by e - 1 products is off by 24 e UNIT at most; a sum of P complex
     products by (3 P + 8) UNIT of the sum of the weights.
     """
     rows = -(-terms // _BABY)
@@ -119,7 +121,7 @@ def _transform(places: NDArray[np.int64], weights: Floats, size: int, terms: int
         for power in range(1, len(table)):
             np.multiply(table[power - 1], root, out=table[power])
     found = ((giant * weights) @ baby.T).ravel()[:terms]
-    off = (3 * places.size + 16 * (_BABY + rows) + 64) * UNIT * ABOVE_WIDE
+    off = (3 * places.size + 24 * (_BABY + rows) + 64) * UNIT * ABOVE_WIDE
     return found, off * float(weights.sum())
 
 
@@ -138,6 +140,8 @@ def series(
         one, error = tilted(masses, theta)
         weights.append(one)
         tilt_error += n * error
+    if tilt_error > _MOST_TILT_ERROR:
+        return None
     rough = [(*_roughness(masses.places, one), n) for one, (masses, n) in zip(weights, parts, strict=True)]
     terms = _terms(rough, size)
     if terms is None or sum(one.size for one in weights) * terms > _DEAR * size * len(parts):
@@ -154,8 +158,9 @@ def series(
             return None
         with np.errstate(under="ignore"):
             product *= power(spectrum, n)
+    roundings = UNIT * (8 * (total + len(parts)) + 4 * terms + 256)
     with np.errstate(under="ignore"):
-        error = np.exp(np.minimum(logs, 1.0)) * (-np.expm1(-relative) + UNIT * (8 * (total + len(parts)) + 4 * terms + 256))
+        error = np.exp(logs) * (-np.expm1(-relative) + roundings)
     return _read(product, error * ABOVE_WIDE, theta, step, first, size, tilt_error)
 
 

@@ -173,7 +173,10 @@ def _sagitta(lower: Floats, upper: Floats, knots: np.ndarray, step: float) -> tu
     ends = inner[::SUB].copy()
     parts, chord = [inner[j:-1:SUB] for j in range(SUB)] + [ends[1:]], np.diff(ends)  # by place within a cell
     place = [j * fine * (cells if uneven else 1.0) for j in range(SUB + 1)]
-    below = [np.maximum(ends[:-1] + chord * (np.expm1(x) / np.expm1(place[SUB])) - one, 0.0) for x, one in zip(place, parts, strict=True)]
+    below = [
+        np.maximum(ends[:-1] + chord * (np.expm1(x) / np.expm1(place[SUB])) - one, 0.0)
+        for x, one in zip(place, parts, strict=True)
+    ]
     sag = _largest(np.maximum(below[j], below[j + 1]) + local[j::SUB] for j in range(SUB))
     noise = np.maximum(upper - lower, 0.0) + (ROUNDINGS_32 if uneven else ROUNDINGS_8) * np.abs(upper)
     few = _largest(noise[j::SUB] for j in range(SUB - 1))
