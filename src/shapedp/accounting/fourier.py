@@ -187,6 +187,7 @@ def convolve(parts: Parts, theta: float, *, upper: bool, tail: float, node_limit
     if count > node_limit:
         raise WindowError(f"{count} nodes are needed, {node_limit} are allowed")
     size = int(fft.next_fast_len(max(count, 16), real=True))
+    sums: Sums | Series
     few = series(parts, theta, step, first, size)
     if few is None:
         sums, relative, rounding = _transformed(parts, theta, step, first, size)

@@ -79,7 +79,7 @@ class Direction:
     gap of delta that will be asked for.
     """
 
-    def __init__(self, parts: Counted, tables: Sequence[Loss], *, reverse: bool, finest: float) -> None:
+    def __init__(self, parts: Counted, tables: Sequence[Loss], *, reverse: bool, finest: float = 1e-6) -> None:
         self.parts = tuple((table, n) for table, (_, n) in zip(tables, parts, strict=True))
         self.reverse = reverse
         self.finest = finest

@@ -160,8 +160,8 @@ def series(
             product *= power(spectrum, n)
     roundings = UNIT * (8 * (total + len(parts)) + 4 * terms + 256)
     with np.errstate(under="ignore"):
-        error = np.exp(logs) * (-np.expm1(-relative) + roundings)
-    return _read(product, error * ABOVE_WIDE, theta, step, first, size, tilt_error)
+        off_by: Floats = np.exp(logs) * (-np.expm1(-relative) + roundings) * ABOVE_WIDE
+    return _read(product, off_by, theta, step, first, size, tilt_error)
 
 
 def _read(

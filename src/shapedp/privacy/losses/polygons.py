@@ -157,8 +157,8 @@ def _sagitta(lower: Floats, upper: Floats, knots: np.ndarray, step: float) -> tu
     fine, cells = step / SUB, np.diff(knots)
     uneven = cells.size < knots[-1] - knots[0]
     rise = np.diff(lower)
-    grow = widths(sub_nodes(knots), fine) if uneven else math.exp(fine)
-    after, before = (grow[:-1], grow[1:]) if uneven else (grow, grow)
+    grow = widths(sub_nodes(knots), fine) if uneven else np.full(2, math.exp(fine))
+    after, before = (grow[:-1], grow[1:]) if uneven else (grow[:1], grow[:1])
     a = rise[1:-1] - rise[:-2] * after
     b = rise[2:] / before - rise[1:-1]
     zero = int(np.searchsorted(knots, 0)) * SUB  # the sub-cell that starts at k = 1
