@@ -12,7 +12,7 @@ import numpy as np
 
 from shapedp.boundary.values import booleans
 from shapedp.numerics.checks import count as whole
-from shapedp.numerics.checks import real, vector
+from shapedp.numerics.checks import one_of, real, vector
 from shapedp.private.conditions import Condition
 from shapedp.workloads import Attribute
 
@@ -55,8 +55,7 @@ class Aggregate:
 
     def __post_init__(self) -> None:
         booleans(self)
-        if not isinstance(self.verb, str) or self.verb not in VERBS:
-            raise ValueError(f"a table computes {', '.join(VERBS)}, not {self.verb!r}")
+        one_of("what a table computes", self.verb, VERBS)
         if (self.column is None) != (self.verb == "count") or not isinstance(self.column, str | None):
             raise TypeError(f"{self.verb} takes {'no column' if self.verb == 'count' else 'the name of a column'}")
         if self.verb == "median":
