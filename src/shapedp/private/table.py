@@ -160,8 +160,9 @@ class PrivateTable:
         """The noise for these questions together, and every standard error of counts and sums; reads no row.
 
         Parameters: the questions, the claim, `adjacency` ("add-remove" unless told), `records`, a public bound on the
-        number of rows (2^32 unless told), `first`, the share of epsilon for private keys and bounds (0.2 unless told),
-        and `confidence`, that of the intervals (0.95 unless told).
+        number of rows (2^31 unless told), `first`, the share of epsilon for private keys and bounds (0.2 unless told),
+        `confidence`, that of the intervals (0.95 unless told), and `noise`: "least" unless told, the kind of least
+        error at this claim. "gaussian" costs less where a ledger adds up many releases.
 
         Returns: a `TablePlan`, or a `MixedPlan` where quantiles or unknown keys and bounds are among the questions.
         """
@@ -280,8 +281,8 @@ def table(
         or a table of Ibis.
     person: the column that says whose row it is; None says that each row is another person.
     rows: how many rows of one person count at most; the others are dropped.
-    groups: in how many groups one person counts at most; `rows` then bounds the rows in each of them. Noise grows with
-        the root of `groups`, for one question by group, but in proportion to `rows`.
+    groups: in how many groups one person counts at most; `rows` then bounds the rows in each of them. Gaussian
+        noise grows with the root of `groups`, for one question by group, but in proportion to `rows`.
     bounds: (low, high) by column: values beyond are clipped. Known before the data are seen. "private" instead of a
         pair, or of the mapping, spends a share of the budget on bounds between powers of two.
     domains: the values of the columns that are grouped by: a list, a size, {"edges": [...]}, or {"labels": [...],
