@@ -36,12 +36,12 @@ PEERS = {"OpenDP": ".venv-peers", "diffprivlib": ".venv-diffprivlib", "Tumult": 
 COLUMNS = {"histogram": ["count"], "means": ["hours"], "total": ["sum"], "visits": ["visits", "cost"]}
 # Task, what its errors are of, releases of ours and of a peer.
 ERRORS = (
-    ("histogram", ("counts by education and sex",), 1000, 200),
-    ("means", ("mean hours by sex",), 4000, 1000),
+    ("histogram", ("counts by education and sex",), 500, 200),
+    ("means", ("mean hours by sex",), 2000, 1000),
     ("quantiles", ("median and p90 of hours",), 300, 60),
     ("quantiles by group", ("median and p90 by education and sex",), 100, 20),
-    ("total", ("total hours",), 8000, 3000),
-    ("visits", ("visits by town", "mean cost by town"), 3000, 200),
+    ("total", ("total hours",), 4000, 3000),
+    ("visits", ("visits by town", "mean cost by town"), 1500, 100),
 )
 TIMES = ("histogram", "means", "quantiles", "total", "many visits", "weeks", "report")
 ROWS = 100_000  # of the visits whose errors are measured; all of them are timed
@@ -200,6 +200,8 @@ def run(quick: bool) -> Result:
         result.notes += CANNOT
         peers: dict[str, Peers] = {}
         for name, environment in PEERS.items():
+            if quick and name == "Tumult":  # Spark takes minutes
+                continue
             try:
                 peers[name] = stack.enter_context(Peers(environment))
             except FileNotFoundError as absent:
@@ -209,7 +211,7 @@ def run(quick: bool) -> Result:
         for one in peers.values():
             result.peers |= one.versions
         errors(tasks, peers, result, 10 if quick else 1)
-        times(tasks, peers, result, 1 if quick else 5)
+        times(tasks, peers, result, 1 if quick else 3)
         return result
 
 
@@ -229,8 +231,8 @@ def errors(tasks: Tasks, peers: dict[str, Peers], result: Result, fewer: int) ->
         if task.startswith("quantiles"):
             also = tasks.own_errors(task, max(many // fewer, 8), interval=True)
             result.figure(f"{kinds[0]}: our rank error beside intervals", float(also.mean()))
-    held, wide = coverage(tasks, 4000 // fewer)
-    result.figure("mean hours by sex: 95% intervals that hold", held, at_least=0.95 - (0.02 if fewer > 1 else 0.011))
+    held, wide = coverage(tasks, 2000 // fewer)
+    result.figure("mean hours by sex: 95% intervals that hold", held, at_least=0.95 - (0.04 if fewer > 1 else 0.011))
     result.figure("mean hours by sex: half their width", wide)
 
 

@@ -162,18 +162,24 @@ def tumult_table(task, file, degrees, draws=0):
     spark = _spark()
     from tmlt.analytics import AddOneRow, AddRowsWithID, KeySet, MaxRowsPerID, PureDPBudget, QueryBuilder, Session
 
-    rows = QueryBuilder("rows")
-    both = rows.groupby(KeySet.from_dict({"education": degrees, "sex": SEXES}))
-    towns = rows.enforce(MaxRowsPerID(3)).groupby(KeySet.from_dict({"town": TOWNS}))
+    def rows():  # a builder changes with every call
+        return QueryBuilder("rows")
+
+    def both():
+        return rows().groupby(KeySet.from_dict({"education": degrees, "sex": SEXES}))
+
+    def towns():
+        return rows().enforce(MaxRowsPerID(3)).groupby(KeySet.from_dict({"town": TOWNS}))
+
     queries = {
-        "histogram": [(both.count(), 1)],
-        "means": [(rows.groupby(KeySet.from_dict({"sex": SEXES})).average("hours", 0, 100), 1)],
-        "quantiles": [(rows.quantile("hours", level, 0, 100), 0.5) for level in (0.5, 0.9)],
-        "quantiles by group": [(both.quantile("hours", level, 0, 100), 0.5) for level in (0.5, 0.9)],
-        "total": [(rows.sum("hours", 0, 100), 1)],
-        "visits": [(towns.count(), 0.5), (towns.sum("cost", 0, 500), 0.5)],
-        "weeks": [(both.count(), 1)] * 3,
-    }[task]
+        "histogram": lambda: [(both().count(), 1)],
+        "means": lambda: [(rows().groupby(KeySet.from_dict({"sex": SEXES})).average("hours", 0, 100), 1)],
+        "quantiles": lambda: [(rows().quantile("hours", level, 0, 100), 0.5) for level in (0.5, 0.9)],
+        "quantiles by group": lambda: [(both().quantile("hours", level, 0, 100), 0.5) for level in (0.5, 0.9)],
+        "total": lambda: [(rows().sum("hours", 0, 100), 1)],
+        "visits": lambda: [(towns().count(), 0.5), (towns().sum("cost", 0, 500), 0.5)],
+        "weeks": lambda: [(both().count(), 1)] * 3,
+    }[task]()
 
     def session():
         return Session.from_dataframe(
@@ -204,6 +210,7 @@ def _tumult_draws(task, file, degrees, stated, draws):
     """Releases with Tumult's own samplers, on exact sums: a release through Spark takes seconds."""
     import numpy as np
     import pandas as pd
+    from sympy import Rational
     from tmlt.core.domains.numpy_domains import NumpyFloatDomain, NumpyIntegerDomain
     from tmlt.core.domains.pandas_domains import PandasSeriesDomain
     from tmlt.core.measurements.noise_mechanisms import AddGeometricNoise, AddLaplaceNoise
@@ -221,7 +228,7 @@ def _tumult_draws(task, file, degrees, stated, draws):
 
     def quantiles(parts):
         domain = PandasSeriesDomain(NumpyIntegerDomain())
-        makers = [NoisyQuantile(domain, PureDP(), level, 0, 100, 0.5) for level in (0.5, 0.9)]
+        makers = [NoisyQuantile(domain, PureDP(), level, 0, 100, Rational(1, 2)) for level in (0.5, 0.9)]
         return [float(make(part)) for make in makers for part in parts]
 
     if task in ("histogram", "weeks"):

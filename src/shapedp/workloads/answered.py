@@ -191,7 +191,7 @@ class AnsweredWorkload(ReleasedWorkload):
         mean = np.clip(np.where(counts > 0, sums / np.where(counts > 0, counts, 1), middle), bounds.low, bounds.high)
         if confidence is None:
             return (mean,)
-        return mean, *self.quotient(*asked, (bounds.low, bounds.high), confidence)
+        return mean, *self.quotient(asked[0], asked[1], (bounds.low, bounds.high), confidence)
 
     def quotient(self, below: Term, above: Term, ends: tuple[float, float], confidence: float) -> tuple[Floats, Floats]:
         """Ends of sum/count, which lies within `ends`, for two groups by the same attributes.

@@ -118,7 +118,7 @@ class WorkloadRelease(ReleasedWorkload):
             mean = np.clip(np.where(counts > 0, sums / counts, (bounds.low + bounds.high) / 2), bounds.low, bounds.high)
         if confidence is None:
             return (mean,)
-        return mean, *self.quotient(*asked, (bounds.low, bounds.high), confidence)
+        return mean, *self.quotient(asked[0], asked[1], (bounds.low, bounds.high), confidence)
 
     def quotient(self, below: Term, above: Term, ends: tuple[float, float], confidence: float) -> tuple[Floats, Floats]:
         """Fieller's ends of sum/count, which lies within `ends`, for two groups by the same attributes."""
