@@ -257,15 +257,18 @@ def test_a_ledger_is_spent(tmp_path, monkeypatch):
 def test_noise_of_least_error():
     """At (1, 1e-6) Laplace noise on one table is a third of Gaussian noise; tables that overlap agree."""
     t = table(crowd())
-    one = t.plan(t.group_by("sex").count(), **CLAIM).mechanism
+    one = t.plan(t.group_by("sex").count(), noise="least", **CLAIM).mechanism
     gaussian = t.plan(t.group_by("sex").count(), noise="gaussian", **CLAIM).mechanism
     assert one.standard_error("sex").max() < 0.33 * gaussian.standard_error("sex").max()
-    assert t.plan(t.group_by("sex").count(), epsilon=1.0, delta=0.0).mechanism.certificate.verdict == "certified"
-    tiny = t.plan(t.group_by("sex", "region").variance("hours"), epsilon=0.1, delta=0.01).mechanism
+    assert (
+        t.plan(t.group_by("sex").count(), epsilon=1.0, delta=0.0, noise="least").mechanism.certificate.verdict
+        == "certified"
+    )
+    tiny = t.plan(t.group_by("sex", "region").variance("hours"), epsilon=0.1, delta=0.01, noise="least").mechanism
     assert tiny.loss.delta(0.1).upper <= 0.01
     assert tiny.loss.delta(0.1).upper > 0  # Gaussian: its delta is spent
     full = table(crowd(), domains={"sex": ["F", "M", "X"]})
-    by, total = full.ask(full.group_by("sex").count(), full.count(), **CLAIM)
+    by, total = full.ask(full.group_by("sex").count(), full.count(), noise="least", **CLAIM)
     assert abs(sum(by["count"]) - total["count"][0]) <= 2  # each was rounded
 
 
@@ -294,7 +297,7 @@ def test_intervals_of_means_with_laplace_noise_hold():
     """
     frame = crowd().assign(hours=lambda one: one.hours.fillna(40.0).clip(0, 80))
     t = table(frame).drop_missing("hours")
-    plan = t.plan(t.group_by("sex", "region").mean("hours"), epsilon=0.5, delta=1e-6)
+    plan = t.plan(t.group_by("sex", "region").mean("hours"), epsilon=0.5, delta=1e-6, noise="least")
     assert plan.mechanism.kind == "workload-answers"
     tables, rng, want = plan.exact_tables(), np.random.default_rng(3), truth(frame)["m"]
     held = []

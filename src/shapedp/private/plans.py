@@ -31,7 +31,7 @@ class TablePlan:
         >>> t = sdp.table(pd.DataFrame({"sex": ["F", "M"]}), person=None, domains={"sex": ["F", "M"]})
         >>> plan = t.plan(t.group_by("sex").count(), epsilon=1.0, delta=1e-6)
         >>> plan.mechanism.standard_error("sex").round(2)
-        array([1.36, 1.36])
+        array([4.22, 4.22])
     """
 
     table: PrivateTable
@@ -91,7 +91,8 @@ def planned(
     gap: float = 1e-4,
     first: float = FIRST,
     confidence: float = 0.95,
-    noise: str = LEAST,
+    noise: str = "gaussian",
+    dropped: float | None = None,
 ) -> TablePlan | MixedPlan:
     """The plan of questions to one table, possibly with different conditions."""
     if not questions or any(not isinstance(one, Question) for one in questions):
@@ -106,12 +107,22 @@ def planned(
         raise ValueError("ask goes to the table: put group_by(...) into the questions")
     if not 0 < probability("confidence", confidence) < 1 or not 0 < probability("first", first) < 1:
         raise ValueError("confidence, and first, the share of unknown keys and bounds, must lie between 0 and 1")
+    if dropped is not None:
+        _check_dropped(table, probability("dropped", dropped), first)
     options = {"adjacency": adjacency, "records": records, "gap": gap}
-    if is_mixed(table, questions):
+    if dropped is not None or is_mixed(table, questions):
         if one_of("noise", noise, (LEAST, *NOISES)) not in (LEAST, "gaussian"):
             raise ValueError("beside quantiles and what is unknown the noise of sums is Gaussian: leave out noise=")
-        return mixed_plan(table, questions, options, epsilon=epsilon, delta=delta, first=first, confidence=confidence)
+        claim = {"epsilon": epsilon, "delta": delta}
+        return mixed_plan(table, questions, options, **claim, first=first, confidence=confidence, dropped=dropped)
     made = layout(table, questions)
     mechanism = made.workload.calibrate(epsilon=epsilon, delta=delta, noise=noise, **options)
     assert isinstance(mechanism, WorkloadMechanism | AnswerMechanism)
     return TablePlan(table, tuple(questions), made, mechanism, confidence)
+
+
+def _check_dropped(table: PrivateTable, share: float, first: float) -> None:
+    if table.person is None:
+        raise ValueError("dropped= asks what the bounds per person drop: name the column of persons with person=")
+    if not (share > 0 and share + first < 1):
+        raise ValueError("dropped, the share of epsilon for the rows dropped, must be above 0, and below 1 with first")

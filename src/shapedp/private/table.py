@@ -161,10 +161,11 @@ class PrivateTable:
 
         Parameters: the questions, the claim, `adjacency` ("add-remove" unless told), `records`, a public bound on the
         number of rows (2^31 unless told), `first`, the share of epsilon for private keys and bounds (0.2 unless told),
-        `confidence`, that of the intervals (0.95 unless told), and `noise`: "least" unless told, the kind of least
-        error at this claim. "gaussian" costs less where a ledger adds up many releases.
+        `dropped`, the share of epsilon spent on how many rows the bounds per person drop (nothing unless told),
+        `confidence`, that of the intervals (0.95 unless told), and `noise`: "gaussian" unless told; "least" takes
+        the kind of least error at this claim, for which a ledger of many releases counts more.
 
-        Returns: a `TablePlan`, or a `MixedPlan` where quantiles or unknown keys and bounds are among the questions.
+        Returns: a `TablePlan`, or a `MixedPlan` where quantiles, unknown keys and bounds or rows dropped are asked for.
         """
         from shapedp.private.plans import planned
 
