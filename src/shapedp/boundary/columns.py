@@ -151,7 +151,7 @@ def arrow_numeric(kind: Any) -> bool:
 def arrow_floats(column: Any) -> Floats:
     """An Arrow column as float64, NaN where it is null, and throughout where its type is not one of numbers.
 
-    Large integers are rounded, each for itself.
+    Large integers are rounded, each for itself; decimals to the nearest float, as if they were written out.
     """
     library = arrow()
     if isinstance(column, library.ChunkedArray):
@@ -160,6 +160,8 @@ def arrow_floats(column: Any) -> Floats:
         return np.full(len(column), np.nan)
     if library.types.is_dictionary(column.type):
         return _coded(*_codes(column), arrow_floats(column.dictionary), np.nan)
+    if library.types.is_decimal(column.type):  # Arrow multiplies by a rounded power of ten: 1.65 is not 1.65 then
+        column = column.cast(library.string())
     return np.asarray(column.cast(library.float64(), safe=False).to_numpy(zero_copy_only=False))
 
 

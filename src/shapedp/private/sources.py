@@ -50,7 +50,8 @@ class Rows:
 
     `kinds` gives the kind of every column: one of `KINDS`, "" where it must be declared, or the name of a type that
     cannot be read. `complete` are the columns whose type has no missing cells. Rows come as a table of Ibis (`table`),
-    as parquet files (`paths`), or as Arrow arrays, batch by batch (`batches`, of columns and their kinds).
+    as parquet files (`paths`), or as Arrow arrays, batch by batch (`batches`, of columns and their kinds). `rounded` are
+    the columns that the database would read as other floats than Arrow does: files with one of them go through Arrow.
     """
 
     kinds: dict[str, str]
@@ -58,6 +59,7 @@ class Rows:
     table: Any = None
     paths: tuple[str, ...] = ()
     batches: Batches | None = None
+    rounded: frozenset[str] = frozenset()
 
     def computed(self, wanted: Wanted, query: Callable[[Any], Any], memory: str | None = None) -> Any:
         """What the database computes of these columns, as Arrow data: `query` makes an expression of a table of Ibis.
@@ -69,11 +71,12 @@ class Rows:
         failed, ways = "", list[Callable[[], Any]]()
         if self.table is not None:
             ways.append(lambda: query(_selected(self.table, wanted, foreign=True)).to_pyarrow())
-        if self.paths:
+        if self.paths and self.rounded.isdisjoint(column for column, _ in wanted.values()):
             ways.append(lambda: _computed(lambda own: query(self._files(own, wanted)), memory))
         if self.batches is not None:
             ways.append(lambda: _computed(lambda own: query(self._registered(own, wanted)), memory))
-        for way in ways:  # one cell whose bytes are no text stops DuckDB; Arrow takes it for missing
+        # One cell whose bytes are no text stops DuckDB; Arrow takes it for missing. So both must read all others alike.
+        for way in ways:
             try:
                 return way()
             except Exception as error:
@@ -145,8 +148,14 @@ def _cell(column: Any, kind: str, foreign: bool) -> Any:
     if kind == ID and column.type().is_integer() and not column.type().is_uint64():
         return column.cast("int64")  # told apart as its text is, in fewer bytes
     if kind == ID and column.type().is_decimal():
-        column = (column.floor() == column).ifelse(column, ibis().null(column.type()))
+        return _whole_text(column.cast("string"))
     return column if column.type().is_string() else column.cast("string")
+
+
+def _whole_text(text: Any) -> Any:
+    """The text of a decimal that is a whole number, null of any other. A floor may not fit, and one cell would fail."""
+    whole = text.replace("0", "").endswith(".") | ~text.contains(".")
+    return whole.ifelse(text, ibis().null("string"))
 
 
 def is_whole(cell: Any, most: float) -> Any:
@@ -202,7 +211,8 @@ def _files(paths: list[Path]) -> Rows:
     same_types(found)
     made = _arrow(found.schema, lambda names: found.scanner(columns=names, batch_size=BATCH).to_batches())
     alike = len({name.lower() for name in made.kinds}) < len(made.kinds)  # one name for DuckDB
-    return made if kind != "parquet" or alike else replace(made, paths=tuple(found.files))
+    decimals = frozenset(field.name for field in found.schema if _is_decimal(field.type))
+    return made if kind != "parquet" or alike else replace(made, paths=tuple(found.files), rounded=decimals)
 
 
 def _in_memory(x: Any) -> Rows:
@@ -223,6 +233,11 @@ def _arrow(schema: Any, batches: Callable[[list[str]], Any]) -> Rows:
     kinds = {field.name: _arrow_kind(field.type) for field in schema}
     whole = (field.name for field in schema if not field.nullable and _never_nan(field.type))
     return Rows(kinds, frozenset(whole), batches=made)
+
+
+def _is_decimal(kind: Any) -> bool:
+    types = read.arrow().types
+    return bool(types.is_decimal(kind.value_type if types.is_dictionary(kind) else kind))
 
 
 def _never_nan(kind: Any) -> bool:
