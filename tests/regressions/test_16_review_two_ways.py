@@ -86,6 +86,7 @@ def test_an_id_whose_floor_does_not_fit_stops_no_database() -> None:
 def test_files_without_decimals_stay_with_the_database(tmp_path: Path) -> None:
     path = _written(tmp_path / "x.parquet", COLUMNS["decimal"], b"b")
     rows = rows_of(str(path))
-    assert rows.paths and rows.rounded == {"number"}
+    assert rows.paths
+    assert rows.rounded == {"number"}
     only = replace(rows, batches=None).computed({"group": ("group", "text")}, lambda people: people)
     assert only.num_rows == ROWS

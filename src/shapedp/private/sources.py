@@ -50,8 +50,8 @@ class Rows:
 
     `kinds` gives the kind of every column: one of `KINDS`, "" where it must be declared, or the name of a type that
     cannot be read. `complete` are the columns whose type has no missing cells. Rows come as a table of Ibis (`table`),
-    as parquet files (`paths`), or as Arrow arrays, batch by batch (`batches`, of columns and their kinds). `rounded` are
-    the columns that the database would read as other floats than Arrow does: files with one of them go through Arrow.
+    as parquet files (`paths`), or as Arrow arrays, batch by batch (`batches`, of columns and their kinds).
+    `rounded` are the columns that a database may read as other floats than Arrow: files are then read by Arrow alone.
     """
 
     kinds: dict[str, str]
