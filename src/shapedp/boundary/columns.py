@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -128,7 +128,9 @@ def arrow() -> Any:
 def arrow_table(x: Any) -> Any:
     """A table in memory as a pyarrow table."""
     library = arrow()
-    return x if isinstance(x, library.Table) else library.RecordBatchReader.from_stream(x).read_all()
+    if isinstance(x, library.Table):
+        return x
+    return _imported(lambda: library.RecordBatchReader.from_stream(x).read_all())
 
 
 def arrow_column(x: Any) -> Any:
@@ -136,7 +138,15 @@ def arrow_column(x: Any) -> Any:
     library = arrow()
     if isinstance(x, library.Array | library.ChunkedArray):
         return x
-    return library.chunked_array(x) if hasattr(x, "__arrow_c_stream__") else library.array(x)
+    return _imported(lambda: (library.chunked_array if hasattr(x, "__arrow_c_stream__") else library.array)(x))
+
+
+def _imported(read: Callable[[], Any]) -> Any:
+    """What another library exports; a type that Arrow does not have is refused in words."""
+    try:
+        return read()
+    except arrow().ArrowException:
+        raise TypeError("a column has a type that Arrow does not have: convert it to numbers or texts") from None
 
 
 def arrow_numeric(kind: Any) -> bool:

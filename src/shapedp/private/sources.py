@@ -218,7 +218,7 @@ def _files(paths: list[Path]) -> Rows:
 def _in_memory(x: Any) -> Rows:
     """Arrow data, or what exports some, such as a polars frame. Only the columns asked for are exported."""
     if read.of_package(x, "polars"):
-        schema = x.head(0).to_arrow().schema
+        schema = read.arrow_table(x.head(0)).schema
         return _arrow(schema, lambda names: x.select(names).to_arrow().to_batches(max_chunksize=BATCH))
     table = read.arrow_table(x)
     return _arrow(table.schema, lambda names: table.select(names).to_batches(max_chunksize=BATCH))
