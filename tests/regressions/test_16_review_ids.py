@@ -26,7 +26,8 @@ SAME: list[list[Any]] = [
     [uuid.UUID(int=5), str(uuid.UUID(int=5))],
 ]
 APART: list[Any] = [
-    7, "07", "7.0", " 7", b"7", "0x37", "\x1fb37", "\x1f", "\x1ft", 2**130, hex(2**130), str(2**130), "\x1fi4" + "0" * 32,
+    7, "07", "7.0", " 7", b"7", "0x37", "\x1fb37", "\x1f", "\x1ft", 2**130, hex(2**130), str(2**130),
+    "\x1fi4" + "0" * 32,
     -(2**130), 10**5000, "\u00e9", "e\u0301", "nan", "None", "", b"", 2**53, 2**53 + 1, "x" * 10**6, "x" * 10**6 + "y",
 ]  # fmt: skip
 
@@ -42,8 +43,8 @@ class Hostile(str):
 
 
 NOBODY: list[Any] = [
-    None, float("nan"), True, np.True_, 7.5, NEAR, Fraction(10**30 + 1, 10**30), Decimal("sNaN"), Decimal("1E+999999"), pd.NA,
-    2.0**53, 2.0**70, (7,), pd.Timestamp(0), Hostile("7"),
+    None, float("nan"), True, np.True_, 7.5, NEAR, Fraction(10**30 + 1, 10**30), Decimal("sNaN"), Decimal("1E+999999"),
+    pd.NA, 2.0**53, 2.0**70, (7,), pd.Timestamp(0), Hostile("7"),
 ]  # fmt: skip
 
 

@@ -96,6 +96,8 @@ def _whole(cell: Any) -> int | None:
     if isinstance(cell, Integral):
         return int(cell)
     if isinstance(cell, Decimal):
-        return int(cell) if cell.is_finite() and cell.adjusted() < _DIGITS and cell == cell.to_integral_value() else None
+        return (
+            int(cell) if cell.is_finite() and cell.adjusted() < _DIGITS and cell == cell.to_integral_value() else None
+        )
     near = float(cell) if isinstance(cell, Real) else math.nan
     return int(near) if abs(near) < _EXACT and near.is_integer() and near == cell else None

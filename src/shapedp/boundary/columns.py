@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.boundary.cells import number
+from shapedp.boundary.values import printable
 from shapedp.numerics.arrays import Floats
 
 
@@ -29,7 +30,7 @@ def each_number(cells: NDArray[Any]) -> Floats:
 def refuse_columns(odd: dict[Any, str]) -> None:
     """Refuse columns that hold no numbers, named with their types."""
     if odd:
-        listed = ", ".join(f"{name} ({kind})" for name, kind in odd.items())
+        listed = ", ".join(f"{printable(str(name))} ({kind})" for name, kind in odd.items())
         raise ValueError(f"columns must hold numbers; these do not: {listed}. Convert them or leave them out")
 
 

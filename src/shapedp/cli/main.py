@@ -45,7 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = _run(words)
             if not shown.lost:
                 return code
-            line = f"standard output could not be written to ({shown.lost}); the command itself has ended, with its files"
+            line = (
+                f"standard output could not be written to ({shown.lost}); the command itself has ended, with its files"
+            )
             code = code if code != DONE else UNSHOWN
         except Exception as error:
             if os.environ.get("SHAPEDP_DEBUG") == "1":

@@ -325,7 +325,7 @@ def _is_name(dataset: object) -> TypeGuard[str]:
 
 def _name(dataset: object) -> str:
     if not _is_name(dataset):
-        raise ValueError(f"dataset must be a name of 1 to 200 characters, got {dataset!r}")
+        raise ValueError(f"dataset must be a name of 1 to 200 whole characters, without NUL, got {dataset!r}")
     return dataset
 
 

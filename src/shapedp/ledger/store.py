@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from shapedp.boundary.values import whole_text
 from shapedp.ledger import schema
 from shapedp.ledger.errors import CAUSES, LedgerConflictError, LedgerCorruptedError, LedgerError, LedgerUnavailableError
 from shapedp.ledger.place import check_beside, check_one_name, check_place, place_of
@@ -329,7 +330,7 @@ def _text(where: object) -> str:
     text = os.fspath(where) if isinstance(where, str | os.PathLike) else where
     if not isinstance(text, str) or not text:
         raise TypeError(f"the ledger must be a path or a database URL, got {where!r}")
-    return text
+    return whole_text("the path or address of the ledger", text)
 
 
 def _first_line(error: BaseException) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from shapedp.boundary.values import printable
 from shapedp.noise.gaussian import normal_half_width
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import probability
@@ -111,7 +112,10 @@ class Answers:
         return len(self.tables)
 
     def __repr__(self) -> str:
-        shown = [f"{question!r}\n{frame}" for question, frame in zip(self.questions, self.frames, strict=True)]
+        frames = [
+            _frame({printable(name): _plain(cells) for name, cells in columns.items()}) for columns in self.tables
+        ]
+        shown = [f"{question!r}\n{frame}" for question, frame in zip(self.questions, frames, strict=True)]
         return "\n\n".join((*shown, self.certificate.explain()))
 
     def _repr_html_(self) -> str:
@@ -131,7 +135,7 @@ def _frame(columns: Mapping[str, Column]) -> Any:
 
 
 def _html(columns: Mapping[str, Column]) -> str:
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+    head = "".join(f"<th>{html.escape(printable(name))}</th>" for name in columns)
     rows = list(itertools.islice(zip(*columns.values(), strict=True), _SHOWN + 1))
     body = ["".join(f"<td>{html.escape(_shown(cell))}</td>" for cell in row) for row in rows[:_SHOWN]]
     more = "<p>... and more rows</p>" if len(rows) > _SHOWN else ""
@@ -139,7 +143,12 @@ def _html(columns: Mapping[str, Column]) -> str:
 
 
 def _shown(cell: Any) -> str:
-    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+    return f"{cell:.6g}" if isinstance(cell, float) else printable(str(cell))
+
+
+def _plain(cells: Column) -> Any:
+    """The cells of a column, with no text among them that steers a terminal."""
+    return [printable(cell) if isinstance(cell, str) else cell for cell in cells] if isinstance(cells, list) else cells
 
 
 def answered(

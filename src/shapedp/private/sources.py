@@ -19,6 +19,7 @@ import numpy as np
 
 from shapedp.boundary import columns as read
 from shapedp.boundary.files import check_input
+from shapedp.boundary.values import printable, whole_text
 from shapedp.private.cells import arrow_column, csv_column, pandas_column
 from shapedp.private.conditions import literal
 from shapedp.tables.csvfiles import csv_batches, csv_names
@@ -311,5 +312,9 @@ def _names(wanted: list[tuple[str, str]]) -> list[str]:
 def _once(names: Any) -> None:
     if any(not isinstance(name, str) for name in names):
         raise ValueError("the columns of a private table are named by texts: rename them")
+    for name in names:
+        whole_text("the name of a column", name)
     if repeated := sorted({name for name in names if list(names).count(name) > 1}):
-        raise ValueError(f"the table has several columns of the name {', '.join(repeated)}: rename them")
+        raise ValueError(
+            f"the table has several columns of the name {', '.join(map(printable, repeated))}: rename them"
+        )
