@@ -14,6 +14,8 @@ from flint import arb, ctx
 from scipy.special import betainc
 
 from shapedp.accounting import BareLoss, compose, floor
+from shapedp.numerics.arrays import Floats
+from shapedp.privacy import Loss
 
 
 @pytest.mark.parametrize(
@@ -47,3 +49,20 @@ def test_betainc_is_accurate_above_what_counts_as_nothing() -> None:
             assert abs(arb(found) / truth - 1) < floor._FUNCTION
         else:
             assert found <= 2 * floor._UNDERFLOW
+
+
+@pytest.mark.parametrize(("n", "p", "top"), [(50, 0.3, 13.85), (100, 0.5, 6.81)])
+def test_a_count_whose_size_underflows_shows_nothing(n: int, p: float, top: float) -> None:
+    """ "All n losses are the largest" has P = p^n and Q = p^n e^(-n top), which is no float. Taken as 0 it gave
+    delta >= p^n at every epsilon below 700, also above n top, where delta is 0."""
+    q = p * math.exp(-top)
+
+    class Rare(Loss):
+        def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
+            ours, theirs = ((q, 1 - q), (p, 1 - p)) if reverse else ((p, 1 - p), (q, 1 - q))
+            value = sum(np.maximum(a - np.exp(epsilon) * b, 0.0) for a, b in zip(ours, theirs, strict=True))
+            return value * (1 - 2.0**-40), value * (1 + 2.0**-40)
+
+    tests = floor.Floor(((Rare(), n),), False)
+    assert tests.at(np.array([n * top / 2]))[0] > 0.9 * p**n
+    assert tests.at(np.array([n * top + 1.0]))[0] == 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,23 +14,29 @@ from tests.regressions.test_fuzz_calls import Liar
 
 import shapedp as sdp
 from shapedp.audit.membership import shadow_attack
-from shapedp.ledger.filters import RenyiFilter
+from shapedp.audit.transcript import replay
+from shapedp.ledger.filters import BasicFilter, EitherFilter, RenyiFilter
 from shapedp.ledger.fixed import Charge
 from shapedp.mechanisms.objective import ObjectivePerturbation
+from shapedp.mechanisms.selection.keys import KeySelection
+from shapedp.mechanisms.selection.recursion import Quantiles
 from shapedp.noise.logistic import Logistic
 from shapedp.numerics.roots import last_true_near
 from shapedp.papers.datasets.base import Dataset
 from shapedp.papers.datasets.synthetic import make_gaussian, make_mlp
 from shapedp.papers.tensor_noise.recipes import mvg
 from shapedp.privacy.losses.radial import RadialLoss
+from shapedp.private.questions import Aggregate
 from shapedp.report import claims_page
-from shapedp.sampling import discrete_laplace, source
+from shapedp.sampling import discrete_laplace, geometric, source
 from shapedp.torch.accountant import Account
+from shapedp.workloads.mechanism import WorkloadMechanism
 
 RNG = np.random.default_rng(0)
 MECHANISM = sdp.calibrate("gaussian", sdp.L2(1.0, 3), epsilon=1.0, delta=1e-6)
 TWO = torch.tensor([1.0, 2.0])
 LIAR: Any = Liar()
+COMPOSED = sdp.compose([(sdp.LaplaceLoss(1.0), 2)])
 LAPLACE, BALL = sdp.Laplace(2.0, 3), sdp.L2(1.0, 3)
 CALLS: dict[str, Callable[[], Any]] = {
     "a bracket of tensors": lambda: sdp.Bracket(TWO, TWO),
@@ -51,6 +58,23 @@ CALLS: dict[str, Callable[[], Any]] = {
     "a share that is none": lambda: RenyiFilter.build(1.0, 1e-6, LIAR, None),
     "a charge of a tensor": lambda: Charge((1,), TWO),
     "steps that lie about their number": lambda: sdp.Plan(LIAR),
+    "amounts that lie about their number": lambda: Charge(LIAR),
+    "a cap of ten to the 120": lambda: EitherFilter.build(1.0, 10**120, 2.0, None),
+    "a cap below zero": lambda: BasicFilter.build(-1e264, 3, 0.0, None),
+    "a view at no accuracy": lambda: COMPOSED.view(1.0, reverse=False, accuracy=0),
+    "a view at no place": lambda: COMPOSED.view([], reverse=True, accuracy=0.5),
+    "a view far below zero": lambda: COMPOSED.view(-1e99, reverse=False, accuracy=0.5),
+    "keys without number": lambda: KeySelection.calibrate(keys=10**120, epsilon=0.1, delta=1e-9, adjacency="replace"),
+    "keys at any price": lambda: KeySelection.calibrate(keys=3, epsilon=2**63, delta=1e-12, adjacency="add-remove"),
+    "an infinite quantile": lambda: Quantiles.calibrate(9, math.inf, epsilon=1.0, delta=0.0, adjacency="replace"),
+    "quantiles that lie": lambda: Quantiles.calibrate(9, LIAR, epsilon=1.0, delta=0.0, adjacency="replace"),
+    "a geometric draw too many": lambda: geometric(1, 2**31, source(0)),
+    "a frame as a workload": lambda: WorkloadMechanism(pl.DataFrame({"a": [1.0]}), (), 1.0, 0.1, "replace"),
+    "families of nothing": lambda: WorkloadMechanism(sdp.Workload({"a": 2}).marginals(0), [None], 1.0, 0.1, "replace"),
+    "a frame as a verb": lambda: Aggregate(pl.DataFrame({"a": [1.0]})),
+    "a tail beyond floats": lambda: RadialLoss.calibrate(3, 2.0, 0.005, 1.0, 1e-6),
+    "a pure tail beyond floats": lambda: RadialLoss.calibrate(3, 3.0, 0.001, 3.0, 0.0),
+    "a replay of letters": lambda: replay("1", "ab", adjacency=None, public=TWO),
 }
 
 
@@ -63,3 +87,9 @@ def test_refused_in_words(name: str) -> None:
 def test_small_integers_do_not_wrap() -> None:
     assert make_gaussian(RNG, rows=np.int8(100), dim=6, test_rows=np.int8(100)).x.shape == (200, 6)
     assert RadialLoss.approximate(50, 2.0, np.int8(3), 0.1, 0.1) == RadialLoss.approximate(50, 2.0, 3.0, 0.1, 0.1)
+
+
+def test_a_heavy_tail_is_calibrated_within_the_range_of_floats() -> None:
+    """Radii beyond floats were raised to a power by Python, which refuses where numpy gives infinity."""
+    loss = RadialLoss.calibrate(3, 2.0, 0.01, 1.0, 1e-6)
+    assert 0.99e-6 < loss.delta(1.0).lower <= loss.delta(1.0).upper <= 1e-6

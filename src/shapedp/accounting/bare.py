@@ -83,4 +83,5 @@ class BareLoss(Loss):
         if self.failure:
             raise ValueError("(epsilon, delta)-DP with delta > 0 implies no finite Renyi divergence")
         value = pure_to_rdp(self.pure_epsilon, alpha)
-        return Bracket(value * BELOW_WIDE if self.attained else 0.0, value)
+        faint = 4 * (_TINY / (alpha - 1)) + 4 * _TINY  # what was added for numbers below the normal range, and more
+        return Bracket(max(value * BELOW_WIDE - faint, 0.0) if self.attained else 0.0, value)

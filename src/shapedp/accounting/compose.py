@@ -154,7 +154,8 @@ class ComposedLoss(Loss):
 
     def view(self, epsilon: float, *, reverse: bool, accuracy: float) -> View:
         """Bounds on a direction's delta that hold everywhere (without `certain`) and are tight near an epsilon."""
-        return self._view(self._place(epsilon, boolean("reverse", reverse)), reverse, accuracy)
+        near, wanted = nonnegative("epsilon", epsilon), min(positive("accuracy", accuracy), 1.0)
+        return self._view(self._place(near, boolean("reverse", reverse)), reverse, wanted)
 
     def delta(self, epsilon: float) -> Bracket:
         at = np.array([nonnegative("epsilon", epsilon)])

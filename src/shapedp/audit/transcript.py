@@ -155,7 +155,7 @@ def replay(
     >>> sdp.audit.replay(lambda data: len(data), [(np.ones(5), np.ones(4))]).passed
     False
     """
-    slack, shown = 1 + nonnegative("tolerance", tolerance), public or published
+    slack, shown = 1 + nonnegative("tolerance", tolerance), published if public is None else public
     one_of("adjacency", adjacency, (*ADJACENCIES, None))
     run = partial(_fitted, run) if hasattr(run, "fit") else run
     findings: list[Finding] = []

@@ -57,9 +57,15 @@ class Filter(ABC):
     orders: tuple[float, ...] = ()
 
     @classmethod
-    @abstractmethod
     def build(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:
         """The filter of a cap, its capacities rounded down."""
+        cap = positive("epsilon", epsilon), probability("delta", delta)
+        return cls._built(*cap, probability("failure_share", failure_share), orders)
+
+    @classmethod
+    @abstractmethod
+    def _built(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:
+        """What `build` returns, of numbers that were checked."""
 
     @abstractmethod
     def charge(self, mechanism: Mechanism) -> Charge:
@@ -126,7 +132,7 @@ class GaussianFilter(Filter):
     rule: ClassVar[str] = "gaussian"
 
     @classmethod
-    def build(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:
+    def _built(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:
         kept, failure = _shares(delta, failure_share)
         mu = GaussianLoss.calibrate(epsilon, kept).mu
         return cls(epsilon, delta, failure_share, (units_down(Fraction(mu) ** 2),), failure)
@@ -165,7 +171,7 @@ class RenyiFilter(Filter):
     rule: ClassVar[str] = "renyi"
 
     @classmethod
-    def build(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:
+    def _built(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:
         kept, failure = _shares(delta, failure_share)
         grid = _default_orders(epsilon, kept) if orders is None else _checked_orders(orders)
         caps = tuple(_renyi_capacity(order, epsilon, kept / len(grid) * BELOW_8) for order in grid)
@@ -203,7 +209,7 @@ class BasicFilter(Filter):
     rule: ClassVar[str] = "basic"
 
     @classmethod
-    def build(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:
+    def _built(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:
         return cls(epsilon, delta, failure_share, (units_down(epsilon),), units_down(delta))
 
     def charge(self, mechanism: Mechanism) -> Charge:
@@ -244,7 +250,7 @@ class EitherFilter(Filter):
     rule: ClassVar[str] = "either"
 
     @classmethod
-    def build(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:
+    def _built(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:
         half = delta / 2
         gaussian = GaussianFilter.build(epsilon, half, failure_share, None)
         caps = (units_down(epsilon), units_down(half), *gaussian.capacities, gaussian.failure_capacity, 1)

@@ -53,7 +53,8 @@ class Charge:
     failure: int = 0
 
     def __post_init__(self) -> None:
-        if not all(isinstance(units, int) for units in (*self.amounts, self.failure)):
+        listed = isinstance(self.amounts, tuple)
+        if not listed or not all(isinstance(units, int) for units in (*self.amounts, self.failure)):
             raise TypeError("a charge is made of whole numbers of units")
         if min(self.amounts, default=0) < 0 or self.failure < 0:
             raise ValueError("a charge cannot be negative")

@@ -91,7 +91,7 @@ class Polar(Claimed):
         one_of("adjacency", self.adjacency, ADJACENCIES)
 
     @classmethod
-    def calibrated(
+    def _calibrated(
         cls,
         box: Callable[[float, Adjacency], Box],
         *,
@@ -176,7 +176,7 @@ class MeanAngles(Polar):
         Takes `clip`, `batch`, `epsilon`, `delta` and `adjacency` as the class does, and `norm_share` (0.1): how much of
         mu^2 is spent on the norm.
         """
-        return cls.calibrated(partial(_full_range, size("dim", dim, least=2)), **claim)
+        return cls._calibrated(partial(_full_range, size("dim", dim, least=2)), **claim)
 
     @property
     def sensitivity(self) -> Box:
@@ -226,7 +226,7 @@ class AngleWindows(Polar):
         """
         d = size("dim", dim, least=2)
         half = _windows(windows(d, width) if half_widths is None else half_widths, d)
-        return cls.calibrated(partial(window_box, half), windows=half, **claim)
+        return cls._calibrated(partial(window_box, half), windows=half, **claim)
 
     @property
     def sensitivity(self) -> Box:

@@ -183,9 +183,9 @@ class Staircase(GridLaw):
     @classmethod
     def fitted(cls, request: Request) -> Staircase:
         """epsilon is split as the Laplace mechanism's optimum splits it; each coordinate then takes its best steps."""
+        bounds, power = _box_bounds(request.sensitivity), request.measure.power
         if request.measure.maximum:
             raise DoesNotApplyError("staircase noise minimises sums of |n|^p, not the worst coordinate")
-        bounds, power = _box_bounds(request.sensitivity), request.measure.power
         if (bounds == 0).any() or bounds.size > _LARGEST:
             raise DoesNotApplyError(f"staircase noise needs at most {_LARGEST} coordinates, each of sensitivity > 0")
         split = bounds / optimal_scales(bounds, request.plain_weights(), power, 1, request.epsilon)

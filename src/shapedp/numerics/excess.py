@@ -20,6 +20,7 @@ from shapedp.numerics.outward import (
     ROUNDINGS_512,
     ROUNDINGS_8192,
     UNIT,
+    WIDE,
 )
 from shapedp.numerics.quadrature import ellipse_axes, gauss_error, legendre
 from shapedp.numerics.sphere import CAP_ERROR, Cap
@@ -135,9 +136,16 @@ class ShiftExcess:
             t1 = np.where(eta > 20, 0.5 * np.exp(log_t1), t1)
             t2 = 0.5 * np.exp(log_t2)
             c1, terms = t1 - t2, t1 + t2
-            c1 = np.where(np.minimum(log_t1, log_t2) > 600, np.where(log_t1 > log_t2, _HUGE, -_HUGE), c1)
+            beyond = np.minimum(log_t1, log_t2) > 600
+            c1 = np.where(beyond, np.where(log_t1 > log_t2, _HUGE, -_HUGE), c1)
+            terms = np.where(beyond & (np.abs(log_t1 - log_t2) > WIDE), _HUGE, terms)
             unsure = 8 + np.abs(z) + abs(math.log(self.k)) + self.b * eta
             return _Triangle(z, y, eta, c1, np.exp(-eta) * terms, terms, unsure)
+
+    def _blurred(self, at: _Triangle) -> Floats:
+        """How far rounding may move c1: near the largest loss of a law with b < 1 by more than 1."""
+        size = 24 + 2 * self._log_size + 2 * np.abs(at.z) / self.b + (1 + 2 * at.eta) * at.unsure
+        return np.asarray(UNIT * at.terms * size)
 
     @np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore")
     def _values(self, z: Floats, level: Floats) -> tuple[Floats, Floats]:
@@ -156,17 +164,21 @@ class ShiftExcess:
         second = np.exp(log_f + log_w + log_kappa) * cap2
         positive = c1 >= 0
         first = np.where(positive, weighted * cap1, f - weighted * cap1)
-        drift = UNIT * at.terms * (24 + 2 * self._log_size + 2 * np.abs(z) / self.b + (1 + 2 * eta) * at.unsure)
+        drift = self._blurred(at)
         base = CAP_ERROR + UNIT * (64 + 10 * fall + 4 * np.abs(log_w)) + self._blur * np.abs(z)
         edge1, edge2 = (1 - size1) * (1 + size1), (1 - c2) * (1 + c2)
         density = self._cap.density_at_equator
         hazard1 = np.where(positive, density / (cap1 * edge1), 2 * density * np.exp(log_w) / edge1)
-        error = first * (base + hazard1 * drift)
         turn2 = np.minimum(density / (cap2 * edge2), 1 / np.maximum(c2, 1e-300)) * np.exp(-eta)
-        base = base + 4 * UNIT * (1 + eta) * at.unsure
-        error += second * (base + ((self.dim - 1) * size1 / edge1 + turn2) * drift)
+        moved1, moved2 = hazard1 * drift, ((self.dim - 1) * (size1 + drift) / edge1 + turn2) * drift
+        bent = moved1 + moved2 > 1e-3  # to first order no longer
+        moved1, moved2 = (np.where(bent, np.expm1(2 * (moved1 + moved2)), moved) for moved in (moved1, moved2))
+        error = first * (base + moved1) + second * (base + 4 * UNIT * (1 + eta) * at.unsure + moved2)
         outside = np.where(positive, 0.0, f)
-        return np.where(inside, first - second, outside), np.where(inside, error, outside * base)
+        lost = np.where(inside, drift > 0.25 * (1 - size1), np.abs(c1) - 1 <= drift)
+        whole = f * (1 + 0.5 * np.exp(log_kappa)) * ABOVE_WIDE  # the integrand lies between -f kappa/2 and f
+        error = np.where(lost, whole, np.where(inside, np.fmin(error, whole), outside * base))
+        return np.where(inside, first - second, outside), error
 
     def _reach(self, at: _Triangle, wide: Floats, tall: Floats) -> tuple[Floats, Floats, Floats]:
         """Bounds on |eta|, on |c1 - c1(centre)| and on |c2 - c2(centre)| on ellipses of the given half-axes.
@@ -211,8 +223,11 @@ class ShiftExcess:
             lost = lost / (self.slack + grown)
             force = np.exp(z / b - self._log_d) / b * (np.expm1(2 * at.eta) * (1 - lost) - lost)
             turn1, turn2 = np.abs(force - c1 / b), np.abs(np.exp(-at.eta) * force - (1 - lost) * c2 / b)
+            blur = 2 * self._blurred(at)
+            turn1, turn2 = turn1 + blur, turn2 + np.exp(-at.eta) * blur
             disc = np.minimum(1.4, np.maximum(3 * panels.half, 0.4 * min(1.0, b)))[:, None]
             _, far1, far2 = self._reach(at, disc, disc)
+            far1, far2 = far1 + blur, far2 + np.exp(-at.eta) * blur
             eta, drift1, drift2 = self._reach(at, wide, tall)
             cosine = np.cos(np.minimum(tall, 1.57))
             share = np.where(wide < disc, wide / disc, np.inf)
@@ -223,6 +238,7 @@ class ShiftExcess:
             q, q2 = np.where(tall == 0, 0.0, q), np.where(tall == 0, 0.0, q2)
             near = np.clip(0.0, z - wide, z + wide)
             log_f = self._log_peak - self.k * deviance(near) + self.k * np.exp(z + wide) * 2 * np.sin(tall / 2) ** 2
+            drift1, drift2 = drift1 + blur, drift2 + np.exp(-at.eta) * blur
             low, high = c1 - drift1, c1 + drift1
             most, least = np.maximum(np.abs(low), np.abs(high)), np.maximum(np.maximum(low, -high), 0.0)
             bulge = (2 * q * q * (1 + most * most) + q**4) / (1 - least * least) ** 2
@@ -293,7 +309,7 @@ class ShiftExcess:
         b, slack, none = self.b, self.slack, np.zeros(0)
         if not slack > 0:
             return np.zeros(levels.shape, dtype=np.bool_), none, none
-        power, last = self.shift**b, (self.k * math.exp(self._edges[-1])) ** (1 / b)
+        power, last = self.shift**b, np.power(self.k * math.exp(self._edges[-1]), 1 / b)
         log_e = -(levels - power) / slack
         e = np.exp(log_e)
         t = 4 * e + power * (b * 2 ** max(b, 1.0) * e + 2 * np.exp(b * log_e)) / slack

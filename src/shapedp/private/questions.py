@@ -55,7 +55,7 @@ class Aggregate:
 
     def __post_init__(self) -> None:
         booleans(self)
-        if self.verb not in VERBS:
+        if not isinstance(self.verb, str) or self.verb not in VERBS:
             raise ValueError(f"a table computes {', '.join(VERBS)}, not {self.verb!r}")
         if (self.column is None) != (self.verb == "count") or not isinstance(self.column, str | None):
             raise TypeError(f"{self.verb} takes {'no column' if self.verb == 'count' else 'the name of a column'}")

@@ -67,7 +67,7 @@ def geometric(steps: int, n: int, source: Source) -> Integers:
         >>> bool((geometric(4, 100, SecureSource()) >= 0).all())
         True
     """
-    return _draw(np.broadcast_to(_steps(np.array([index(steps)])), index(n)), source, signed=False)
+    return _draw(np.broadcast_to(_steps(np.array([index(steps)])), laid_out(index(n))), source, signed=False)
 
 
 def exponential_coins(numerator: NDArray[Any], denominator: int, source: Source) -> NDArray[np.bool_]:

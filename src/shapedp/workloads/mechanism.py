@@ -88,6 +88,8 @@ class WorkloadMechanism(WorkloadClaim):
     records: int = RECORDS
 
     def __post_init__(self) -> None:
+        if not isinstance(self.workload, Workload) or not all(isinstance(f, Family) for f in self.families):
+            raise TypeError("a workload's mechanism needs a Workload and the families of its noise")
         super().__post_init__()
         self._plain(nonnegative, "least")
         if self.workload.schema.measures and self.records > 1 << 32:

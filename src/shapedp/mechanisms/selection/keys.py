@@ -35,8 +35,8 @@ _WORD = 64
 _SPARE = 64  # bits beyond those asked for: errors grow with the number of steps and with 1/delta
 _MOST_STEPS = 1 << 20
 _SPLITS = 200
-_KEYS = 1 << 20
-_LEAST = 1 / (1 << 40)  # epsilon of a key
+_KEYS = 1 << 14
+_LEAST, _LARGEST = 1 / (1 << 40), 700.0  # epsilon of a key
 
 
 @lru_cache(maxsize=64)
@@ -114,10 +114,10 @@ class KeySelection(Claimed):
     def __post_init__(self) -> None:
         self._plain(positive, "epsilon", "key_epsilon", "key_delta")
         self._plain(probability, "delta", "key_delta")
-        self._plain(count, "keys")
+        object.__setattr__(self, "keys", _few(self.keys))
         one_of("adjacency", self.adjacency, ADJACENCIES)
-        if self.keys > _KEYS or not 2.0**-1000 <= self.key_delta < 1 or not _LEAST <= self.key_epsilon <= 700:
-            raise ValueError("keys, key_epsilon or key_delta is out of range: claim a usual epsilon and delta")
+        if not 2.0**-1000 <= self.key_delta < 1 or not _LEAST <= self.key_epsilon <= _LARGEST:
+            raise ValueError("key_epsilon or key_delta is out of range: claim a usual epsilon and delta")
         if 2 * math.log1p(math.expm1(self.key_epsilon) / (2 * self.key_delta)) / self.key_epsilon > _MOST_STEPS / 2:
             raise ValueError("a key would need half a million persons to be sure: claim a larger epsilon or fewer keys")
 
@@ -139,11 +139,11 @@ class KeySelection(Claimed):
         composition allows, and its delta is what is left (Kairouz, Oh and Viswanath's optimal composition).
         """
         claimed, rest = positive("epsilon", epsilon), positive("delta", probability("delta", delta))
-        times = changed_keys(count("keys", keys), one_of("adjacency", adjacency, ADJACENCIES))
+        times = changed_keys(_few(keys), one_of("adjacency", adjacency, ADJACENCIES))
         if times == 1:
             return cls(claimed, rest, keys, claimed, rest, adjacency)
         best: tuple[float, float, float] | None = None
-        for own in np.geomspace(claimed / times, claimed, _SPLITS).tolist():
+        for own in np.geomspace(min(claimed / times, _LARGEST), min(claimed, _LARGEST), _SPLITS).tolist():
             own = own * BELOW_8192
             spent = float(responses(np.array([claimed]), own, times)[0])
             if spent >= rest:
@@ -213,6 +213,12 @@ class KeySelection(Claimed):
 def changed_keys(keys: int, adjacency: str) -> int:
     """How many counts differ between neighbours: those of a person's keys, or of both persons'."""
     return 2 * keys if adjacency == "replace" else keys
+
+
+def _few(keys: int) -> int:
+    if count("keys", keys) > _KEYS:
+        raise ValueError(f"a person may have at most {_KEYS} keys")
+    return keys
 
 
 def _counts(values: ArrayLike) -> Integers:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from shapedp.mechanisms.base import Release, Rng
 from shapedp.mechanisms.calibrate import calibrate
 from shapedp.mechanisms.selection.choose import Integers, whole_numbers
 from shapedp.numerics.arrays import Floats, frozen
-from shapedp.numerics.checks import count, entries, one_of, probability, real, vector
+from shapedp.numerics.checks import count, entries, is_scalar, one_of, probability, real, vector
 from shapedp.sensitivity import ADJACENCIES, Adjacency, Hull
 
 PREFIX_CELLS = 512  # the most for which prefix counts are shaped
@@ -148,9 +149,12 @@ class Prefixes:
 
 def targets_of(q: ArrayLike) -> tuple[Fraction, ...]:
     """The quantiles wanted as fractions, rising."""
-    levels = tuple(Fraction(real("q", one)).limit_denominator(SHORT) for one in entries("q", np.atleast_1d(q)))
-    if not levels or not all(a < b for a, b in zip([Fraction(0), *levels], [*levels, Fraction(1)], strict=True)):
+    given = [real("q", one) for one in ((q,) if is_scalar(q) else entries("q", q))]
+    if not given or not all(a < b for a, b in pairwise([0.0, *given, 1.0])):
         raise ValueError("q must hold numbers strictly between 0 and 1, each larger than the one before")
+    levels = tuple(Fraction(one).limit_denominator(SHORT) for one in given)
+    if not all(a < b for a, b in pairwise([Fraction(0), *levels, Fraction(1)])):
+        raise ValueError(f"two of q, or one of them and 0 or 1, are closer than {1 / SHORT:g}")
     return levels
 
 

@@ -17,10 +17,12 @@ from shapedp.numerics.arrays import Floats
 from shapedp.numerics.inversion import Complexes, Transform
 from shapedp.numerics.laplace_sums import whole_power
 from shapedp.numerics.outward import ABOVE_128, ABOVE_8192, BELOW_32, BELOW_128, ROUNDINGS_8192, UNIT
-from shapedp.privacy.losses.sums import RatioLoss
+from shapedp.privacy.bracket import Bracket
+from shapedp.privacy.losses.sums import RatioLoss, Terms
 
 _MOST_VALUES = 32  # more distinct ratios are rounded up to so many
 _SMALL = 0.05  # below it the series of coth and 1/sinh^2 are used
+_FAINT = 1e-30  # of the largest ratio: fewer than 1e15 of them add less than its rounding
 _TINY = 1e-323
 
 
@@ -46,7 +48,7 @@ class LogisticSum:
         x = s * a
         log = theta * a + np.log(np.expm1(-2 * x) / (2 * s * np.expm1(-a)))
         square = x * x
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # of the branch that is not taken
             first = np.where(x < _SMALL, x / 3 - x * square / 45, 1 / np.tanh(x) - 1 / x)
             second = np.where(x < _SMALL, 1 / 3 - square / 15, 1 / square - np.sinh(np.minimum(x, 300.0)) ** -2)
         return float(self.counts @ log), float(self.counts @ (a * first)), float(self.counts @ (a * a * second))
@@ -104,18 +106,27 @@ class LogisticLoss(RatioLoss):
         if self._rounded:
             steps = np.geomspace(float(ratios.min()), float(ratios.max()), _MOST_VALUES) * ABOVE_8192
             ratios = steps[np.minimum(np.searchsorted(steps, ratios), _MOST_VALUES - 1)]
-        values, counts = np.unique(ratios, return_counts=True)
-        return LogisticSum(values, counts.astype(np.float64))
+        return _summed(ratios)
 
     def sum_profile(self, epsilon: Floats, total: object = None) -> tuple[Floats, Floats]:
         lower, upper = super().sum_profile(epsilon)
         return (np.zeros_like(lower) if self._rounded else lower), upper
+
+    def sum_renyi(self, order: float, total: Terms | None = None) -> Bracket:
+        """From the ratios as they are: moments need no few of them."""
+        return super().sum_renyi(order, _summed(self.ratios[self.ratios > 0]))
 
     def _simple(self, epsilon: Floats) -> tuple[Floats, Floats]:
         lower = _single(epsilon, float(self.ratios.max()) * BELOW_32) * BELOW_128 - _TINY
         upper = _single(epsilon, self.pure) * ABOVE_128 + np.where(epsilon < self.pure, _TINY, 0.0)
         upper = np.minimum(upper, 1.0)
         return np.clip(lower, 0.0, upper), upper
+
+
+def _summed(ratios: Floats) -> LogisticSum:
+    """The sum of ratios > 0; faint ones are raised a little, by less than their rounding is allowed for."""
+    values, counts = np.unique(np.maximum(ratios, _FAINT * ratios.max()), return_counts=True)
+    return LogisticSum(values, counts.astype(np.float64))
 
 
 def _single(epsilon: Floats, ratio: float) -> Floats:

@@ -198,16 +198,19 @@ class RadialLoss(Loss):
         """
         epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
         a, b = positive("a", a), positive("b", b)
-        if delta == 0:
-            if a == dim and b <= 1:
-                return cls(dim, a, b, epsilon ** (1 / b) * BELOW_8192)
+        if delta == 0 and (a != dim or b > 1):
             raise ValueError("delta = 0 needs a = dim and b <= 1 (such as the multivariate Laplace law, b = 1)")
 
         def holds(ratio: float) -> bool:
             return cls(dim, a, b, ratio).delta(epsilon).upper <= delta
 
-        guess = cls.approximate(dim, a, b, epsilon, delta)
-        return cls(dim, a, b, last_true_near(holds, guess, relative=2.0**-33))
+        try:
+            if delta == 0:
+                return cls(dim, a, b, epsilon ** (1 / b) * BELOW_8192)
+            guess = cls.approximate(dim, a, b, epsilon, delta)
+            return cls(dim, a, b, last_true_near(holds, guess, relative=2.0**-33))
+        except OverflowError:
+            raise ValueError(f"b={b!r} is too small for this claim: radii leave the range of floats") from None
 
     @classmethod
     def approximate(

@@ -30,12 +30,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from shapedp.numerics import last_true
-from shapedp.numerics.arrays import Floats
+from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import count, nonnegative, one_of, probability
 from shapedp.numerics.outward import ABOVE_16, ABOVE_128, BELOW_8192, ROUNDINGS_64, ROUNDINGS_8192, WIDE
 from shapedp.privacy.bracket import Bracket
@@ -47,6 +47,8 @@ METHODS = ("exponential", "permute-and-flip", "noisy-max")
 _TINY = 5e-324
 _CANCELLED = 200.0  # logarithms of this size cancel in the law of a noisy maximum
 _MANY = 4096
+_DRAWS = 1 << 15  # selections, or keys that neighbours can change: numbers of ways are exact integers
+_ENTRIES = 1 << 20  # of one array
 _LARGEST = 600.0  # beyond it e^reach leaves the range of floats: only the pure bound is used
 _TRIES = np.concatenate([np.arange(-3, 4), np.rint(np.geomspace(4, 1e6, 40)), -np.rint(np.geomspace(4, 1e6, 40))])
 
@@ -55,6 +57,16 @@ def rounded_up(value: Fraction) -> float:
     """The least float at or above a fraction."""
     near = float(value)
     return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+
+
+@lru_cache(maxsize=16)
+def _log_combinations(times: int) -> Floats:
+    """The logarithm of `times` over k, k = 0, 1, ..., each of the exact integer."""
+    ways, found = 1, np.zeros(times + 1)
+    for k in range(times // 2):
+        ways = ways * (times - k) // (k + 1)
+        found[k + 1] = found[times - k - 1] = math.log(ways)
+    return frozen(found)
 
 
 def two_outcomes(epsilon: Floats, up: Floats | float, down: Floats | float, times: int, *, upper: bool) -> Floats:
@@ -70,13 +82,16 @@ def two_outcomes(epsilon: Floats, up: Floats | float, down: Floats | float, time
         size = times * whole
         move = (-1 if upper else 1) * ROUNDINGS_64 * (size + np.abs(epsilon))
         total = np.zeros(np.broadcast_shapes(epsilon.shape, whole.shape))
-        for wins in range(times, -1, -1):
-            loss = np.asarray(wins * up - (times - wins) * down)
-            if np.all(loss <= epsilon + move):
+        block = max(_ENTRIES // total.size, 1)
+        for start in range(0, times + 1, block):
+            lost = np.arange(start, min(start + block, times + 1), dtype=np.float64).reshape(-1, *[1] * total.ndim)
+            loss = (times - lost) * up - lost * down
+            if np.all(loss[0] <= epsilon + move):
                 break
-            ways = math.log(math.comb(times, wins))
-            log_mass = ways + wins * log_p + ((times - wins) * log_rest if wins < times else 0.0)
-            total += np.exp(log_mass) * -np.expm1(np.minimum(epsilon + move - loss, 0.0))
+            ways = _log_combinations(times)[start : start + block].reshape(lost.shape)
+            log_mass = ways + (times - lost) * log_p + np.where(lost > 0, lost * log_rest, 0.0)
+            above = np.exp(log_mass) * -np.expm1(np.minimum(epsilon + move - loss, 0.0))
+            total += np.where(loss > epsilon + move, above, 0.0).sum(axis=0)
     slack = ROUNDINGS_8192 * (1 + times * (1 + whole))
     if upper:
         return np.minimum(total * (1 + slack) + (times + 1) * _TINY, 1.0)
@@ -123,6 +138,8 @@ class SelectionLoss(Loss):
         rate: object = self.rate
         if not isinstance(rate, Fraction) or not rate > 0:
             raise ValueError("rate must be a fraction above 0")
+        if self.times > _DRAWS:
+            raise ValueError(f"times must be at most {_DRAWS}, got {self.times}")
         if self.pairs > self.times:
             raise ValueError(f"pairs must be at most times = {self.times}, got {self.pairs}")
 
@@ -234,7 +251,7 @@ class SelectionLoss(Loss):
         a = 1 + b
         log = (order - 1) * math.log((1 - 1 / order) * a / b) + math.log(a / order)
         slack = ROUNDINGS_8192 * (1 + order * (1 + top))
-        upper = min((log + slack) / (order - 1), order * top**2 / 8, top) * ABOVE_128
+        upper = min((log + slack) / (order - 1), order * top / 8 * top, top) * ABOVE_128 + _TINY
         return Bracket(0.0, max(upper, 0.0) * self.times * ABOVE_16)
 
 
@@ -288,6 +305,8 @@ class KeysLoss(Loss):
         object.__setattr__(self, "failure", probability("delta", self.failure))
         object.__setattr__(self, "keys", count("keys", self.keys))
         object.__setattr__(self, "new", count("new", self.new, least=0))
+        if self.keys > _DRAWS:
+            raise ValueError(f"keys must be at most {_DRAWS}, got {self.keys}")
         if self.new > self.keys:
             raise ValueError(f"new must be at most keys = {self.keys}, got {self.new}")
 

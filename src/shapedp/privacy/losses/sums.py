@@ -26,6 +26,8 @@ _ROUNDS = 9
 _POINTS = 24
 _FEW_POINTS = 8
 _FEW_VALUES = 16
+_TINY = 5e-324  # by which a number below the normal range may be off
+_FAINT_SUM = 1e-250  # below it products of ratios leave the range of floats: the simple bounds are used
 _SMALL_SUM = 700.0  # beyond it the ratios alone make every delta 1 to within e^-300
 
 
@@ -112,11 +114,11 @@ class SumLoss(Loss):
         """An epsilon beyond which nothing is lost, or the search's limit."""
         return EPSILON_LIMIT
 
-    def sum_renyi(self, order: float) -> Bracket:
+    def sum_renyi(self, order: float, total: Terms | None = None) -> Bracket:
         """log M(order - 1)/(order - 1) of the sum."""
-        order = renyi_order(order)
-        value = self.total.cumulants(order - 1)[0] / (order - 1)
-        slip = self.total.log_mgf_error(order - 1) / (order - 1) + order * self._slack + ROUNDINGS_8 * value
+        order, total = renyi_order(order), self.total if total is None else total
+        value = total.cumulants(order - 1)[0] / (order - 1)
+        slip = total.log_mgf_error(order - 1) / (order - 1) + order * self._slack + ROUNDINGS_8 * value
         return Bracket(max(value - slip, 0.0), max(value + slip, 0.0))
 
 
@@ -178,7 +180,7 @@ class RatioLoss(SumLoss):
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         lower, upper = self._simple(epsilon)
         inside = (epsilon < self.pure) & (epsilon < self._sum)
-        if self.slow and 0 < self._sum < _SMALL_SUM and inside.any():
+        if self.slow and _FAINT_SUM < self._sum < _SMALL_SUM and inside.any():
             low, high = self.sum_profile(epsilon[inside])
             lower[inside] = np.maximum(lower[inside], low)
             if self.worst:
@@ -191,8 +193,8 @@ class RatioLoss(SumLoss):
         Reference: Mironov 2017, Proposition 6; Bun and Steinke 2016, Proposition 1.4.
         """
         order = renyi_order(alpha)
-        upper = min(order * self.pure**2 / 2, self.pure) * ABOVE_8
-        if not self.summed or not 0 < self._sum < _SMALL_SUM:
+        upper = min(order * self.pure / 2 * self.pure, self.pure) * ABOVE_8 + (_TINY if self.pure else 0.0)
+        if not self.summed or not _FAINT_SUM < self._sum < _SMALL_SUM:
             return Bracket(0.0, upper)
         found = self.sum_renyi(order)
         upper = min(upper, found.upper) if self.worst else upper
