@@ -146,9 +146,9 @@ def _shown(cell: Any) -> str:
     return f"{cell:.6g}" if isinstance(cell, float) else printable(str(cell))
 
 
-def _plain(cells: Column) -> Any:
+def _plain(cells: Column) -> Column:
     """The cells of a column, with no text among them that steers a terminal."""
-    return [printable(cell) if isinstance(cell, str) else cell for cell in cells] if isinstance(cells, list) else cells
+    return [printable(cell) if isinstance(cell, str) else cell for cell in cells]
 
 
 def answered(
