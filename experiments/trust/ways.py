@@ -31,6 +31,7 @@ from shapedp.accounting import (
     compose,
     from_dp_accounting,
     from_event,
+    from_opendp,
     membership_advantage,
     to_dp_accounting,
     to_event,
@@ -39,7 +40,7 @@ from shapedp.accounting import (
 from shapedp.cli.main import main as command
 
 Answer = tuple[Question, tuple[float, float] | str]
-_CAPS = ("basic", "renyi", "gaussian")
+_CAPS = ("basic", "renyi", "gaussian", "either")
 
 
 @dataclass
@@ -143,14 +144,16 @@ def through_distributions(asked: Asked) -> Iterator[Answer]:
 
 
 def through_opendp(asked: Asked) -> Iterator[Answer]:
-    """One mechanism, once: the privacy map of its measurement."""
-    dp = prelude()
-    dp.enable_features("contrib", "honest-but-curious")
-    (step,) = asked.steps
-    if step.count != 1 or step.sampling_rate != 1 or not hasattr(step.subject, "sensitivity"):
-        raise TypeError("a measurement is one mechanism, once")
-    epsilon, delta = to_opendp(step.subject, delta=asked.delta).map(1.0)
-    yield asked.accepted(float(epsilon), float(delta))
+    """Each mechanism as a measurement: its privacy map, and what is read back from it, composed."""
+    prelude().enable_features("contrib", "honest-but-curious")
+    if any(step.sampling_rate != 1 or not hasattr(step.subject, "sensitivity") for step in asked.steps):
+        raise TypeError("a measurement is one mechanism, on everybody")
+    there = [(to_opendp(step.subject, delta=min(asked.delta, 1e-6)), step.count) for step in asked.steps]
+    if len(there) == there[0][1] == 1:
+        yield asked.accepted(*map(float, there[0][0].map(1.0)))
+    back = compose([(from_opendp(measurement, 1.0), n) for measurement, n in there])
+    for question, answer in asked.brackets(back):
+        yield question, (0.0, answer[1])  # a map bounds from above
 
 
 def through_ledger(asked: Asked) -> Iterator[Answer]:

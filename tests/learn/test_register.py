@@ -130,9 +130,9 @@ def test_a_pipeline_of_scikit_learn_is_counted_step_by_step():
 
 def test_a_pipeline_that_stops_is_counted_as_far_as_it_went():
     x, y = data()
-    broken = make_pipeline(clone(SCALER), clone(MODEL))
-    with pytest.raises(ValueError, match="as many rows"):
-        broken.fit(x, y[:-1])
+    broken = make_pipeline(clone(SCALER), clone(MODEL).set_params(solver="none"))
+    with pytest.raises(ValueError, match="solver must be one of"):
+        broken.fit(x, y)
     assert fits()[0].estimators == ("PrivateScaler",)
 
 

@@ -70,6 +70,9 @@ def source(kind: str, rows: list[dict[str, Any]], folder: Path) -> Any:
         "hours": pa.array([row["hours"] for row in rows], pa.float64()),
         "age": pa.array([row["age"] for row in rows], pa.float64()),
     }
+    for name, of in (("pair", pa.int64()), ("tag", pa.string())):  # of many pairs of neighbours in one table
+        if rows and name in rows[0]:
+            columns[name] = pa.array([row[name] for row in rows], of)
     table = pa.table(columns)
     if kind == "arrow":
         return table
@@ -99,11 +102,10 @@ def source(kind: str, rows: list[dict[str, Any]], folder: Path) -> Any:
     if kind == "parquet":
         parquet.write_table(table, path, row_group_size=7)
     else:
-        lines = ["id,sex,hours,age"]
+        lines = [",".join(columns)]
         for row in rows:
-            name = "" if row["id"] is None else str(row["id"])
-            age = "unknown" if row["age"] != row["age"] else repr(row["age"])
-            lines.append(f"{name},{row['sex'] or ''},{row['hours']!r},{age}")
+            said = {**row, "age": "unknown" if row["age"] != row["age"] else row["age"]}
+            lines.append(",".join("" if said[name] is None else str(said[name]) for name in columns))
         path.write_text("\n".join(lines) + "\n")
     return path
 

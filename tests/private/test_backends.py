@@ -17,7 +17,7 @@ pytest.importorskip("duckdb")
 import ibis
 from pyarrow import parquet
 from tests.private import people
-from tests.private.test_replay import check
+from tests.private.neighbours import Batch, replayed
 
 import shapedp as sdp
 from shapedp.private import engine
@@ -120,7 +120,13 @@ def test_spark_gives_the_same_bits(person, bounds, tmp_path):
 @pytest.mark.parametrize("change", ["add", "remove", "replace"])
 def test_neighbours_on_spark(change, tmp_path):
     people.spark()
-    assert check("spark", change, np.random.default_rng([2, len(change)]), tmp_path) >= 0
+    assert replayed("spark", change, np.random.default_rng([2, len(change)]), tmp_path) >= 0
+
+
+@quiet
+def test_many_neighbours_in_one_table_on_spark(tmp_path):
+    people.spark()
+    assert max(Batch(60, 2).checked("spark", tmp_path)) > 0.2
 
 
 @quiet
@@ -128,7 +134,7 @@ def test_neighbours_on_spark(change, tmp_path):
 def test_a_thousand_neighbours_on_spark(tmp_path):
     people.spark()
     rng = np.random.default_rng(9)
-    far = [check("spark", ("add", "remove", "replace")[n % 3], rng, tmp_path) for n in range(1000)]
+    far = [replayed("spark", ("add", "remove", "replace")[n % 3], rng, tmp_path) for n in range(1000)]
     print(f"{len(far)} pairs of neighbours on Spark, at most {max(far):.3f} of what is certified apart")
     assert max(far) > 0.3
 

@@ -15,6 +15,7 @@ import shapedp as sdp
 from shapedp.cli import main
 from shapedp.learn import LinearRegression
 from shapedp.tables import Columns
+from shapedp.tables.vectors import read_vector
 
 SECRET = "HIV"
 FIRST = [f"{SECRET},$120.50", f"{SECRET},unknown", f"{SECRET},7", f"{SECRET},{SECRET}", f'"{SECRET}', SECRET]
@@ -102,3 +103,11 @@ def test_an_error_of_the_library_lists_no_cell(folder):
     with pytest.raises(ValueError, match="no column 'z' in its first row") as caught:
         LinearRegression(epsilon=1.0, delta=1e-6, feature_bound=1.0, target_bound=1.0).fit(folder / "d.csv", "z")
     assert SECRET not in str(caught.value)
+
+
+def test_only_a_declared_name_is_a_vectors_name(folder):
+    """A first row of words may be the first record's: it names the column only where somebody says so."""
+    (folder / "d.csv").write_text(f"{SECRET}\n51\n7\n")
+    assert read_vector(folder / "d.csv").name is None
+    assert read_vector(folder / "d.csv", header=True).name is None
+    assert read_vector(folder / "d.csv", SECRET).name == SECRET

@@ -100,3 +100,8 @@ def test_a_chart_stays_in_its_frame() -> None:
     assert "<b>" not in text
     assert "&lt;title&gt;" in text
     assert 'd="M48 218L197 123L346 28"' in text
+
+
+def test_an_axis_of_the_least_float_has_ticks() -> None:
+    """A claim of epsilon 5e-324 in a file stopped its page: no step of the axis was found."""
+    assert len(linear("epsilon", 0.0, 5e-324).ticks) > 1

@@ -15,7 +15,7 @@ from shapedp.boundary.values import WORDS, printable, words
 from shapedp.cli.output import certificate_lines, show, table, written
 from shapedp.cli.paths import beside, beside_certificate
 from shapedp.noise.gaussian import normal_half_width
-from shapedp.private.answers import WHOLE, Answers
+from shapedp.private.answers import Answers
 from shapedp.private.mixed import MixedPlan
 from shapedp.private.plans import TablePlan
 from shapedp.private.sources import rows_of
@@ -48,6 +48,7 @@ def tabulate(options: argparse.Namespace) -> int:
         adjacency=options.adjacency,
         confidence=options.confidence,
         first=options.first,
+        dropped=options.dropped,
     )
     if (
         options.output is not None
@@ -140,9 +141,17 @@ def _finish(answers: Answers, options: argparse.Namespace) -> int:
         page = answers_page(answers, **named, data=data[:200], file=None if certificate is None else certificate.name)
         page.save(options.report)
     spent = [] if options.dataset is None else [f"spent      from {options.dataset!r}"]
-    lines += [WHOLE, *spent, *certificate_lines(stated)]
-    data = {"answers": [dict(one) for one in answers.tables], "certificate": record}
+    lines += [*answers.notes[1:], *spent, *certificate_lines(stated)]
+    data = {"answers": [dict(one) for one in answers.tables], **_lost(answers), "certificate": record}
     return show(options, data, *lines, *written(options.output, certificate, options.report))
+
+
+def _lost(answers: Answers) -> dict[str, Any]:
+    """The share of rows dropped, where it was asked for."""
+    if answers.dropped is None:
+        return {}
+    low, high = answers.dropped.interval(answers.confidence)
+    return {"dropped": {"share": answers.dropped.share, "low": low, "high": high}}
 
 
 def _shown(columns: Mapping[str, list[Any]]) -> str:

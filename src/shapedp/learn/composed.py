@@ -11,6 +11,7 @@ from functools import lru_cache
 from shapedp.accounting import Plan
 from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.plan import Step
+from shapedp.accounting.repeat import Repetition
 from shapedp.boundary.documents import parse
 from shapedp.mechanisms import certify, mechanism_from_json
 from shapedp.mechanisms.certify import certify_near
@@ -24,10 +25,33 @@ def steps_of(certificate: Certificate) -> tuple[tuple[Step, ...], tuple[str, ...
     A certificate without a description counts as its own bare claim: (epsilon, the upper end of delta).
     """
     if certificate.subject is None:
-        own = BareLoss(certificate.epsilon, min(certificate.bracket.upper, 1.0), adjacency=certificate.adjacency)
-        return (Step(own),), ()
+        return (_bare(certificate),), ()
     subject = mechanism_from_json(dict(certificate.subject))
     return (subject.steps, subject.vouched) if isinstance(subject, Plan) else ((Step(subject),), ())
+
+
+def _bare(certificate: Certificate) -> Step:
+    return Step(BareLoss(certificate.epsilon, min(certificate.bracket.upper, 1.0), adjacency=certificate.adjacency))
+
+
+def plan_of(certificates: Sequence[Certificate], vouched: Iterable[str] = ()) -> Plan:
+    """All releases that these certificates describe, as one plan.
+
+    A search beside other releases counts as its own claim: its profile is a minimum over Renyi orders, which no grid
+    of privacy losses comes near in reasonable time.
+    """
+    known: dict[int, tuple[tuple[Step, ...], tuple[str, ...]]] = {}
+    for one in {id(one): one for one in certificates}.values():
+        steps, own = steps_of(one)
+        searched = len(certificates) > 1 and any(isinstance(step.subject, Repetition) for step in steps)
+        known[id(one)] = ((_bare(one),) if searched else steps), own
+    found = [known[id(one)] for one in certificates]
+    premises = (*dict.fromkeys((*(one for _, own in found for one in own), *vouched)),)
+    counts: dict[str, Step] = {}
+    for step in (step for steps, _ in found for step in steps):
+        key = json.dumps({**step.to_json(), "count": 1}, sort_keys=True)
+        counts[key] = replace(step, count=step.count + (counts[key].count if key in counts else 0))
+    return Plan(tuple(counts.values()), premises)
 
 
 def composed(
@@ -45,16 +69,9 @@ def composed(
 
     Guarantee: exact composition of what the certificates describe; of different neighbour relations it is refused.
     """
-    known = {id(one): steps_of(one) for one in certificates}
-    found = [known[id(one)] for one in certificates]
-    premises = (*dict.fromkeys((*(one for _, own in found for one in own), *vouched)),)
-    counts: dict[str, Step] = {}
-    for step in (step for steps, _ in found for step in steps):
-        key = json.dumps({**step.to_json(), "count": 1}, sort_keys=True)
-        counts[key] = replace(step, count=step.count + (counts[key].count if key in counts else 0))
     claimed = math.fsum(one.delta for one in certificates) if delta is None else probability("delta", delta)
     own = certificates[0].epsilon if len(certificates) == 1 and delta is None else None
-    text = json.dumps(Plan(tuple(counts.values()), premises).to_json())
+    text = json.dumps(plan_of(certificates, vouched).to_json())
     made = _certified(text, own if epsilon is None else positive("epsilon", epsilon), claimed)
     return replace(made, secure=all(one.secure is True for one in certificates), scope=scope)
 

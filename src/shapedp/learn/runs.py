@@ -13,8 +13,10 @@ from sklearn.pipeline import Pipeline
 
 from shapedp.accounting.repeat import Repetition, deciding_orders, gaussian_run
 from shapedp.boundary.refusals import refusal
-from shapedp.learn.pipelines import PrivatePipeline, checked
-from shapedp.mechanisms import certify, mechanism_from_json
+from shapedp.learn.composed import composed, plan_of
+from shapedp.learn.pipelines import PrivatePipeline
+from shapedp.learn.walk import STEPS, checked
+from shapedp.mechanisms import certify
 from shapedp.mechanisms.objective import FAR
 from shapedp.numerics import SearchError
 from shapedp.numerics.outward import BELOW_8192, BELOW_WIDER
@@ -40,11 +42,18 @@ class Budget:
     delta: float
     certificate: Certificate
 
-    def over(self, certificate: Certificate) -> float:
+    def stated(self, vouched: tuple[str, ...]) -> Certificate:
+        """The certificate, with what a user vouches for among its assumptions."""
+        if not vouched:
+            return self.certificate
+        claim = {"epsilon": self.certificate.epsilon, "delta": self.certificate.delta}
+        return composed([self.certificate], scope=self.certificate.scope, vouched=vouched, **claim)
+
+    def over(self, certificates: Sequence[Certificate]) -> float:
         """How many times what a run may spend a fit has spent; at most 1 if it is within, infinite if not known."""
-        if certificate.subject is None:
+        if any(one.subject is None for one in certificates):
             return math.inf
-        loss = mechanism_from_json(dict(certificate.subject)).loss
+        loss = plan_of(certificates).loss
         if isinstance(loss, GaussianLoss):
             return 1.0 if loss.mu <= self.run.mu else (loss.mu / self.run.mu) ** 2
         parts = loss.pieces()
@@ -94,6 +103,7 @@ class Template:
         self.estimator = PrivatePipeline(estimator.steps) if type(estimator) is Pipeline else estimator
         self.last = f"{estimator.steps[-1][0]}__" if self.is_pipeline else ""
         self.model = estimator.steps[-1][1] if self.is_pipeline else estimator
+        self.vouched: dict[str, None] = {}
         self._factors: dict[int, float] = {}
 
     def check(self, candidates: Sequence[dict[str, Any]]) -> None:
@@ -105,13 +115,15 @@ class Template:
             if taken:
                 raise ValueError(f"candidates cannot set {', '.join(taken)}: the search does")
             if self.is_pipeline:
-                checked(made)
-            elif not {"epsilon", "delta", "adjacency"} <= set(takes):
+                self.vouched |= dict.fromkeys(checked(made).vouched)
+            elif type(made) not in STEPS:
+                self.vouched[refusal("learn", "vouched-class", kind=type(made).__qualname__).strip()] = None
+            if not self.is_pipeline and not {"epsilon", "delta", "adjacency"} <= set(takes):
                 raise ValueError(refusal("learn", "not-private", kind=type(self.model).__name__))
 
     def with_parameters(self, chosen: dict[str, Any]) -> Any:
-        """A copy with the parameters of a candidate."""
-        return clone(self.estimator).set_params(**chosen)
+        """A copy with the parameters of a candidate; steps among them are copied too, or runs would share them."""
+        return clone(self.estimator).set_params(**{name: clone(one, safe=False) for name, one in chosen.items()})
 
     def classes(self, chosen: dict[str, Any]) -> Any:
         """The classes that a candidate names; () where it is no classifier."""
@@ -126,12 +138,13 @@ class Template:
             model = self.with_parameters(chosen)
             factor = self._factors.get(number, 1.0)
             model.set_params(**dict(self._settings(model, own, factor, shared)))
-            model.fit(*parts)
-            over = 1.0 if shared["unsafe"] else own.over(model.privacy_)
+            walk = model.fit_steps(*parts) if self.is_pipeline else None
+            spent = model.fit(*parts).privacy_ if walk is None else walk.released[0]
+            over = 1.0 if shared["unsafe"] else own.over([spent] if walk is None else walk.released)
             if over <= 1 or over == math.inf:
                 break
             self._factors[number] = factor * min(0.98, 0.99 / math.sqrt(over))
-        if not over <= 1 or model.privacy_.adjacency != shared["adjacency"]:
+        if not over <= 1 or spent.adjacency != shared["adjacency"]:
             kind = type(self.model).__name__
             raise ValueError(
                 refusal("learn", "run-not-certified", kind=kind, mu=own.run.mu, adjacency=shared["adjacency"])
@@ -152,8 +165,17 @@ class Template:
                 yield f"{prefix}{setting}", shared[setting]
             if hasattr(step, "progress"):
                 yield f"{prefix}progress", False
+        if self.is_pipeline:
+            yield "verbose", False
         if shared["classes"] is not None and getattr(self._last(model), "classes", ()) is None:
             yield f"{self.last}classes", shared["classes"]
+
+    def kept(self, model: Any, certificate: Certificate) -> Any:
+        """The model that is shown, with what it cost to find it in place of what its own fit spent."""
+        if self.is_pipeline:
+            return model.seal(certificate, checked(model, fitted=True), (certificate,))
+        model.privacy_ = certificate
+        return model
 
     def _last(self, model: Any) -> Any:
         return model.steps[-1][1] if self.is_pipeline else model

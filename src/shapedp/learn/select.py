@@ -20,9 +20,10 @@ from shapedp.boundary.columns import is_frame
 from shapedp.boundary.refusals import refusal
 from shapedp.learn.base import PrivateEstimator, checked_rows, refuse
 from shapedp.learn.classifiers import class_list
-from shapedp.learn.pipelines import MODELS, STEPS, PrivatePipeline
+from shapedp.learn.pipelines import PrivatePipeline
 from shapedp.learn.register import counted
 from shapedp.learn.runs import Template, budget
+from shapedp.learn.walk import MODELS, STEPS
 from shapedp.mechanisms import Additive
 from shapedp.noise import Gaussian
 from shapedp.numerics.checks import positive
@@ -121,10 +122,10 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
         occur = class_list(type(template.model).__name__, X, y, None).tolist() if unnamed else None
         shared = {"adjacency": adjacency, "random_state": rng, "unsafe": self.unsafe, "classes": occur}
         parts = self._parts(X, y, randomness, template)
-        certificate = self._required(own.certificate)
+        certificate = self._required(own.stated(tuple(template.vouched)))
         score = Additive(Gaussian(ABOVE_8192 / own.run.mu, 1), Box([1.0], adjacency=adjacency), epsilon, delta)
         best = None
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # of runs that are not shown
             for _ in range(draw_runs(gamma, randomness)):
                 drawn = int(randomness.words(1)[0]) * len(candidates) >> 64  # uniform up to 2^-60
@@ -134,8 +135,7 @@ class PrivateSearch(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
                     best = (float(total), model, candidates[drawn])
         assert best is not None
         self.privacy_ = certificate
-        self.best_estimator_, self.best_params_ = best[1], dict(best[2])
-        self.best_estimator_.privacy_ = certificate  # what it cost to find it
+        self.best_estimator_, self.best_params_ = template.kept(best[1], certificate), dict(best[2])
         if hasattr(self, "feature_names_in_") and not template.is_pipeline:
             self.best_estimator_.feature_names_in_ = self.feature_names_in_
         self.best_score_ = best[0] / parts[2].shape[0]

@@ -5,6 +5,7 @@ Needs the extra `tables` (`pip install 'shapedp[tables]'`) once a table is asked
 
 from shapedp.private.answers import Answers
 from shapedp.private.conditions import Column, Condition, col
+from shapedp.private.dropped import Dropped
 from shapedp.private.mixed import MixedPlan
 from shapedp.private.plans import TablePlan
 from shapedp.private.questions import Aggregate, Question, count, mean, median, quantile, sum, variance
@@ -15,6 +16,7 @@ __all__ = [
     "Answers",
     "Column",
     "Condition",
+    "Dropped",
     "MixedPlan",
     "PrivateTable",
     "Question",

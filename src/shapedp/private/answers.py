@@ -17,14 +17,15 @@ from shapedp.noise.gaussian import normal_half_width
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import probability
 from shapedp.privacy import Certificate
+from shapedp.private.dropped import Dropped
 from shapedp.private.layout import Layout, Parts
+from shapedp.private.pictures import picture_html, table_html
 from shapedp.private.questions import Question
 from shapedp.workloads import Measure, WorkloadRelease
 from shapedp.workloads.release import fieller
 from shapedp.workloads.workload import Term
 
 WHOLE = "Counts are rounded to whole numbers after the noise; their errors and intervals are those before."
-_SHOWN = 200  # rows of a table on a page
 
 Column = list[Any]
 
@@ -46,8 +47,9 @@ class Answers:
 
     `frames` holds a data frame per question (pandas where installed, otherwise a mapping of lists), `frame` that of a
     single question. Beside each value stand its standard error and the ends of its interval (`confidence`). All
-    come from the same noisy numbers, under one `certificate`. `spend` is the spend of the ledger that counted it,
-    `time` when it was made; `report()` makes a page of it.
+    come from the same noisy numbers, under one `certificate`. `dropped`, where it was asked for, is the share of rows
+    that the bounds per person dropped. `spend` is the spend of the ledger that counted it, `time` when it was made;
+    `report()` makes a page of it.
 
     Example:
         >>> import pandas as pd
@@ -64,6 +66,7 @@ class Answers:
     confidence: float = 0.95
     _again: Callable[[float], Answers] | None = None
     spend: Any = None
+    dropped: Dropped | None = None
     time: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     @property
@@ -74,7 +77,8 @@ class Answers:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the numbers must know."""
-        return (self.certificate.scope, WHOLE)
+        said = () if self.dropped is None else (self.dropped.sentence(self.confidence),)
+        return (self.certificate.scope, WHOLE, *said)
 
     @property
     def columns(self) -> Mapping[str, Column]:
@@ -116,13 +120,15 @@ class Answers:
             _frame({printable(name): _plain(cells) for name, cells in columns.items()}) for columns in self.tables
         ]
         shown = [f"{question!r}\n{frame}" for question, frame in zip(self.questions, frames, strict=True)]
-        return "\n\n".join((*shown, self.certificate.explain()))
+        return "\n\n".join((*shown, *self.notes[2:], self.certificate.explain()))
 
     def _repr_html_(self) -> str:
         parts = []
         for question, columns in zip(self.questions, self.tables, strict=True):
-            parts += [f"<h4>{html.escape(repr(question))}</h4>", _html(columns)]
-        said = " ".join((self.certificate.explain(), WHOLE))
+            by = [one.name for one in question.by]
+            drawn = (picture_html(columns, by, name, self.confidence) for name in question.asked)
+            parts += [f"<h4>{html.escape(repr(question))}</h4>", table_html(columns), *drawn]
+        said = " ".join((self.certificate.explain(), *self.notes[1:]))
         return "".join((*parts, f"<p>{html.escape(said)}</p>"))
 
 
@@ -132,18 +138,6 @@ def _frame(columns: Mapping[str, Column]) -> Any:
     except ImportError:
         return dict(columns)
     return pandas.DataFrame(columns)
-
-
-def _html(columns: Mapping[str, Column]) -> str:
-    head = "".join(f"<th>{html.escape(printable(name))}</th>" for name in columns)
-    rows = list(itertools.islice(zip(*columns.values(), strict=True), _SHOWN + 1))
-    body = ["".join(f"<td>{html.escape(_shown(cell))}</td>" for cell in row) for row in rows[:_SHOWN]]
-    more = "<p>... and more rows</p>" if len(rows) > _SHOWN else ""
-    return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in body)}</table>{more}"
-
-
-def _shown(cell: Any) -> str:
-    return f"{cell:.6g}" if isinstance(cell, float) else printable(str(cell))
 
 
 def _plain(cells: Column) -> Column:

@@ -131,6 +131,16 @@ class _Part:
     mechanisms: tuple[Selection, ...]
     confidence: float
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the answers that it gives."""
+        return (self.name,)
+
+    @property
+    def what(self) -> str:
+        """In words."""
+        return repr(self.ask)
+
 
 @dataclass(frozen=True, eq=False)
 class QuantilePart(_Part):
@@ -210,7 +220,7 @@ class TopPart(_Part):
 DrawnPart = QuantilePart | TopPart
 
 
-def group_counts(part: DrawnPart, table: PrivateTable, question: Question) -> Integers:
+def group_counts(part: Any, table: PrivateTable, question: Question) -> Integers:
     """The exact counts by group (rows) and candidate (columns); they go into a draw, not out."""
     own, table = part.attribute(table), in_all(table)
     made = layout(table, [replace(question, by=(*question.by, own), asked={"n": Aggregate("count")})])

@@ -14,7 +14,7 @@ import itertools
 import math
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,14 +73,26 @@ def _wanted(table: PrivateTable, layout: Layout) -> dict[str, tuple[str, str]]:
     return found or {"c0": next(readable)}  # rows are counted by one column at least
 
 
-def _query(table: PrivateTable, layout: Layout, wanted: Mapping[str, tuple[str, str]], rows: Any) -> Any:
-    """The sums of every cell as a query: packed keys k0, ..., the count n, and the sums q0, ..."""
+class _Reduced(NamedTuple):
+    """Rows that are counted: whose, in which cell, what they add; and the digits that choose among them."""
+
+    rows: Any
+    packed: list[str]
+    values: list[str]
+    digits: Callable[..., Any]
+
+
+def _reduced(
+    table: PrivateTable, layout: Layout, wanted: Mapping[str, tuple[str, str]], rows: Any, valued: bool = True
+) -> _Reduced:
+    """The rows that all questions look at, as whole numbers; without `valued` only whose and in which cell."""
     cells = {column: rows[name] for name, (column, kind) in wanted.items() if kind != ID}
     attributes = layout.workload.schema.attributes
     foreign = table.source.table is not None
     keys = [_key(one, cells.get(layout.columns.get(one.name, "")), foreign) for one in attributes]
     holds = {name: condition.sql(cells) for name, condition in layout.conditions.items()}
-    values = {f"q{i}": _steps(one, cells, holds) for i, one in enumerate(layout.features)}
+    features = layout.features if valued else ()
+    values = {f"q{i}": _steps(one, cells, holds) for i, one in enumerate(features)}
     kept = [holds[name] for name in sorted(layout.base)]
     kept += [key.notnull() for key, one in zip(keys, attributes, strict=True) if not one.other]
     kept += [rows[PERSON].notnull()] if table.person is not None else []
@@ -89,18 +101,51 @@ def _query(table: PrivateTable, layout: Layout, wanted: Mapping[str, tuple[str, 
     packed = _packed(attributes, keys)
     key = fresh_key()
     person = {} if table.person is None else {PERSON: _person(rows[PERSON], key, foreign)}
-    reduced = (rows.filter(*kept) if kept else rows).select(**person, **packed, **values)
+    made = (rows.filter(*kept) if kept else rows).select(**person, **packed, **values)
+    return _Reduced(made, list(packed), list(values), functools.partial(_digits, key=key, foreign=foreign))
+
+
+def _query(table: PrivateTable, layout: Layout, wanted: Mapping[str, tuple[str, str]], rows: Any) -> Any:
+    """The sums of every cell as a query: packed keys k0, ..., the count n, and the sums q0, ..."""
+    reduced, packed, values, digits = _reduced(table, layout, wanted, rows)
     count = reduced.count()
     if table.person is not None:
-        within = [] if table.groups_touched is None else list(packed)
-        start = functools.partial(_digits, key=key, foreign=foreign)
-        reduced = _chosen(reduced, [*packed, *values], table.rows, within, functools.partial(start, first=0))
+        within = [] if table.groups_touched is None else packed
+        reduced = _chosen(reduced, [*packed, *values], table.rows, within, functools.partial(digits, first=0))
         count = reduced.count()
     if table.groups_touched is not None:
-        reduced = _summed(reduced, [PERSON, *packed], list(values), count)
-        reduced = _chosen(reduced, list(packed), table.groups_touched, [], functools.partial(start, first=_DIGITS))
+        reduced = _summed(reduced, [PERSON, *packed], values, count)
+        reduced = _chosen(reduced, packed, table.groups_touched, [], functools.partial(digits, first=_DIGITS))
         count = reduced[COUNT].sum()
-    return _summed(reduced, list(packed), list(values), count)
+    return _summed(reduced, packed, values, count)
+
+
+def dropped_rows(table: PrivateTable, layout: Layout, most: int) -> NDArray[np.int64]:
+    """How many rows the bounds per person keep and drop, of at most so many of each person; WITHOUT noise."""
+    wanted = _wanted(table, layout)
+    found = table.source.computed(
+        wanted, lambda rows: _kept_and_dropped(table, layout, wanted, rows, most), table.memory
+    )
+    kept, seen = (sum(int(one or 0) for one in found.column(name).to_pylist()) for name in ("kept", "seen"))
+    return np.array([kept, seen - kept], np.int64)
+
+
+def _kept_and_dropped(table: PrivateTable, layout: Layout, wanted: Any, rows: Any, most: int) -> Any:
+    """Of each person: n rows, of which so many are kept; summed over all persons."""
+    library = ibis()
+    reduced, packed, _, digits = _reduced(table, layout, wanted, rows, valued=False)
+    bound = _whole(table.rows)
+    if table.groups_touched is None:
+        own = _summed(reduced, [PERSON], [], reduced.count())
+        own = own.mutate(kept=library.least(own[COUNT], bound))
+    else:
+        cells = _summed(reduced, [PERSON, *packed], [], reduced.count())
+        start = functools.partial(digits, first=_DIGITS)
+        cells, taken = _marked(cells, packed, table.groups_touched, [], start)
+        kept = taken.ifelse(library.least(cells[COUNT], bound), _whole(0))
+        own = cells.group_by(PERSON).agg(**{COUNT: cells[COUNT].sum().cast("int64"), "kept": kept.sum().cast("int64")})
+    seen = library.least(own[COUNT], _whole(most))
+    return own.agg(kept=own.kept.sum(), seen=seen.sum())
 
 
 def _summed(rows: Any, keys: list[str], values: list[str], count: Any) -> Any:
@@ -108,7 +153,15 @@ def _summed(rows: Any, keys: list[str], values: list[str], count: Any) -> Any:
 
 
 def _chosen(rows: Any, held: Sequence[str], most: int, within: Iterable[str], digits: Callable[[Any], Any]) -> Any:
-    """At most so many rows of each person, or of each person and what `within` holds.
+    """At most so many rows of each person, or of each person and what `within` holds."""
+    placed, taken = _marked(rows, held, most, within, digits)
+    return placed.filter(taken)
+
+
+def _marked(
+    rows: Any, held: Sequence[str], most: int, within: Iterable[str], digits: Callable[[Any], Any]
+) -> tuple[Any, Any]:
+    """The rows with their places, and which of them are kept.
 
     Of n rows in the order of what they hold, n > k = `most`, the i-th is kept where (start + i k) mod n < k: where its
     step of length k meets a multiple of n. All n steps together have length n k, so k rows are kept, and with a start
@@ -122,7 +175,7 @@ def _chosen(rows: Any, held: Sequence[str], most: int, within: Iterable[str], di
     start = digits(placed[PERSON]) % placed.number
     chosen = (start + library.least(placed.place, placed.number) * bound) % placed.number < bound
     few = placed.number <= bound  # for most people there is nothing to choose
-    return placed.filter((placed.place <= placed.number) & (few | chosen))
+    return placed, (placed.place <= placed.number) & (few | chosen)
 
 
 def _digits(person: Any, key: str, foreign: bool, first: int) -> Any:

@@ -17,34 +17,26 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-from scipy import special
-
-from shapedp.accounting.compose import compose
 from shapedp.accounting.plan import Plan, Step
 from shapedp.mechanisms.base import Rng
 from shapedp.mechanisms.certify import certify
-from shapedp.numerics import last_true
-from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import one_of, positive, probability
-from shapedp.numerics.outward import BELOW_8192, WIDE
+from shapedp.numerics.outward import BELOW_8192
 from shapedp.privacy import Certificate, GaussianLoss
-from shapedp.privacy.losses.selected import KeysLoss
 from shapedp.private.answers import Answers, answered
 from shapedp.private.drawn import (
     Columns,
-    DrawnPart,
     How,
-    Place,
-    QuantilePart,
-    TopPart,
-    grid_of,
     group_columns,
     group_counts,
+    in_all,
 )
+from shapedp.private.dropped import Dropped, DroppedRows
 from shapedp.private.engine import counted
 from shapedp.private.layout import Layout, layout
+from shapedp.private.leftover import left_for_sums
 from shapedp.private.questions import DRAWN, SUMMED, Aggregate, Question
+from shapedp.private.several import AnyPart, PrefixPart, units_of
 from shapedp.private.table import PrivateTable
 from shapedp.private.unknown import First, firsts_of, unknown_of
 from shapedp.sensitivity import ADJACENCIES, Adjacency
@@ -55,10 +47,6 @@ BIAS = (
     "for what is left, and leave out that bias."
 )
 FIRST = 0.2  # share of epsilon for unknown keys and bounds
-_ROOM = 1 - 1e-3  # of delta: who computes on another grid must still find the claim met
-_NEAR = 1e-3  # relative, of mu
-_TRIES = 4
-_POINTS = 2000  # of the losses that the search looks at
 
 
 @dataclass(frozen=True)
@@ -66,7 +54,7 @@ class Share:
     """What a part of the budget is spent on."""
 
     what: str
-    share: float | None  # of epsilon; None for sums, which get the rest
+    share: float | None  # of epsilon; None for sums and prefix counts, which share the rest
     epsilon: float  # that this part alone has, at the delta of the claim
 
 
@@ -77,6 +65,7 @@ class MixedRelease:
     certificate: Certificate
     sums: WorkloadRelease | None
     found: Mapping[str, Any]  # the keys and bounds that were unknown
+    dropped: Dropped | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,11 +87,12 @@ class MixedPlan:
     delta: float
     adjacency: Adjacency
     firsts: tuple[First, ...]
-    drawn: tuple[DrawnPart, ...]
+    drawn: tuple[AnyPart, ...]
     mu: float  # of the sums; 0 where there are none
     sums: WorkloadMechanism | None  # known where nothing is unknown
     options: Mapping[str, Any]
     confidence: float = 0.95
+    dropped: DroppedRows | None = None
 
     @property
     def scope(self) -> str:
@@ -113,6 +103,7 @@ class MixedPlan:
     def plan(self) -> Plan:
         """Every mechanism that is released, as the certificate describes it."""
         steps = [Step(one) for first in self.firsts for one in first.mechanisms]
+        steps += [Step(one) for one in (self.dropped.mechanisms if self.dropped is not None else ())]
         steps += [Step(one) for part in self.drawn for one in part.mechanisms]
         if self.mu:
             steps.append(Step(self.sums or GaussianLoss(self.mu, 0.0, adjacency=self.adjacency)))
@@ -126,11 +117,15 @@ class MixedPlan:
     @property
     def shares(self) -> tuple[Share, ...]:
         """What is spent on which part."""
-        found = [(first.what, sum(one.epsilon for one in first.mechanisms)) for first in self.firsts]
-        found += [(repr(part.ask), sum(one.epsilon for one in part.mechanisms)) for part in self.drawn]
+        before = (*self.firsts, *([] if self.dropped is None else [self.dropped]))
+        found = [(first.what, sum(one.epsilon for one in first.mechanisms)) for first in before]
+        pure = [part for part in self.drawn if not isinstance(part, PrefixPart)]
+        found += [(part.what, sum(one.epsilon for one in part.mechanisms)) for part in pure]
         listed = [Share(what, spent / self.epsilon, spent) for what, spent in found]
-        if self.mu:
-            listed.append(Share("sums", None, GaussianLoss(self.mu).epsilon(self.delta).upper))
+        noisy = [(part.what, part.mu) for part in self.drawn if isinstance(part, PrefixPart)]
+        for what, mu in (*noisy, ("sums", self.mu)):
+            if mu:
+                listed.append(Share(what, None, GaussianLoss(mu).epsilon(self.delta).upper))
         return tuple(listed)
 
     def release(self, *, ledger: Any = None, dataset: str | None = None, rng: Rng = None) -> Answers:
@@ -154,14 +149,24 @@ class MixedPlan:
             made = layout(table, summed)
             noise = self.sums or self._noise(made)
             sums = noise.release(counted(table, made, noise.needed()), rng=rng)
-        drawn = {}
+        drawn: dict[tuple[int, str], Columns] = {}
         for part in self.drawn:
             question = questions[part.question]
             if not _empty(question):
-                counts = group_counts(part, table, question)
-                drawn[part.question, part.name] = part.columns(counts, table, rng)
-        release = MixedRelease(self.certificate.with_randomness(rng is None), sums, found)
+                columns = part.columns(group_counts(part, table, question), table, rng)
+                drawn |= {(part.question, name): columns for name in part.names}
+        dropped = None if self.dropped is None else self._dropped(table, questions, made, rng)
+        release = MixedRelease(self.certificate.with_randomness(rng is None), sums, found, dropped)
         return self._answers(table, questions, release, made, drawn, self.confidence)
+
+    def _dropped(self, table: PrivateTable, questions: Sequence[Question], made: Layout | None, rng: Rng) -> Dropped:
+        """Of the rows that the sums look at; where none are asked, of those that the groups of the draws do."""
+        assert self.dropped is not None
+        if made is None:
+            table = in_all(table)
+            groups = [replace(one, asked={"n": Aggregate("count")}) for one in questions if not _empty(one)]
+            made = layout(table, groups) if groups else None
+        return self.dropped.released(table, made, rng)
 
     def _noise(self, made: Layout) -> WorkloadMechanism:
         """The noise of sums whose groups or bounds were unknown: never more than was planned is spent on them."""
@@ -194,6 +199,7 @@ class MixedPlan:
             release,
             confidence,
             lambda level: self._answers(table, questions, release, made, drawn, level),
+            dropped=release.dropped,
         )
 
 
@@ -256,8 +262,9 @@ def mixed_plan(
     delta: float,
     first: float,
     confidence: float,
+    dropped: float | None,
 ) -> MixedPlan:
-    """The plan of questions of which some are drawn, or of which keys or bounds are unknown."""
+    """The plan of questions of which some are drawn, of which keys or bounds are unknown, or with rows dropped."""
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     adjacency: Adjacency = one_of("adjacency", options["adjacency"], ADJACENCIES)
     names = unknown_of(table, questions)
@@ -270,59 +277,25 @@ def mixed_plan(
     sums = sum(len(_sums_of(question)) for question in questions)
     if not delta and (sums or names[0]):
         raise ValueError("sums and unknown keys need delta > 0: claim a small one, such as 1e-6")
-    method = "exponential" if sums else "permute-and-flip"
     unknown = firsts_of(table, names, epsilon * first, delta, adjacency)
-    left = epsilon * (1 - first if unknown else 1.0)
-    each = left / (len(places) + sums)
-    drawn = tuple(_part(place, table, How(each, method, adjacency, confidence)) for place in places)
-    pieces = [one for part in (*unknown, *drawn) for one in part.mechanisms]
-    mu = _left(pieces, epsilon, delta, each * sums) if sums else 0.0
+    lost = None if dropped is None else DroppedRows.of(table, epsilon * dropped, adjacency)
+    left = epsilon * (1 - (first if unknown else 0.0) - (dropped or 0.0))
+    units = units_of(places, table, questions)
+    each = left / (sum(unit.weight for unit in units) + sums)
+    noisy = [unit.way(each, delta, adjacency) == "prefixes" for unit in units]
+    shared = sums + sum(unit.weight for unit, own in zip(units, noisy, strict=True) if own)
+    how = How(each, "exponential" if shared else "permute-and-flip", adjacency, confidence)
+    pure = {k: unit.parts(table, how, delta) for k, unit in enumerate(units) if not noisy[k]}
+    before = (*unknown, *([] if lost is None else [lost]), *(part for parts in pure.values() for part in parts))
+    pieces = [one for part in before for one in part.mechanisms]
+    whole = left_for_sums(pieces, epsilon, delta, each * shared) if shared else 0.0
+    mu = whole * math.sqrt(sums / shared) if sums else 0.0
     made = _noise(layout(table, _summed(questions)), mu, delta, options) if sums and not unknown else None
-    return MixedPlan(table, tuple(questions), epsilon, delta, adjacency, unknown, drawn, mu, made, options, confidence)
-
-
-def _part(place: Place, table: PrivateTable, how: How) -> DrawnPart:
-    if place[2].verb == "top_k":
-        return TopPart.of(place, table, how)
-    return QuantilePart.of(place, table, grid_of(place[2], table).size, how)
-
-
-def _left(pieces: Sequence[Any], epsilon: float, delta: float, share: float) -> float:
-    """The mu of Gaussian noise that meets the claim together with the other parts, nearly the largest.
-
-    A quick sum over their losses finds it; the exact composition then decides, and where it says no a little more noise
-    is taken. The sums' own share of epsilon, which plain addition proves, is always enough.
-    """
-    spared = math.fsum(one.delta for one in pieces)
-    least = GaussianLoss.calibrate(share, (delta - spared) * _ROOM).mu * (1 - WIDE)
-    losses, masses = _lattice([one.loss for one in pieces], epsilon)
-
-    def meets(mu: float) -> bool:
-        at = (epsilon - losses) / mu
-        below = special.ndtr(mu / 2 - at) - np.exp(np.minimum(epsilon - losses + special.log_ndtr(-mu / 2 - at), 0.0))
-        return bool(masses @ np.maximum(below, 0.0) <= (delta - spared) * _ROOM)
-
-    near = last_true(meets, least, GaussianLoss.calibrate(epsilon, delta).mu, relative=_NEAR)
-    for _ in range(_TRIES):
-        spent = compose([*((one.loss, 1) for one in pieces), GaussianLoss(near)]).delta(epsilon).upper
-        if spent <= delta * (1 - WIDE):
-            return near
-        near = max(near * (1 - 2 * _NEAR), least)
-    return least
-
-
-def _lattice(losses: Sequence[Any], epsilon: float) -> tuple[Floats, Floats]:
-    """Losses of all parts together and their masses, about: it only says where the search begins."""
-    top = math.fsum(one.own * one.keys if isinstance(one, KeysLoss) else one.pure for one in losses)
-    step = top / _POINTS
-    total = np.ones(1)
-    for one in losses:
-        plain = replace(one, failure=0.0) if isinstance(one, KeysLoss) else one
-        half = math.ceil(min(plain.pure, top) / step) + 1
-        grid = step * np.arange(-half, half + 1)
-        curve = plain.profile(grid)[1]
-        falls = -np.diff(curve) / np.diff(np.exp(grid))  # of H in e^x: how likely a larger loss is without the person
-        mass = np.exp(grid[1:-1]) * -np.diff(falls)
-        total = np.convolve(total, np.maximum(np.concatenate([[0.0], mass, [0.0]]), 0.0))
-    half = (total.size - 1) // 2
-    return np.asarray(step * np.arange(-half, half + 1.0)), np.asarray(total / total.sum())
+    drawn = tuple(
+        part
+        for k, unit in enumerate(units)
+        for part in pure.get(k) or [unit.prefixes(whole * math.sqrt(unit.weight / shared), delta, options, confidence)]
+    )
+    return MixedPlan(
+        table, tuple(questions), epsilon, delta, adjacency, unknown, drawn, mu, made, options, confidence, lost
+    )

@@ -90,6 +90,7 @@ def planned(
     gap: float = 1e-4,
     first: float = FIRST,
     confidence: float = 0.95,
+    dropped: float | None = None,
 ) -> TablePlan | MixedPlan:
     """The plan of questions to one table, possibly with different conditions."""
     if not questions or any(not isinstance(one, Question) for one in questions):
@@ -104,12 +105,22 @@ def planned(
         raise ValueError("ask goes to the table: put group_by(...) into the questions")
     if not 0 < probability("confidence", confidence) < 1 or not 0 < probability("first", first) < 1:
         raise ValueError("confidence, and first, the share of unknown keys and bounds, must lie between 0 and 1")
+    if dropped is not None:
+        _check_dropped(table, probability("dropped", dropped), first)
     noise = {"adjacency": adjacency, "records": records, "gap": gap}
-    if is_mixed(table, questions):
-        return mixed_plan(table, questions, noise, epsilon=epsilon, delta=delta, first=first, confidence=confidence)
+    if dropped is not None or is_mixed(table, questions):
+        claim = {"epsilon": epsilon, "delta": delta}
+        return mixed_plan(table, questions, noise, **claim, first=first, confidence=confidence, dropped=dropped)
     made = layout(table, questions)
     if delta == 0:
         raise ValueError("questions that share Gaussian noise need delta > 0: claim a small one, such as 1e-6")
     mechanism = made.workload.calibrate(epsilon=epsilon, delta=delta, noise="gaussian", **noise)
     assert isinstance(mechanism, WorkloadMechanism)
     return TablePlan(table, tuple(questions), made, mechanism, confidence)
+
+
+def _check_dropped(table: PrivateTable, share: float, first: float) -> None:
+    if table.person is None:
+        raise ValueError("dropped= asks what the bounds per person drop: name the column of persons with person=")
+    if not (share > 0 and share + first < 1):
+        raise ValueError("dropped, the share of epsilon for the rows dropped, must be above 0, and below 1 with first")

@@ -164,9 +164,10 @@ class PrivateTable:
 
         Parameters: the questions, the claim, `adjacency` ("add-remove" unless told), `records`, a public bound on the
         number of rows (2^32 unless told), `first`, the share of epsilon for private keys and bounds (0.2 unless told),
-        and `confidence`, that of the intervals (0.95 unless told).
+        `dropped`, the share of epsilon spent on how many rows the bounds per person drop (nothing unless told), and
+        `confidence`, that of the intervals (0.95 unless told).
 
-        Returns: a `TablePlan`, or a `MixedPlan` where quantiles or unknown keys and bounds are among the questions.
+        Returns: a `TablePlan`, or a `MixedPlan` where quantiles, unknown keys and bounds or rows dropped are asked for.
         """
         from shapedp.private.plans import planned
 

@@ -14,6 +14,7 @@ WIDTH, HEIGHT = 360.0, 262.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48.0, 14.0, 28.0, 44.0
 _LETTER = 7.6  # the width allowed for a letter of a tick
 _DECADES = 8  # the most ticks of a logarithmic axis
+_SHORTEST = 1e-290  # of an axis: steps of it are floats
 
 Points = Sequence[tuple[float, float]]
 
@@ -42,6 +43,7 @@ def linear(label: str, low: float, high: float, *, show: Callable[[float], str] 
     """Equal steps of 1, 2 or 5 times a power of ten; the high end grows to a whole step."""
     if not high > low:
         low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
+    high = max(high, low + _SHORTEST)
     rough = (high - low) / most
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(f * power for f in (1, 2, 5, 10) if f * power >= rough * (1 - 1e-9))

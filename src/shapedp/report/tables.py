@@ -56,6 +56,7 @@ def _release(answers: Answers, told: Mapping[str, str], data: str) -> Markup:
         ("Persons", people.sentence),
         ("Bounds", "; ".join(bounds)) if bounds else None,
         ("Groups", "; ".join(map(_cells, groups.values()))) if groups else None,
+        ("Dropped", answers.dropped.sentence(answers.confidence)) if answers.dropped is not None else None,
         ("Where from", text("bounds-found", names=found) if found else text("bounds-stated")),
     )
     return section("release", "What was released", pairs, *_budget(spend), el("p", WHOLE, class_="note"))

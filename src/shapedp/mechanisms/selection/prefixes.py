@@ -115,10 +115,7 @@ class Prefixes:
         counts = counts_of(x, self.grid.size)
         drawn = self.mechanism.release(np.cumsum(counts).astype(np.float64), rng=rng)
         noisy = np.asarray(drawn.value, dtype=np.float64)
-        smooth = (np.maximum.accumulate(noisy) + np.minimum.accumulate(noisy[::-1])[::-1]) / 2
-        wanted = np.array([float(one) for one in self.targets]) * smooth[-1]
-        places = np.minimum(np.searchsorted(smooth, wanted), self.grid.size - 1)
-        values = self.grid[places]
+        values = self.grid[places_of(noisy, np.array([float(one) for one in self.targets]))]
         return QuantileRelease(values, None, drawn.certificate, unsafe=drawn.unsafe, plan=self, noisy=frozen(noisy))
 
     def ranks(self, confidence: float) -> Floats:
@@ -130,21 +127,32 @@ class Prefixes:
         return np.asarray(2 * far * self.deviations.max(axis=1))
 
     def interval(self, noisy: Floats, confidence: float) -> tuple[Floats, Floats]:
-        """The true quantile is in cell z if fewer than q n records lie below z and at least q n up to it.
-
-        So the noisy difference is at most far deviations above 0 just below z, at least that far below 0 at z, each
-        but for half of what is missed: all cells for which both are so.
-        """
+        """Ends that hold each true quantile with the given probability; see `ends_of`."""
         missed = 1 - probability("confidence", confidence)
         far = -float(special.ndtri(missed / 2)) if missed > 0 else math.inf
-        levels = np.array([float(one) for one in self.targets])[:, None]
-        gap = noisy[None] - levels * noisy[-1]
-        reached = gap >= -far * self.deviations
-        passed = np.concatenate([np.ones((len(levels), 1), dtype=bool), gap < far * self.deviations], axis=1)[:, :-1]
-        last = self.grid.size - 1
-        low = np.where(reached.any(axis=1), reached.argmax(axis=1), last)
-        high = last - passed[:, ::-1].argmax(axis=1)
-        return self.grid[np.minimum(low, high)], self.grid[np.maximum(low, high)]
+        low, high = ends_of(noisy, np.array([float(one) for one in self.targets]), far * self.deviations)
+        return self.grid[low], self.grid[high]
+
+
+def places_of(noisy: Floats, levels: Floats) -> Integers:
+    """The cells in which noisy prefix counts, made to rise, reach these shares of the last of them."""
+    smooth = (np.maximum.accumulate(noisy) + np.minimum.accumulate(noisy[::-1])[::-1]) / 2
+    return np.asarray(np.minimum(np.searchsorted(smooth, levels * smooth[-1]), noisy.size - 1))
+
+
+def ends_of(noisy: Floats, levels: Floats, reach: Floats) -> tuple[Integers, Integers]:
+    """The first and the last cell in which each quantile may lie.
+
+    The true quantile is in cell z if fewer than q n records lie below z and at least q n up to it. So the noisy
+    difference is at most `reach` above 0 just below z, at least that far below 0 at z, each but for half of what is
+    missed: all cells for which both are so.
+    """
+    gap, last = noisy[None] - levels[:, None] * noisy[-1], noisy.size - 1
+    reached = gap >= -reach
+    passed = np.concatenate([np.ones((levels.size, 1), dtype=bool), gap < reach], axis=1)[:, :-1]
+    low = np.where(reached.any(axis=1), reached.argmax(axis=1), last)
+    high = last - passed[:, ::-1].argmax(axis=1)
+    return np.minimum(low, high), np.maximum(low, high)
 
 
 def targets_of(q: ArrayLike) -> tuple[Fraction, ...]:
