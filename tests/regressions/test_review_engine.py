@@ -79,7 +79,12 @@ def test_grids_and_points_set_apart_bound_enumerated_laws(seed: int) -> None:
             break
         loss = Atoms(law, float(rng.choice([0, 0, 0, 1e-9, 1e-3])))
         first, last = -int(rng.integers(1, 80)), int(rng.integers(3, 200))
-        low, high = bound_masses(loss, step, first, last, reverse=reverse)
+        knots = None
+        if seed % 2:
+            kept = rng.random(last - first + 1) < rng.uniform(0.2, 1.0)
+            kept[[0, -first, last - first]] = True
+            knots = first + np.flatnonzero(kept)
+        low, high = bound_masses(loss, step, first, last, reverse=reverse, knots=knots)
         places = (law[0] - law[1])[np.isfinite(law[0]) & np.isfinite(law[1])] * (-1 if reverse else 1)
         near = np.append(spread, places)
         alone = exact(law, near, reverse)

@@ -16,10 +16,10 @@ from shapedp.accounting.floor import Floor
 from shapedp.accounting.pld import Direction, Place, View
 from shapedp.boundary.values import boolean
 from shapedp.noise.radial import DEVIATIONS
-from shapedp.numerics import SearchError, first_true, last_true, last_true_near
+from shapedp.numerics import SearchError, falling_root, first_true, first_true_near, last_true, last_true_near
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, positive, probability
-from shapedp.numerics.outward import ABOVE_128, BELOW_8, ROUNDINGS_2048, ROUNDINGS_8192
+from shapedp.numerics.outward import ABOVE_128, BELOW_8, ROUNDINGS_128, ROUNDINGS_2048, ROUNDINGS_8192
 from shapedp.privacy import AdjustedLoss, Bracket, GaussianLoss, Loss
 from shapedp.privacy.losses.base import Pieces, adjacency_of, one_relation
 
@@ -82,7 +82,7 @@ class ComposedLoss(Loss):
 
     def _direction(self, reverse: bool) -> Direction:
         if reverse not in self._directions:
-            self._directions[reverse] = Direction(self.parts, self._tables, reverse=reverse)
+            self._directions[reverse] = Direction(self.parts, self._tables, reverse=reverse, finest=self._goal)
         return self._directions[reverse]
 
     @cached_property
@@ -94,7 +94,7 @@ class ComposedLoss(Loss):
         """The view at one of the composition's places; what was asked before plays no part in it."""
         key = (reverse and not self.symmetric, accuracy, place)
         if key not in self._views:
-            self._views[key] = self._direction(reverse).solve(place=place, accuracy=accuracy)
+            self._views[key] = self._direction(reverse).solve(place, accuracy)
         return self._views[key]
 
     def _floor(self, reverse: bool) -> Floor:
@@ -212,11 +212,11 @@ class ComposedLoss(Loss):
             view = self._view(place, reverse, accuracy)
             reach = 3 * max(self._direction(reverse).spread(at), view.upper.spread)
             root = self._root(view, target, max(at, view.focus) + reach)
-            if self._at(view, at)[1] <= target:
+            if self._above(view, at) <= target:
                 meeting = min(meeting, at)
             else:
                 failing = max(failing, at)
-            own = self._place(root, reverse) == place and self._at(view, root)[1] <= target
+            own = self._place(root, reverse) == place and self._above(view, root) <= target
             if own and failing <= root <= meeting:
                 meeting = root
                 break
@@ -235,15 +235,15 @@ class ComposedLoss(Loss):
         key = (reverse and not self.symmetric, target)
         if key in self._roughs:
             return self._roughs[key]
-        direction, accuracy = self._direction(reverse), max(_QUICK, self._goal)
-        view = direction.solve(delta=(target - self.certain) / (1 - self.certain), accuracy=accuracy)
-        for _ in range(3):
+        accuracy = max(_QUICK, self._goal)
+        root = self._direction(reverse).near_delta((target - self.certain) / (1 - self.certain))
+        for _ in range(4):
+            view = self._view(self._place(root, reverse), reverse, accuracy)
             reach = 3 * view.upper.spread + view.upper.step
             root = self._root(view, target, view.focus + reach)
             if abs(root - view.focus) < reach:
                 break
-            view = direction.solve(place=self._place(root, reverse), accuracy=accuracy)
-        upper = root if self._at(view, root)[1] <= target else math.inf
+        upper = root if self._above(view, root) <= target else math.inf
         lower = min(self._insufficient_near(view, target, root, reverse), upper)
         self._roughs[key] = Bracket(lower, upper)
         return self._roughs[key]
@@ -252,30 +252,45 @@ class ComposedLoss(Loss):
         """The largest epsilon found at which delta exceeds the target for certain; 0 where none is seen."""
         floor = self._floor(reverse)
 
-        def shown(epsilon: float) -> bool:
-            at = np.array([epsilon])
-            low = np.maximum(view.bounds(at)[0], floor.at(at))
-            return float(self._with_certain(low, np.ones(1), True)[0][0]) > target
+        def below(bound: Callable[[Floats], Floats], epsilon: float) -> float:
+            return float(self._with_certain(bound(np.array([epsilon])), np.ones(1), True)[0][0])
 
-        for bottom in (max(view.focus - 3 * view.upper.spread, 0.0), 0.0):
-            with contextlib.suppress(SearchError):
-                return last_true(shown, min(bottom, upper), upper, relative=ROUNDINGS_2048)
-        return 0.0
+        def log_lower(epsilon: float) -> float:
+            value = below(view.lower.delta, epsilon)
+            return math.log(value) if value else -math.inf
+
+        def seen_from(bottom: float) -> float:
+            above = falling_root(lambda x: log_lower(bottom + x), goal, upper - bottom, relative=ROUNDINGS_2048)
+            guess = bottom + above
+            return last_true_near(lambda e: below(view.lower.delta, e) > target, guess, relative=ROUNDINGS_128)
+
+        goal, bottoms = math.log(target), (max(view.focus - 3 * view.upper.spread, 0.0), 0.0)
+        bottom = next((one for one in bottoms if one < upper and log_lower(one) > goal), None)
+        found = 0.0
+        with contextlib.suppress(SearchError):
+            found = 0.0 if bottom is None else seen_from(bottom)
+        with contextlib.suppress(SearchError):
+            beyond = found + ROUNDINGS_2048 * upper
+            found = last_true(lambda e: below(floor.at, e) > target, beyond, upper, relative=ROUNDINGS_2048)
+        return min(found, upper)
 
     def _place(self, epsilon: float, reverse: bool) -> Place:
         return self._direction(reverse).places(np.array([epsilon]))[0]
 
-    def _at(self, view: View, epsilon: float) -> tuple[float, float]:
-        low, high = self._with_certain(*view.bounds(np.array([epsilon])), True)
-        return float(low[0]), float(high[0])
+    def _above(self, view: View, epsilon: float) -> float:
+        """A view's upper bound."""
+        return float(self._with_certain(np.zeros(1), view.upper.delta(np.array([epsilon])), True)[1][0])
 
     def _root(self, view: View, target: float, top: float) -> float:
         """The least epsilon up to `top` at which a view's upper bound meets the target, or `top`."""
-        if self._at(view, top)[1] > target:
+
+        def upper(epsilon: float) -> float:
+            return self._above(view, epsilon)
+
+        if upper(top) > target:
             return top
-        if self._at(view, 0.0)[1] <= target:
-            return 0.0
-        return first_true(lambda e: self._at(view, e)[1] <= target, 0.0, top, relative=ROUNDINGS_2048)
+        guess = falling_root(lambda e: math.log(upper(e)), math.log(target), top, relative=ROUNDINGS_2048)
+        return first_true_near(lambda e: upper(e) <= target, guess, top, relative=ROUNDINGS_128)
 
     def renyi(self, alpha: float) -> Bracket:
         """Renyi divergences add up."""

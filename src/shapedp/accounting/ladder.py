@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shapedp.accounting.fourier import MOST_TILT, Parts, saddle, total_cumulant
+from shapedp.accounting.cumulants import MOST_TILT, Parts, saddle, total_cumulant
 from shapedp.numerics.arrays import Floats
 
 _MOST_RUNGS = 120

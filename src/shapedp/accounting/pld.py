@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from shapedp.accounting.fourier import (
-    Convolution,
-    WindowError,
-    calmer_tilt,
-    convolve,
-    cumulant,
-    saddle,
-    tilt_for_delta,
-    tilt_for_mean,
-    total_cumulant,
-    window,
-)
+from shapedp.accounting.aims import FADED, Aim, log_gap
+from shapedp.accounting.cumulants import cumulant, total_cumulant, window
+from shapedp.accounting.fourier import Convolution, WindowError, convolve
+from shapedp.accounting.knots import for_all_tilts, near_masses
 from shapedp.accounting.ladder import STEEP, Ladder
+from shapedp.accounting.lattices import aligned, lattice_of
 from shapedp.numerics import SelfCheckError
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.outward import ROUNDINGS_2, WIDE
+from shapedp.numerics.outward import WIDE
 from shapedp.privacy.losses.base import Loss
-from shapedp.privacy.losses.discrete import DiscreteLoss, bound_masses, coarse_step, support, upper_masses
+from shapedp.privacy.losses.discrete import DiscreteLoss, bound_masses, support, upper_masses
 from shapedp.privacy.losses.masses import Masses
 
 Counted = Sequence[tuple[Loss, int]]
@@ -37,17 +30,15 @@ _FIRST_NODES = 3000
 _LADDER_NODES = 800
 _ROUGH_NODES = 2**16  # at most, where only a place to look at is sought
 _ROUGH = 1.5e-2  # an accuracy that only says where to look
+_QUICK = 0.02
 _SLOW_LIMIT = 2**18
 _SHARP_LIMIT = 2**18
 _MANY_NODES = 2**15  # from here on grids grow slowly
+_SMALLEST_STRIDE = 1 / 8  # to the next grid, once the gap of one is known: it often falls faster than expected
 _LOOSE = 3.0  # bounds this many times further apart than they should be are sharpened
 _ENOUGH = 2e-3  # and to this gap at most
 _SHARPENINGS = 4
 _HOPELESS = 0.5  # as long as the gap is larger, a finer grid is tried even if the last one did not help
-_FADED = 1e-300
-_FAINT = math.log(_FADED) - 10
-_FINER_LATTICE = 16  # a lattice so many times finer than the step asked for is still used
-_SECTIONS = 32  # of an interval in which an atom is sought
 _LADDER_CAP = 64.0
 _BEYOND = 20.0  # losses so many times likelier than all others hide
 
@@ -66,7 +57,7 @@ class View:
     def gap(self, reach: float) -> float:
         """How far the bounds are apart, relative to the upper one, up to `reach` from the focus."""
         lower, upper = self.bounds(np.array([max(self.focus - reach, 0.0), self.focus, self.focus + reach]))
-        return float(np.max(np.where(upper > max(_FADED, 1e-3 * upper[1]), (upper - lower) / upper, 0.0)))
+        return float(np.max(np.where(upper > max(FADED, 1e-3 * upper[1]), (upper - lower) / upper, 0.0)))
 
     def bounds(self, epsilon: Floats) -> tuple[Floats, Floats]:
         """Lower and upper bounds on delta."""
@@ -81,53 +72,26 @@ class View:
         return lower, upper
 
 
-def _lattice(loss: Loss, table: Loss) -> float | None:
-    """The spacing on which a loss has atoms: declared, or its largest value if there is an atom there."""
-    if loss.lattice is not None:
-        return float(loss.lattice)
-    if table is not loss and _last_atom(table, WIDE) is None:
-        return None
-    return _last_atom(loss, ROUNDINGS_2)
-
-
-def _last_atom(loss: Loss, relative: float) -> float | None:
-    """The largest finite loss, if there is an atom there; what lies at infinity is seen far out."""
-    low, high = 0.0, 1e4
-    rest = max(float(loss.profile(np.array([high]))[1][0]) * (1 + WIDE), 1e-290)
-    while high - low > relative * high:
-        between = np.unique(np.linspace(low, high, _SECTIONS + 1)[1:-1])
-        between = between[(low < between) & (between < high)]
-        if not between.size:
-            break
-        held = int(np.count_nonzero(loss.profile(between)[0] > (rest if rest > 1e-290 else 0.0)))
-        low, high = float(between[held - 1]) if held else low, float(between[held]) if held < between.size else high
-    beside = loss.profile(np.array([high * (1 - 1e-7), high * (1 + max(1e-12, relative))]))
-    return high if high < 5e3 and beside[0][0] > rest + 1e-12 and beside[1][1] <= rest else None
-
-
-def _aligned(step: float, lattice: float | None) -> float:
-    """A step near the one asked for, on which the atoms of the lattice lie unless that takes many more nodes."""
-    if lattice is None or lattice * _FINER_LATTICE < step:
-        return coarse_step(step)
-    return lattice / math.ceil(lattice / step) if step < lattice else lattice
-
-
 class Direction:
     """One direction of a composition: parts and counts, their lattice and their total count.
 
-    `tables` are the losses of the parts again, or bounds on them, as they are evaluated.
+    `tables` are the losses of the parts again, or bounds on them, as they are evaluated; `finest` is the least relative
+    gap of delta that will be asked for.
     """
 
-    def __init__(self, parts: Counted, tables: Sequence[Loss], *, reverse: bool) -> None:
+    def __init__(self, parts: Counted, tables: Sequence[Loss], *, reverse: bool, finest: float = 1e-6) -> None:
         self.parts = tuple((table, n) for table, (_, n) in zip(tables, parts, strict=True))
         self.reverse = reverse
+        self.finest = finest
         self.total = sum(n for _, n in parts)
-        found = (_lattice(loss, table) for (loss, _), table in zip(parts, tables, strict=True))
+        found = [lattice_of(loss, table) for (loss, _), table in zip(parts, tables, strict=True)]
+        self._smooth = [spacing is None for spacing in found]  # parts without atoms, as far as is seen
         spacings = {spacing for spacing in found if spacing is not None}
         smallest = min(spacings) if spacings else None
         whole = smallest is not None and all(abs(s / smallest - round(s / smallest)) < 1e-12 for s in spacings)
         self.lattice = smallest if whole else None
         self._ladders: dict[float, Ladder] = {}
+        self._stages: dict[Place, _Stage] = {}
 
     @cached_property
     def grid(self) -> float | None:
@@ -138,35 +102,45 @@ class Direction:
         others = [end for end, own in zip(self._all, on_grid, strict=True) if not own]
         return None if step is None or (others and _width(others) > step * NODE_LIMIT) else step
 
-    def _masses(self, step: float, ends: list[tuple[float, float]]) -> tuple[Weighted, Weighted]:
-        """Lower and upper masses of every part on a grid, with the counts."""
+    def _masses(
+        self, step: float, ends: list[tuple[float, float]], guide: tuple[Weighted, Sequence[float]] | None = None
+    ) -> tuple[Weighted, Weighted]:
+        """Lower and upper masses of every part on a grid, with the counts.
+
+        A guide, masses on a coarser grid and tilts, says where the grid needs all its nodes.
+        """
         lower, upper = [], []
-        for (loss, n), end in zip(self.parts, ends, strict=True):
-            bottom, top = bound_masses(loss, step, *_nodes(step, end), reverse=self.reverse)
+        for at, ((loss, n), end) in enumerate(zip(self.parts, ends, strict=True)):
+            nodes = _nodes(step, end)
+            guided = guide is not None and self._smooth[at]
+            knots = near_masses(guide[0][at][0], guide[1], step, *nodes) if guide is not None and guided else None
+            bottom, top = bound_masses(loss, step, *nodes, reverse=self.reverse, knots=knots)
             lower.append((bottom, n))
             upper.append((top, n))
         return lower, upper
 
-    def _upper(self, step: float, ends: list[tuple[float, float]]) -> Weighted:
-        """The upper masses alone."""
-        return [
-            (upper_masses(loss, step, *_nodes(step, end), reverse=self.reverse), n)
-            for (loss, n), end in zip(self.parts, ends, strict=True)
-        ]
+    def _upper(self, step: float, ends: list[tuple[float, float]], before: Weighted | None) -> Weighted:
+        """The upper masses alone, for all tilts."""
+        found = []
+        for at, ((loss, n), end) in enumerate(zip(self.parts, ends, strict=True)):
+            nodes = _nodes(step, end)
+            knots = for_all_tilts(before[at][0], step, *nodes) if before is not None and self._smooth[at] else None
+            found.append((upper_masses(loss, step, *nodes, reverse=self.reverse, knots=knots), n))
+        return found
 
     def _trim(self, masses: Masses, theta: float, delta: float, accuracy: float, lone: float) -> tuple[float, float]:
         """The range of losses that matters to delta: by the tilted masses on both sides, by u itself at the top.
 
         What Q has alone, `lone`, is e^x of itself at a loss x < 0 in the curve of the lower masses.
         """
-        points = masses.losses
-        with np.errstate(under="ignore", over="ignore", invalid="ignore"):
-            tilted = masses.masses * np.exp(theta * points - cumulant(masses, theta)[0])
+        points, plain = masses.held[0], masses.masses[masses.places]
+        with np.errstate(under="ignore"):
+            tilted = np.exp(theta * points + masses.held[1] - cumulant(masses, theta)[0])
         small = accuracy * 1e-4 / self.total
-        low = int(min(np.searchsorted(np.cumsum(tilted), small), np.searchsorted(np.cumsum(masses.masses), 1e-9)))
+        low = int(min(np.searchsorted(np.cumsum(tilted), small), np.searchsorted(np.cumsum(plain), 1e-9)))
         high = tilted.size - int(np.searchsorted(np.cumsum(tilted[::-1]), small))
-        heavy = np.flatnonzero(masses.hockey_stick(points, upper=True) > delta * accuracy * 1e-3 / self.total)
-        high = max(high, int(heavy[-1]) + 1 if heavy.size else 0)
+        heavy = np.cumsum(plain[::-1])[::-1] + masses.infinity > delta * accuracy * 1e-3 / self.total
+        high = max(high, int(np.count_nonzero(heavy)) + 1)
         left = math.log(max(delta * accuracy * 1e-3 / self.total, 1e-60) / lone) if lone > 1e-60 else 0.0
         left = max(min(left, float(points[max(low - 1, 0)])), float(points[0]))
         return left, float(points[min(high + 1, points.size - 1)])
@@ -178,14 +152,14 @@ class Direction:
         cap = cap if ends != self._all else math.inf
         if cap in self._ladders:
             return self._ladders[cap]
-        step = self.grid or _aligned(_width(ends) / _LADDER_NODES, self.lattice)
-        variance = math.inf
+        step = self.grid or aligned(_width(ends) / _LADDER_NODES, self.lattice)
+        variance, upper = math.inf, None
         while True:
-            upper = self._upper(step, ends)
+            upper = self._upper(step, ends, upper)
             before, variance = variance, total_cumulant(upper, 0.0)[2]
             if variance > 0.9 * before or self.grid is not None or 8 * _width(ends) / step > _ROUGH_NODES:
                 return self._ladders.setdefault(cap, Ladder.of(upper))
-            step = _aligned(step / 8, self.lattice)
+            step = aligned(step / 8, self.lattice)
 
     @cached_property
     def _lone(self) -> list[float]:
@@ -223,94 +197,119 @@ class Direction:
         """The deviation of the losses that decide at an epsilon, about."""
         return float(self._ladder(epsilon).near(np.array([epsilon]))[0])
 
-    def solve(
-        self,
-        *,
-        place: Place | None = None,
-        delta: float | None = None,
-        accuracy: float,
-        node_limit: int = NODE_LIMIT,
-    ) -> View:
-        """Bounds that are tight near an epsilon, or near where delta takes a value.
+    def near_delta(self, delta: float) -> float:
+        """About the epsilon at which delta takes a value."""
+        at = 0.0
+        for _ in range(2):  # far out another ladder is longer
+            ladder = self._ladder(at)
+            at = float(np.interp(-math.log(delta), -ladder.log_delta, ladder.mean))
+        return max(at, 0.0)
+
+    def solve(self, place: Place, accuracy: float) -> View:
+        """Bounds that are tight near an epsilon."""
+        found = self._rough(place)
+        if accuracy < _ROUGH:
+            found = self._stage(place, accuracy, found)
+        aim, node_limit = found.aim, min(NODE_LIMIT, _ROUGH_NODES) if accuracy >= _ROUGH else NODE_LIMIT
+        view = self._first_view(found, self._cap(place), node_limit)
+        if self.grid is not None:
+            return view
+        return self._sharper(view, self._cap(place), accuracy, found.ends, node_limit, aim.steepest)
+
+    def _cap(self, place: Place) -> float:
+        """Losses beyond it are merged."""
+        return place[0] + place[1] + math.log(_BEYOND * self.total / self.finest)
+
+    def _rough(self, place: Place) -> _Stage:
+        """Where every view of a place begins; kept."""
+        if place not in self._stages:
+            self._stages[place] = self._stage(place, _QUICK, None)
+        return self._stages[place]
+
+    def _stage(self, place: Place, accuracy: float, found: _Stage | None) -> _Stage:
+        """Masses on a grid so fine that delta near a place is known to a relative accuracy.
 
         The log-gap of delta is about total (K_upper - K_lower)(theta), and falls with the square of the step: a
         coarse grid measures it, the next one is chosen from it. Where single rare losses rule, K says too little:
         then the bounds themselves are looked at.
         """
-        epsilon, width = (None, 0.0) if place is None else place
-        steepest = 3 * STEEP / width if width else math.inf
-        node_limit = min(node_limit, _ROUGH_NODES) if accuracy >= _ROUGH else node_limit
-        ladder = self._ladder(epsilon or 0.0)
-        expected = delta if epsilon is None else _about(ladder, epsilon)
-        tail = max((expected or 0.0) * 1e-25, 1e-300)
-        cap = math.inf if epsilon is None else epsilon + width + math.log(_BEYOND * self.total / accuracy)
-        ends = _capped(self._ends(tail), cap)
-        step = self.grid or _aligned(_width(ends) / _FIRST_NODES, self.lattice)
-        aim: _Aim | None = None
-        known, best = False, math.inf
-        chosen: tuple[Weighted, Weighted] | None = None
+        cap, steepest = self._cap(place), 3 * STEEP / place[1]
+        limit = _ROUGH_NODES if accuracy >= _ROUGH else NODE_LIMIT
+        step, plain = math.inf, False
+        if found is None:
+            tail = max(_about(self._ladder(place[0]), place[0]) * 1e-25, 1e-300)
+            ends = _capped(self._ends(tail), cap)
+            step = self.grid or aligned(_width(ends) / _FIRST_NODES, self.lattice)
+        else:
+            found = found.at(Aim.near(found.upper, place[0], accuracy, steepest), self)
+            limit = min(limit, _SLOW_LIMIT) if found.slow else limit
         for _ in range(9):
-            lower, upper = self._masses(step, ends)
-            if aim is None or not known:
-                aim = _Aim.near(upper, epsilon, delta, accuracy, steepest)
-            variance = total_cumulant(upper, aim.theta)[2]
-            # near the centre the extra variance counts relative to the whole, hence the second term of the tilt
-            near = math.hypot(aim.theta, 1 / math.sqrt(variance)) if variance > 0 else aim.theta
-            near = max(aim.theta, calmer_tilt(upper, near))
-            gap = _log_gap(lower, upper, near, cap)
-            if chosen is not None and gap > 0.8 * best and step < 0.5 * chosen[1][0][0].step:
-                # a finer grid does not help: the parts' own bounds are that far apart, or their atoms lie badly on it
-                if self._own_gap > 0.1 * best or 3 * _width(ends) / step > _SLOW_LIMIT:
+            if found is not None and not step < found.step:
+                step = self._next(found, accuracy, limit)
+                if not step < found.step:
                     break
-                step = _aligned(step / 3, self.lattice)
+                ends = found.ends
+            guide = None if found is None or plain else (found.upper, found.aim.tilts)
+            lower, upper = self._masses(step, ends, guide)
+            aim = found.aim if found is not None and found.wide else Aim.near(upper, place[0], accuracy, steepest)
+            gap = log_gap(lower, upper, aim, cap)
+            if found is not None and guide is not None and gap > accuracy / 2 and gap > 3 * found.expected(step):
+                plain, (lower, upper) = True, self._masses(step, ends)  # knots left out where masses were hidden
+                gap = log_gap(lower, upper, aim, cap)
+            if found is not None and gap > 0.8 * found.gap and step < 0.5 * found.step:
+                # a finer grid does not help: the parts' own bounds are that far apart, or their atoms lie badly on it
+                if self._own_gap > 0.1 * found.gap or 3 * _width(ends) / step > _SLOW_LIMIT:
+                    break
+                step = aligned(step / 3, self.lattice)
                 continue
-            if chosen is not None and 0 < gap < best < math.inf:
-                before = chosen[1][0][0].step
-                if math.log(best / gap) < 1.5 * math.log(before / step):
-                    node_limit = min(node_limit, _SLOW_LIMIT)  # atoms off the grid: the gap falls with the step only
-            chosen, best = (lower, upper), gap
-            if not known and gap < 0.5:
-                known = True
-                # what is left at the far end of the view
-                rest = aim.delta * math.exp(max(-1.5 * aim.best * math.sqrt(variance) - 1.2, -600.0))
-                ends = [
-                    self._trim(part, aim.theta, max(rest, 1e-300), aim.share, lone)
-                    for (part, _), lone in zip(upper, self._lone, strict=True)
-                ]
-            _, _, left, right, *_ = window(upper, aim.theta, aim.tail_mass)
-            least = max(1.05 * (right - left), _width(ends)) / node_limit  # the finest grid that fits
-            if aim.faint or gap <= accuracy / 2 or step <= 1.05 * least or self.grid is not None:
-                break
-            following = self._finer(step, gap, accuracy / 2, least, _width(ends))
-            if not following < step:
-                break
-            step = following
-        assert chosen is not None
-        view = self._first_view(chosen, cap, _Aim.near(chosen[1], epsilon, delta, accuracy, steepest), ends, node_limit)
-        return view if self.grid is not None else self._sharper(view, cap, accuracy, ends, node_limit, steepest)
+            if found is not None and 0 < gap < found.gap < math.inf:
+                # atoms off the grid: the gap falls with the step only
+                slow = math.log(found.gap / gap) < 1.5 * math.log(found.step / step)
+                limit = min(limit, _SLOW_LIMIT) if slow else limit
+            wide = found.wide if found is not None and found.wide else upper if gap < 0.5 else None
+            stage = _Stage(lower, upper, aim, gap, ends, wide, limit == _SLOW_LIMIT)
+            found = stage.at(aim, self) if wide is upper else stage
+        assert found is not None
+        return found
+
+    def _next(self, found: _Stage, accuracy: float, limit: int) -> float:
+        """The step of the grid that should do, or the present one where nothing is to be gained."""
+        aim = found.aim
+        if aim.faint or found.gap <= accuracy / 2 or self.grid is not None:
+            return found.step
+        _, _, left, right, *_ = window(found.upper, aim.theta, aim.tail_mass)
+        least = max(1.05 * (right - left), _width(found.ends)) / limit  # the finest grid that fits
+        if found.step <= 1.05 * least:
+            return found.step
+        finer = self._finer(found.step, found.gap, accuracy / 2, least, _width(found.ends))
+        return finer if found.wide is None else max(finer, aligned(found.step * _SMALLEST_STRIDE, self.lattice))
+
+    def trimmed(self, masses: Weighted, aim: Aim) -> list[tuple[float, float]]:
+        """The ranges of losses that matter, of each part."""
+        variance = total_cumulant(masses, aim.theta)[2]
+        # what is left at the far end of the view
+        rest = aim.delta * math.exp(max(-1.5 * aim.best * math.sqrt(variance) - 1.2, -600.0))
+        return [
+            self._trim(part, aim.theta, max(rest, 1e-300), aim.share, lone)
+            for (part, _), lone in zip(masses, self._lone, strict=True)
+        ]
 
     def _finer(self, step: float, gap: float, goal: float, least: float, width: float) -> float:
         ratio = 0.9 * math.sqrt(goal / gap) if math.isfinite(gap) else 0.0
         slowest = 1 / 40 if width < _MANY_NODES * step else 1 / 6
-        return _aligned(max(step * min(max(ratio, slowest), 0.7), least), self.lattice)
+        return aligned(max(step * min(max(ratio, slowest), 0.7), least), self.lattice)
 
-    def _first_view(
-        self,
-        chosen: tuple[Weighted, Weighted],
-        cap: float,
-        aim: _Aim,
-        ends: list[tuple[float, float]],
-        node_limit: int,
-    ) -> View:
-        """The composition on the grid chosen, or on coarser ones that fit."""
-        lower, upper = chosen
+    def _first_view(self, found: _Stage, cap: float, node_limit: int) -> View:
+        """The composition on the grid found, or on coarser ones that fit."""
+        lower, upper = found.lower, found.upper
         for _ in range(6):
             try:
-                return _view(lower, upper, cap, aim, node_limit)
+                return _view(lower, upper, cap, found.aim, node_limit)
             except WindowError:
                 if self.grid is not None:
                     break
-                lower, upper = self._masses(_aligned(2 * upper[0][0].step, self.lattice), ends)
+                step = aligned(2 * upper[0][0].step, self.lattice)
+                lower, upper = self._masses(step, found.ends, (upper, found.aim.tilts))
         raise ArithmeticError(
             "the composition does not fit on a grid: compose fewer steps or losses of a similar scale"
         )
@@ -331,7 +330,7 @@ class Direction:
                 break
             lower, upper = self._masses(finer, ends)
             try:
-                following = _view(lower, upper, cap, _Aim.near(upper, view.focus, None, accuracy, steepest), node_limit)
+                following = _view(lower, upper, cap, Aim.near(upper, view.focus, accuracy, steepest), node_limit)
             except WindowError:
                 break
             if gap < _HOPELESS and following.gap(reach) > 0.7 * gap:
@@ -343,52 +342,33 @@ class Direction:
         return view
 
 
-@dataclass(frozen=True)
-class _Aim:
-    """Where a view is to be tight: the tilt and the best one, epsilon and delta there.
+@dataclass(frozen=True, eq=False)
+class _Stage:
+    """Masses of all parts on one grid, how far their bounds are apart, and the ranges on which finer grids lie.
 
-    `tail_mass` may wrap around, `share` of the tilted masses may be cut off; `faint`: delta is next to the least float,
-    so that finer grids show nothing.
+    `wide` are the masses on the whole ranges, from which those that matter were found; `slow`: finer grids help little.
     """
 
-    theta: float
-    best: float
-    epsilon: float
-    delta: float
-    tail_mass: float
-    share: float
-    faint: bool
+    lower: Weighted
+    upper: Weighted
+    aim: Aim
+    gap: float
+    ends: list[tuple[float, float]]
+    wide: Weighted | None
+    slow: bool
 
-    @classmethod
-    def near(
-        cls, upper: Weighted, epsilon: float | None, delta: float | None, accuracy: float, steepest: float
-    ) -> _Aim:
-        """From the masses of a composition, and the epsilon or the delta asked for."""
-        best = tilt_for_mean(upper, epsilon) if delta is None else tilt_for_delta(upper, delta)  # type: ignore[arg-type]
-        best = min(best, steepest)
-        k, mean, variance = total_cumulant(upper, best)
-        if delta is None:
-            delta = math.exp(min(max(saddle(k, mean, variance, best), -650.0), 0.0))
-        focus = mean if epsilon is None else epsilon
-        theta = calmer_tilt(upper, best)
-        # a tilt short of the best leaves the focus in the tail: what wraps around must be rarer by as much
-        short = total_cumulant(upper, theta)[0] - theta * focus - (k - best * focus)
-        share = math.exp(-max(short, 0.0))
-        tail_mass = max(min(accuracy * 1e-5, 1e-9) * share, 1e-15)
-        lost = math.fsum(n * part.infinity for part, n in upper)
-        faint = k - best * focus < _FAINT and lost < _FADED  # by Chernoff's bound
-        return cls(theta, best, focus, delta, tail_mass, max(min(accuracy, 0.1) * share, 1e-12), faint)
+    @property
+    def step(self) -> float:
+        return self.upper[0][0].step
 
+    def at(self, aim: Aim, direction: Direction) -> _Stage:
+        """The same masses with another aim, and the ranges that matter to it."""
+        ends = self.ends if self.wide is None else direction.trimmed(self.wide, aim)
+        return replace(self, aim=aim, ends=ends)
 
-def _log_gap(lower: Weighted, upper: Weighted, theta: float, cap: float) -> float:
-    """How far the cumulants are apart, losses clipped where those of lower masses beyond the cap were merged."""
-    clipped = []
-    for (low, n), (high, _) in zip(lower, upper, strict=True):
-        kept = low.apart(cap)
-        pair = (low, high) if kept is low else (low.clipped(kept.span[1]), high.clipped(kept.span[1]))
-        clipped.append((pair, n))
-    ends = [total_cumulant([(pair[side], n) for pair, n in clipped], theta)[0] for side in (0, 1)]
-    return abs(ends[1] - ends[0])
+    def expected(self, step: float) -> float:
+        """The gap that a finer grid should have."""
+        return max(self.gap, WIDE) * (step / self.step) ** 2 if self.wide is not None else math.inf
 
 
 def _nodes(step: float, end: tuple[float, float]) -> tuple[int, int]:
@@ -409,7 +389,7 @@ def _width(ends: list[tuple[float, float]]) -> float:
     return max(high - low for low, high in ends)
 
 
-def _view(lower: Weighted, upper: Weighted, cap: float, aim: _Aim, node_limit: int) -> View:
+def _view(lower: Weighted, upper: Weighted, cap: float, aim: Aim, node_limit: int) -> View:
     lower = [(part.apart(cap), n) for part, n in lower]
     below, above = (
         convolve(parts, aim.theta, upper=top, tail=aim.tail_mass, node_limit=2 * node_limit)

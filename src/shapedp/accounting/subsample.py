@@ -103,8 +103,7 @@ class SubsampledLoss(Loss):
             inner = np.log1p(np.expm1(epsilon) / self.rate)
         inner = np.where(np.isfinite(inner), inner, epsilon - math.log(self.rate))
         move = ROUNDINGS_16 * (inner + np.minimum(inner, 1.0)) + 5e-324
-        lower = self.base.profile(inner + move, reverse=reverse)[0]
-        upper = self.base.profile(np.maximum(inner - move, 0.0), reverse=reverse)[1]
+        lower, upper = self.base.profile_near(inner, move, reverse=reverse)
         return self._scaled(lower, up=False), self._scaled(upper, up=True)
 
     def _backward(self, epsilon: Floats, reverse: bool) -> tuple[Floats, Floats]:

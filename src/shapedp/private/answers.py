@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from shapedp.boundary.values import printable
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import probability
 from shapedp.privacy import Certificate
@@ -114,7 +115,10 @@ class Answers:
         return len(self.tables)
 
     def __repr__(self) -> str:
-        shown = [f"{question!r}\n{frame}" for question, frame in zip(self.questions, self.frames, strict=True)]
+        frames = [
+            _frame({printable(name): _plain(cells) for name, cells in columns.items()}) for columns in self.tables
+        ]
+        shown = [f"{question!r}\n{frame}" for question, frame in zip(self.questions, frames, strict=True)]
         return "\n\n".join((*shown, *self.notes[2:], self.certificate.explain()))
 
     def _repr_html_(self) -> str:
@@ -133,6 +137,11 @@ def _frame(columns: Mapping[str, Column]) -> Any:
     except ImportError:
         return dict(columns)
     return pandas.DataFrame(columns)
+
+
+def _plain(cells: Column) -> Column:
+    """The cells of a column, with no text among them that steers a terminal."""
+    return [printable(cell) if isinstance(cell, str) else cell for cell in cells]
 
 
 def answered(

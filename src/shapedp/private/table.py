@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from shapedp.boundary.values import boolean
+from shapedp.boundary.values import boolean, printable, whole_text
 from shapedp.numerics.checks import count as whole
 from shapedp.private.conditions import Condition, kind_of, parsed
 from shapedp.private.questions import DRAWN, Aggregate, Question
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 NOBODY = "Each row is another person: several rows of one person cost several times as much."
 PRIVATE = "private"  # instead of bounds or a domain
 _MISSING: Any = object()
-_MEMORY = re.compile(r"\A[0-9]{1,6}(\.[0-9]{1,3})?[KMGT]i?B\Z")
+_MEMORY = re.compile(r"\A([0-9]{1,6}(?:\.[0-9]{1,3})?)([KMGT])i?B\Z")
+_LEAST_MEMORY = 0.1  # GB: with less the database fails on a million rows, once the budget is spent
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +92,8 @@ class PrivateTable:
                 self._answers(one)
         if len(asked) > 1 and any(one.verb == "top_k" for one in asked.values()):
             raise ValueError("top_k has rows of its own: make it a question of its own, and ask both together")
+        for name in asked:
+            whole_text("the name of an aggregate", name)
         names = [one.name for one in self.groups]
         if len(set(names)) < len(names):
             raise ValueError(f"a column is grouped by twice: {', '.join(names)}")
@@ -211,7 +214,7 @@ class PrivateTable:
         """The kind of a column: number, text or boolean."""
         if not isinstance(name, str) or name not in self.source.kinds:
             shown = repr(name) if isinstance(name, str) else f"of type {type(name).__name__}"
-            raise ValueError(f"the table has no column {shown}; it has {', '.join(map(str, self.source.kinds))}")
+            raise ValueError(f"the table has no column {shown}; it has {', '.join(map(printable, self.source.kinds))}")
         kind = self.kinds.get(name) or self.source.kinds[name]
         if not kind:
             raise ValueError(
@@ -291,7 +294,8 @@ def table(
         one column spends a share of the budget on the names that may be published.
     types: "number", "text" or "boolean" by column, for csv files and pandas columns of objects. A column with bounds
         holds numbers, one with a domain what the domain holds.
-    memory: how much of it DuckDB takes, such as "4GB" (80% of the machine's unless told); the rest goes to disk.
+    memory: how much of it DuckDB takes, such as "4GB" (80% of the machine's unless told), 100MB at least; the rest goes
+        to disk.
 
     Returns: a `PrivateTable`. Nothing is read but names and types.
 
@@ -321,8 +325,10 @@ def table(
     kinds = _declared(found, measures, attributes, _named("types", types))
     if not any(kind in (*KINDS, "") for kind in found.kinds.values()):
         raise ValueError("the table has no column of numbers, texts or truth values")
-    if memory is not None and (found.table is not None or not _MEMORY.match(str(memory))):
-        raise ValueError("memory= is written such as '4GB'; a table of Ibis has the limits of its own database")
+    if memory is not None and (found.table is not None or not _enough(memory)):
+        raise ValueError(
+            "memory= is written such as '4GB', of 100MB at least; a table of Ibis has the limits of its own database"
+        )
     kinds |= {name: "number" for name in hidden if found.kinds.get(name) == "" and name not in kinds}
     made = PrivateTable(
         found,
@@ -350,6 +356,12 @@ def table(
     for name, attribute in attributes.items():
         _fits(made, name, attribute)
     return made
+
+
+def _enough(memory: Any) -> bool:
+    """Whether this says how much memory the database takes, and it can work with that."""
+    found = _MEMORY.match(memory) if isinstance(memory, str) else None
+    return found is not None and float(found[1]) * 1000.0 ** ("KMGT".index(found[2]) - 2) >= _LEAST_MEMORY
 
 
 def _named(what: str, given: Any) -> Mapping[str, Any]:

@@ -194,6 +194,11 @@ class Loss(ABC):
         Guarantee: lower <= truth <= upper in every entry, rounding included.
         """
 
+    def profile_near(self, epsilon: Floats, move: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
+        """`profile` where each epsilon is known up to a move only: bounds that hold for all it may be."""
+        lower = self.profile(epsilon + move, reverse=reverse)[0]
+        return lower, self.profile(np.maximum(epsilon - move, 0.0), reverse=reverse)[1]
+
     def hockey_stick(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         """`profile` at every real epsilon: H(P, Q; -e) = 1 - e^-e + e^-e H(Q, P; e)."""
         reverse = boolean("reverse", reverse)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import ROUNDINGS_8, ROUNDINGS_32
@@ -38,22 +39,26 @@ class Masses:
         return self.step * (self.first + np.arange(self.masses.size, dtype=np.float64))
 
     @cached_property
-    def log_masses(self) -> Floats:
-        """Logarithms of the masses, -inf where there is none."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.masses)
+    def places(self) -> NDArray[np.int64]:
+        """Which of the points hold any mass."""
+        return np.flatnonzero(self.masses)
 
     @cached_property
     def held(self) -> tuple[Floats, Floats]:
         """The points that hold any mass, and the logarithms of their masses."""
-        where = np.flatnonzero(self.masses)
-        return self.losses[where], self.log_masses[where]
+        return self.step * (self.first + self.places.astype(np.float64)), np.log(self.masses[self.places])
 
     @cached_property
     def span(self) -> tuple[int, int]:
         """The first and the last node that hold any mass."""
-        held = np.flatnonzero(self.masses)
+        held = self.places
         return (self.first + int(held[0]), self.first + int(held[-1])) if held.size else (0, 0)
+
+    def about(self, epsilon: Floats) -> Floats:
+        """The hockey-stick divergence at a few eps, to plain rounding: it compares and never certifies."""
+        losses, masses = self.held[0] - self.shift, self.masses[self.places]
+        with np.errstate(over="ignore"):
+            return np.array([masses @ -np.expm1(np.minimum(one - losses, 0.0)) for one in epsilon]) + self.infinity
 
     def apart(self, cap: float) -> Masses:
         """The last point set apart where it lies beyond the cap: its mass at infinity, and the log of its Q-mass."""
