@@ -13,14 +13,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 import cases
 import numpy as np
-from cases import Case, Outcome, Question
-from kinds import Generator, Item, bare, calibrated, gaussian, prelude, scale
+from cases import Case, Fault, Outcome, Question
+from kinds import Generator, Item, bare, box, calibrated, gaussian, laplace, mixed, prelude, radial, scale
 
 import shapedp as sdp
 from laws import Normal, Sampled
@@ -55,6 +55,11 @@ class Asked:
     @property
     def plan(self) -> Plan:
         return Plan(self.steps)
+
+    @cached_property
+    def composed(self) -> Any:
+        """One object, which several ways ask."""
+        return compose(self.pairs)
 
     @property
     def pairs(self) -> list[tuple[Any, int]]:
@@ -92,6 +97,10 @@ def _gaussians(loss: Any) -> Iterator[Any]:
 
 
 def through_compose(asked: Asked) -> Iterator[Answer]:
+    yield from asked.brackets(asked.composed)
+
+
+def through_fresh(asked: Asked) -> Iterator[Answer]:
     yield from asked.brackets(compose(asked.pairs))
 
 
@@ -100,7 +109,7 @@ def through_plan(asked: Asked) -> Iterator[Answer]:
 
 
 def through_certify(asked: Asked) -> Iterator[Answer]:
-    for subject in (asked.plan, compose(asked.pairs)):
+    for subject in (asked.plan, asked.composed):
         question = Question("certify", asked.epsilon, asked.delta)
         yield question, str(sdp.certify(subject, epsilon=asked.epsilon, delta=asked.delta).verdict)
 
@@ -136,7 +145,7 @@ def through_events(asked: Asked) -> Iterator[Answer]:
 
 
 def through_distributions(asked: Asked) -> Iterator[Answer]:
-    loss = compose(asked.pairs)
+    loss = asked.composed
     theirs = to_dp_accounting(loss, step=max(loss.epsilon(1e-9).upper / 2000, 1e-6))
     yield Question("delta", asked.epsilon), (0.0, min(float(theirs.get_delta_for_epsilon(asked.epsilon)) + 1e-9, 1.0))
     found = from_dp_accounting(theirs).delta(asked.epsilon)
@@ -178,12 +187,13 @@ def through_ledger(asked: Asked) -> Iterator[Answer]:
 
 
 def through_risk(asked: Asked) -> Iterator[Answer]:
-    found = membership_advantage(compose(asked.pairs))
+    found = membership_advantage(asked.composed)
     yield Question("delta", 0.0), (found.lower, found.upper)
 
 
 WAYS: dict[str, Callable[[Asked], Iterator[Answer]]] = {
     "compose": through_compose,
+    "fresh": through_fresh,
     "plan": through_plan,
     "certify": through_certify,
     "verify": through_verify,
@@ -195,6 +205,7 @@ WAYS: dict[str, Callable[[Asked], Iterator[Answer]]] = {
     "ledger": through_ledger,
     "risk": through_risk,
 }
+_WIDER = 1000  # cases from here on hold more kinds of losses
 _REFUSED = (TypeError, ValueError)  # a way that does not serve a composition says so
 
 
@@ -214,6 +225,8 @@ def make(number: int) -> Asked:
     rng = np.random.default_rng([cases.SEED, number, 2])
     prelude()
     pool = (calibrated, calibrated, noisy, gaussian, bare)
+    if number >= _WIDER:
+        pool = (*pool, noisy, laplace, box, mixed, radial)
     items, steps = [], []
     for _ in range(int(rng.choice([1, 2, 3], p=[0.5, 0.3, 0.2]))):
         item, rate = _sampled(rng, pool[int(rng.integers(len(pool)))](rng, False))
@@ -223,6 +236,14 @@ def make(number: int) -> Asked:
     case = Case(number, items, [], 2**11)
     epsilon = max(cases._epsilon(rng, case.side(True, False)), 1e-3)
     return Asked(case, tuple(steps), epsilon, float(10 ** -rng.uniform(3, 15 if rng.random() < 0.7 else 200)))
+
+
+def _memories(answers: cases.Answers) -> Iterator[Fault]:
+    """An object that was asked much in between answers as a fresh one does, bit for bit."""
+    fresh = [(question, answer) for question, answer, who in answers if who == "through fresh"]
+    for question, answer, who in answers:
+        if who == "through compose" and fresh and (question, answer) not in fresh:
+            yield Fault("memory", str(question), repr(answer), float("nan"))
 
 
 def run(asked: Asked, timed: Callable[[Callable[[], Any]], Any] = lambda ask: ask()) -> Outcome:
@@ -248,6 +269,7 @@ def run(asked: Asked, timed: Callable[[Callable[[], Any]], Any] = lambda ask: as
             fault.question = f"{who}: {fault.question}"
             outcome.faults.append(fault)
     outcome.faults += cases.contradictions(answers)
+    outcome.faults += _memories(answers)
     outcome.checks = time.process_time() - begun
     asked.case.questions = [question for question, _, _ in answers]
     return outcome
