@@ -21,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export NO_MKDOCS_2_WARNING = true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow lint format bare bench peers mutants claims docs sbom campaign fuzz check-bare clean
+.PHONY: help setup demo test slow lint format bare bench peers tumult mutants claims docs sbom campaign fuzz check-bare clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -76,6 +76,8 @@ bare: ## install with numpy and scipy only, import, run the commands of the READ
 	rm -rf .venv-bare
 
 peers: .venv-peers/.setup-done .venv-diffprivlib/.setup-done ## make the environments of the libraries we compare with
+
+tumult: .venv-tumult/.setup-done ## make the environment of Tumult Analytics, which needs Java (benchmarks/tables.py)
 
 .venv-%/.setup-done: requirements/%.txt
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)

@@ -1,29 +1,57 @@
-"""Tables of people against OpenDP at equal guarantees: the error of counts, totals and quantiles of Adult's hours.
+"""The seven tasks of a statistician beside OpenDP, diffprivlib and Tumult Analytics: time and error, equal guarantees.
 
-- counts and totals: standard errors at (1, 1e-6); OpenDP's Gaussian noise at the least scale that its zCDP accounting
-  allows, on counts and on values clipped to the same bounds;
-- the median and the highest tenth together at epsilon 1, delta 0: mean rank error of the drawn values, ours with and
-  without intervals; OpenDP's quantile among the same candidates at epsilon 0.5 each.
+Every library starts from the same parquet file and ends with numbers. The claim is (1, 1e-6) for one row more or less
+of Adult and one person more or less of the visits, (1, 0) for quantiles, (3, 1e-5) for three weeks. Peers release with
+epsilon alone, which is their best at these claims (see `peers/tables.py`).
 
-Needs SHAPEDP_DATA; the files are described in docs.
+Errors: mean absolute error of counts, means and totals; for quantiles the distance in ranks, where values that others
+draw between whole hours are rounded to whole hours. Nobody drops a row of the visits: no person has more than 3. A bar
+leaves room for four standard errors: a false alarm has a probability of 3e-5.
+
+Needs SHAPEDP_DATA; the files are described in docs. Tumult Analytics needs Java and `make tumult`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import math
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import shapedp as sdp
-from _harness import Peers, Result, measure
-from shapedp.private.drawn import group_counts
+from _harness import Peers, Result, measure, ratio
+from shapedp.ledger import Ledger
 
-CLAIM = {"epsilon": 1.0, "delta": 1e-6}
-TOP = 100
+CLAIM = {"epsilon": 1.0, "delta": 1e-6, "noise": "least"}
+SEXES, TOWNS, LEVELS = ["Female", "Male"], ["A", "B", "C"], (0.5, 0.9)
+PEERS = {"OpenDP": ".venv-peers", "diffprivlib": ".venv-diffprivlib", "Tumult": ".venv-tumult"}
+COLUMNS = {"histogram": ["count"], "means": ["hours"], "total": ["sum"], "visits": ["visits", "cost"]}
+# Task, what its errors are of, releases of ours and of a peer.
+ERRORS = (
+    ("histogram", ("counts by education and sex",), 500, 200),
+    ("means", ("mean hours by sex",), 2000, 1000),
+    ("quantiles", ("median and p90 of hours",), 60, 60),
+    ("quantiles by group", ("median and p90 by education and sex",), 40, 20),
+    ("total", ("total hours",), 4000, 3000),
+    ("visits", ("visits by town", "mean cost by town"), 1500, 100),
+)
+TIMES = ("histogram", "means", "quantiles", "total", "many visits", "weeks", "report")
+ROWS = 100_000  # of the visits whose errors are measured; all of them are timed
+ROOM = 4  # standard errors
+CANNOT = (
+    "diffprivlib, quantiles: it fails on ties; every row's hours were moved by up to 0.49, and the result rounded.",
+    "diffprivlib, visits: its tools know neither persons nor a bound on the rows of one.",
+    "OpenDP, diffprivlib, Tumult, intervals of means: none of them states one (OpenDP: of sums and counts).",
+    "OpenDP, diffprivlib, Tumult, a page for the officer: none of them makes one.",
+)
+Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def adult() -> pd.DataFrame:
@@ -34,50 +62,187 @@ def adult() -> pd.DataFrame:
     return found.set_axis(["education", "sex", "hours"], axis=1)
 
 
-def rank_error(hours: np.ndarray, value: float, level: float) -> float:
+def visits(rows: int) -> pd.DataFrame:
+    """One to three visits of each person, in random order, with a town and a cost each."""
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(rows), rng.integers(1, 4, rows))[:rows]
+    towns, cost = rng.choice(TOWNS, rows, p=[0.6, 0.3, 0.1]), rng.gamma(2.0, 60.0, rows)
+    return pd.DataFrame({"id": rng.permutation(ids), "town": towns, "cost": cost})
+
+
+def rank_error(hours: Floats, value: float, level: float) -> float:
     """How many ranks a value is from the quantile; 0 for every value whose rows hold it."""
     wanted = level * hours.size
-    return max((hours < value).sum() - wanted, wanted - (hours <= value).sum(), 0.0)
+    return float(max((hours < value).sum() - wanted, wanted - (hours <= value).sum(), 0.0))
+
+
+class Tasks:
+    """The tasks in this library: one release as a user makes it, many for their errors, and what is true."""
+
+    def __init__(self, folder: Path, rows: int) -> None:
+        self.people, self.visits, self.folder = adult(), visits(min(rows, ROWS)), folder
+        self.degrees = sorted(self.people.education.unique())
+        self.pairs = [(one, sex) for one in self.degrees for sex in SEXES]
+        self.people.to_parquet(self.file("adult"))
+        self.visits.to_parquet(self.file("visits"))
+        visits(rows).to_parquet(self.file("many visits"))
+
+    def file(self, task: str) -> str:
+        """The file of a task."""
+        return str(self.folder / (task if "visits" in task else "adult")) + ".parquet"
+
+    def question(self, task: str, interval: bool = False) -> tuple[Any, dict[str, float]]:
+        """What is asked, and the claim."""
+        if "visits" in task:
+            bounds, domains = {"cost": (0, 500)}, {"town": TOWNS}
+            t = sdp.table(self.file(task), person="id", rows=3, bounds=bounds, domains=domains)
+            t = t.drop_missing("cost")  # one number of rows for both questions
+            return t.group_by("town").agg(visits=sdp.count(), cost=sdp.mean("cost")), CLAIM
+        both = {"education": self.degrees, "sex": SEXES}
+        t = sdp.table(self.file(task), person=None, bounds={"hours": (0, 100)}, domains=both)
+        if task.startswith("quantiles"):
+            asked = {f"q{level:g}": sdp.quantile("hours", level, interval=interval) for level in LEVELS}
+            return (t if task == "quantiles" else t.group_by(*both)).agg(**asked), {"epsilon": 1.0, "delta": 0.0}
+        if task == "means":
+            return t.group_by("sex").agg(hours=sdp.mean("hours")), CLAIM
+        return (t.sum("hours") if task == "total" else t.group_by(*both).count()), CLAIM
+
+    def release(self, task: str) -> Any:
+        """One release, from the file."""
+        asked, claim = self.question(task, interval=True)
+        if task == "report":
+            return asked.release(**claim).report(title="Adult", author="A. Statistician").save(self.folder / "a.html")
+        if task != "weeks":
+            return asked.release(**claim)
+        with tempfile.TemporaryDirectory() as place:
+            book = {"dataset": "adult", "epsilon": 3.0, "delta": 1e-5, "adjacency": "add-remove"}
+            budget = Ledger.create(str(Path(place) / "weeks.db"), **book)
+            return [asked.release(**claim, ledger=budget, dataset="adult") for _ in range(3)]
+
+    def draws(self, task: str, count: int, interval: bool = False) -> Iterator[dict[str, list[Any]]]:
+        """The columns of many releases of the same rows."""
+        asked, claim = self.question(task, interval)
+        plan = asked.table.plan(asked, **claim)
+        if task.startswith("quantiles"):
+            for _ in range(count):
+                yield dict(plan.release().columns)
+            return
+        tables = plan.exact_tables()
+        for _ in range(count):
+            yield dict(plan.answers(plan.mechanism.release(tables)).columns)
+
+    def truth(self, task: str) -> Floats:
+        """What a release is about, without noise."""
+        if task == "visits":
+            by = self.visits.assign(cost=self.visits.cost.clip(0, 500)).groupby("town").cost
+            return np.concatenate([by.size()[TOWNS], by.mean()[TOWNS]])
+        if task == "means":
+            return np.asarray(self.people.groupby("sex").hours.mean()[SEXES])
+        if task == "total":
+            return np.array([float(self.people.hours.sum())])
+        size = self.people.groupby(["education", "sex"]).size()
+        return np.array([float(size.get(pair, 0)) for pair in self.pairs])
+
+    def errors(self, task: str, released: list[list[float]]) -> Floats:
+        """The mean error of every release: a column for each kind of number."""
+        if not task.startswith("quantiles"):
+            far = np.abs(np.array(released) - self.truth(task))
+            return np.stack([part.mean(axis=1) for part in np.split(far, len(COLUMNS[task]), axis=1)], axis=1)
+        groups = [self.people.hours.to_numpy()]
+        if task != "quantiles":
+            grouped = self.people.groupby(["education", "sex"]).hours
+            groups = [grouped.get_group(pair).to_numpy() for pair in self.pairs]
+        places = [(group, level) for level in LEVELS for group in groups]
+        found = [
+            [rank_error(group, round(value), level) for value, (group, level) in zip(one, places, strict=True)]
+            for one in released
+        ]
+        return np.array(found).mean(axis=1, keepdims=True)
+
+    def own_errors(self, task: str, count: int, interval: bool = False) -> Floats:
+        """Those of this library."""
+        names = COLUMNS.get(task, [f"q{level:g}" for level in LEVELS])
+        drawn = self.draws(task, count, interval)
+        return self.errors(task, [[value for name in names for value in one[name]] for one in drawn])
+
+
+def coverage(tasks: Tasks, count: int) -> tuple[float, float]:
+    """How often the 95% intervals of mean hours by sex hold, and half their width."""
+    truth, held, wide = tasks.truth("means"), [], []
+    for one in tasks.draws("means", count):
+        low, high = np.array(one["hours_low"]), np.array(one["hours_high"])
+        held.append(((low <= truth) & (truth <= high)).mean())
+        wide.append(((high - low) / 2).mean())
+    return float(np.mean(held)), float(np.mean(wide))
+
+
+def compared(result: Result, what: str, name: str, own: Floats, theirs: Floats) -> None:
+    """Their error over ours, or for ranks, which may be 0, ours less theirs; never to our disadvantage."""
+    sizes = [float(one.mean()) for one in (theirs, own)]
+    spread = [float(one.std(ddof=1)) / math.sqrt(one.size) for one in (theirs, own)]
+    if "p90" in what:
+        room = ROOM * math.hypot(*spread)
+        result.figure(f"{what}: rank error, ours less {name}'s ({sizes[0]:.3g})", sizes[1] - sizes[0], at_most=room)
+        return
+    far = sizes[0] / sizes[1]
+    room = ROOM * math.hypot(*(s / size for s, size in zip(spread, sizes, strict=True)))
+    result.ratio(f"{what}: error of {name} / ours", far, at_least=round(1 - room, 3))
 
 
 def run(quick: bool) -> Result:
-    frame, draws = adult(), 100 if quick else 1000
-    hours, degrees = frame.hours.to_numpy(), sorted(frame.education.unique())
-    domains = {"education": degrees, "sex": ["Female", "Male"]}
-    t = sdp.table(frame, person=None, bounds={"hours": (0, TOP)}, domains=domains)
-    with Peers() as peers:
-        result = Result(
-            "tables", what="errors of tables of people over ours", peers={"opendp": peers.versions["opendp"]}
-        )
-        unit = float(peers.value("opendp_sigma", **CLAIM))
-        for name, question, reach in (
-            ("counts by education and sex", t.group_by("education", "sex").count(), 1.0),
-            ("total hours", t.sum("hours"), float(TOP)),
-        ):
-            made = t.plan(question, **CLAIM).mechanism
-            ours = math.sqrt(made.expected_squared_error / len(made.workload))
-            result.ratio(f"{name}: OpenDP", unit * reach / ours, at_least=1)
-        given = {"values": hours.astype(float).tolist(), "candidates": [float(k) for k in range(TOP + 1)]}
-        rng, timings = np.random.default_rng(0), {}
-        for level in (0.5, 0.9):
-            theirs = {**given, "level": level, "epsilon": 0.5}
-            far = [
-                rank_error(hours, peers.value("opendp_quantile", **theirs), level) for _ in range(3 if quick else 30)
-            ]
-            for words, interval in (("", False), (" with an interval", True)):
-                asked = t.quantile("hours", level, interval=interval)
-                (part,) = t.plan(asked, epsilon=0.5, delta=0.0).drawn
-                counts = group_counts(part, t, asked)
-                own = [rank_error(hours, part.columns(counts, t, rng)["quantile"][0], level) for _ in range(draws)]
-                result.figure(
-                    f"q{level:g}{words}: our rank error less OpenDP's", float(np.mean(own) - np.mean(far)), at_most=0
-                )
-            timings |= measure(
-                {
-                    f"shapedp q{level:g}": lambda q=asked: q.release(epsilon=0.5, delta=0.0),
-                    f"opendp q{level:g}": peers.call("opendp_quantile", **theirs),
-                },
-                rounds=3 if quick else 10,
-            )
-        result.timings = timings
-    return result
+    with tempfile.TemporaryDirectory() as place, contextlib.ExitStack() as stack:
+        rows = 20_000 if quick else 2_000_000
+        tasks = Tasks(Path(place), rows)
+        result = Result("tables", what=f"seven tasks, on Adult and {rows:,} visits: errors and times")
+        result.notes += CANNOT
+        peers: dict[str, Peers] = {}
+        for name, environment in PEERS.items():
+            if quick and name == "Tumult":  # Spark takes minutes
+                continue
+            try:
+                peers[name] = stack.enter_context(Peers(environment))
+            except FileNotFoundError as absent:
+                if name != "Tumult":
+                    raise
+                result.notes.append(f"Tumult Analytics is not compared: {absent}".replace("make peers", "make tumult"))
+        for one in peers.values():
+            result.peers |= one.versions
+        errors(tasks, peers, result, 4 if quick else 1)
+        times(tasks, peers, result, 1 if quick else 3)
+        return result
+
+
+def errors(tasks: Tasks, peers: dict[str, Peers], result: Result, fewer: int) -> None:
+    """The errors of every task beside those of every peer that can do it."""
+    for task, kinds, many, some in ERRORS:
+        own = tasks.own_errors(task, max(many // fewer, 8))
+        for name, peer in peers.items():
+            if (task, name) == ("visits", "diffprivlib"):
+                continue
+            given = {"task": task, "file": tasks.file(task), "degrees": tasks.degrees, "draws": max(some // fewer, 8)}
+            theirs = tasks.errors(task, peer.value(f"{name.lower()}_table", **given))
+            for place, what in enumerate(kinds):
+                compared(result, what, name, own[:, place], theirs[:, place])
+        for place, what in enumerate(kinds):
+            result.figure(f"{what}: our error", float(own[:, place].mean()))
+        if task.startswith("quantiles"):
+            also = tasks.own_errors(task, max(many // fewer, 8), interval=True)
+            result.figure(f"{kinds[0]}: our rank error beside intervals", float(also.mean()))
+    held, wide = coverage(tasks, 2000 // fewer)
+    result.figure("mean hours by sex: 95% intervals that hold", held, at_least=0.95 - (0.04 if fewer > 1 else 0.011))
+    result.figure("mean hours by sex: half their width", wide)
+
+
+def times(tasks: Tasks, peers: dict[str, Peers], result: Result, rounds: int) -> None:
+    """One release from the file, every library in turn."""
+    for task in TIMES:
+        cases: dict[str, Any] = {f"{task}: shapedp": lambda task=task: tasks.release(task)}
+        for name, peer in peers.items():
+            if task == "report" or (task, name) == ("many visits", "diffprivlib"):
+                continue
+            given = {"task": task.removeprefix("many "), "file": tasks.file(task), "degrees": tasks.degrees}
+            cases[f"{task}: {name}"] = peer.call(f"{name.lower()}_table", **given)
+        found = measure(cases, rounds=rounds)
+        result.timings |= found
+        for case in list(cases)[1:]:
+            result.ratio(f"{case} / shapedp, time", ratio(found, case, f"{task}: shapedp"))

@@ -16,7 +16,21 @@ import os
 import sys
 import time
 
-LIBRARIES = ("opendp", "dp-accounting", "autodp", "prv-accountant", "diffprivlib", "numpy", "scipy")
+LIBRARIES = (
+    "opendp",
+    "polars",
+    "dp-accounting",
+    "autodp",
+    "prv-accountant",
+    "diffprivlib",
+    "tmlt.analytics",
+    "pyspark",
+)
+LIBRARIES += ("numpy", "scipy")
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from tables import diffprivlib_table, opendp_table, tumult_table  # noqa: E402
 
 
 def dp_accounting_sigma(epsilon, delta):
@@ -104,6 +118,9 @@ FUNCTIONS = {
         opendp_quantile,
         opendp_release,
         diffprivlib_sigma,
+        diffprivlib_table,
+        opendp_table,
+        tumult_table,
         versions,
     )
 }

@@ -238,7 +238,8 @@ def drawn_alone(data: pd.DataFrame) -> Study:
     )
     middle = (lower_quantiles(data["fnlwgt"], [0.5]) / 4000).round() * 4000
     counts = data["education"].value_counts()
-    quantiles = [Held(f"quantile {level:g} by sex", "permute-and-flip", True) for level in LEVELS]
+    word = "permute-and-flip" if len(plan.drawn) == len(LEVELS) + 2 else "Laplace, a tree"
+    quantiles = [Held(f"quantile {level:g} by sex", word, True) for level in LEVELS]
     median, top = (
         Held("median of fnlwgt, 400 cells", "permute-and-flip", True),
         Held("top_k: the shortfall", "permute-and-flip", True),

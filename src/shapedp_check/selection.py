@@ -121,6 +121,8 @@ def selection(data: Any) -> tuple[str | None, Bounds]:
     if not times < candidates:
         raise NotDescribed("more candidates are chosen than can be")
     worst: Pair = Ranged(rate * distance) if method == "exponential" else Response(rate * distance)
+    if adjacency(data) is not None:  # that a person can change every utility at once is said by nobody
+        return adjacency(data), Bounds(((worst, times),), ())
     shown = min((times + 1) // 2, candidates // 2)
     steps = {distance // 2 + side * size // 2 for side in _MARGINS for size in (distance, int(1 / rate) + 1)}
     below: list[tuple[Counted, ...]] = []

@@ -18,8 +18,8 @@ import pytest
 from pyarrow import parquet
 
 import shapedp as sdp
-from shapedp.workloads import WorkloadMechanism
-from shapedp.workloads.counting import Counted
+from shapedp.workloads import AnswerMechanism, WorkloadMechanism
+from shapedp.workloads.counting import Counted, whole_answers
 
 SOURCES = ("pandas", "objects", "polars", "arrow", "dictionary", "csv", "parquet", "ibis")
 TYPES = {"pandas": {}, "objects": {"age": "number"}, "csv": {"age": "number"}}
@@ -128,8 +128,17 @@ def plan(t: sdp.PrivateTable, **options: Any) -> sdp.TablePlan:
     return t.plan(*questions(t), epsilon=1.0, delta=1e-6, **{"gap": 1e-2, **options})
 
 
-def apart(made: WorkloadMechanism, one: Counted, other: Counted) -> float:
-    """How far two tables are apart in units of the noise: the mu that tells them apart."""
+def reach(made: WorkloadMechanism | AnswerMechanism) -> float:
+    """How far apart neighbours are at most, says the mechanism: mu, or epsilon for Laplace noise on each answer."""
+    return made.loss.pure if isinstance(made, AnswerMechanism) else made.loss.mu
+
+
+def apart(made: WorkloadMechanism | AnswerMechanism, one: Counted, other: Counted) -> float:
+    """How far two tables are apart in units of the noise: the mu, or epsilon, that tells them apart."""
+    if isinstance(made, AnswerMechanism):
+        pairs = [(whole_answers(term, one.tables[term.attributes]), term) for term in made.groups]
+        moved = [np.abs(found - whole_answers(term, other.tables[term.attributes])).sum() for found, term in pairs]
+        return float(sum(far / noise.scale for far, noise in zip(moved, made.noise, strict=True)))
     total = 0.0
     for family in made.families:
         for place, block in enumerate(family.blocks):

@@ -14,6 +14,7 @@ from shapedp.accounting.compose import common_adjacency, compose, loss_from
 from shapedp.accounting.subsample import SCHEMES, Scheme, SubsampledLoss, subsample
 from shapedp.accounting.subsample import sampling_rate as _rate
 from shapedp.boundary.documents import described
+from shapedp.boundary.values import whole_text
 from shapedp.mechanisms.certify import KINDS, mechanism_from_json
 from shapedp.numerics.checks import count, entries, one_of, positive, probability
 from shapedp.privacy import Bracket, GaussianLoss, Loss
@@ -155,6 +156,8 @@ class Plan:
         object.__setattr__(self, "vouched", entries("vouched", stated))
         if isinstance(stated, str | dict) or not all(type(one) is str and one for one in entries("vouched", stated)):
             raise ValueError("vouched must be a list of sentences")
+        for one in self.vouched:
+            whole_text("vouched", one)
         if not self.steps:
             raise ValueError("a plan needs at least one step")
         common_adjacency(self.steps)

@@ -106,7 +106,7 @@ def floats(y: Any) -> Floats:
 
 
 def ids(owner: Any) -> NDArray[np.int64]:
-    """A number for each distinct id of a person, -1 where there is none; ids are whole numbers, text or bytes."""
+    """A number for each distinct id of a person, -1 where there is none; see `cells.identity`."""
     given = values(owner)
     if given.ndim != 1:
         raise ValueError(f"owner must hold one id per row, got shape {given.shape}")

@@ -9,11 +9,14 @@ import math
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
 _NUMBERS = (Real, Decimal, np.bool_)
 _EXACT = 2.0**53  # whole floats below it are one integer each
+_DIGITS = 80  # of a decimal that is an id: an exponent of millions would take as many digits
+_MARK = "\x1f"  # before ids that are not the text they are written as
 
 
 def number(cell: Any) -> float:
@@ -68,16 +71,33 @@ def label_order(cell: Any) -> tuple[int, float, str]:
         return (2, 0.0, "")
 
 
-def identity(cell: Any) -> int | str | bytes | None:
-    """The id of a person: a whole number, text or bytes; None where the cell is none of these."""
-    if isinstance(cell, str | bytes):
-        return str(cell) if isinstance(cell, str) else bytes(cell)
+def identity(cell: Any) -> str | None:
+    """The id of a person as a text: a text, bytes, a UUID or a whole number; None where the cell is none of these.
+
+    Guarantee: equal numbers are one id, and so are a whole number and the text that writes it: 7, 7.0 and "7". No other
+    two values are: to take two persons for one lets either change which rows of the other count.
+    """
     try:
-        if isinstance(cell, bool | np.bool_):
-            return None
-        if isinstance(cell, Integral):
-            return int(cell)
-        whole = isinstance(cell, Real) and abs(float(cell)) < _EXACT and float(cell).is_integer()
-        return int(float(cell)) if whole else None
-    except Exception:
+        if isinstance(cell, str):
+            text = str(cell)
+            return f"{_MARK}t{text}" if text.startswith(_MARK) else text
+        if isinstance(cell, bytes):
+            return f"{_MARK}b{bytes(cell).hex()}"
+        whole = None if isinstance(cell, bool | np.bool_) else _whole(cell)
+        if whole is None:
+            return str(cell) if isinstance(cell, UUID) else None
+        return f"{_MARK}i{whole:x}" if abs(whole) >> 128 else str(whole)  # no text has thousands of digits
+    except Exception:  # an error would tell of one record
         return None
+
+
+def _whole(cell: Any) -> int | None:
+    """The whole number that a cell is, exactly; None where it is none, or a float of which several are one."""
+    if isinstance(cell, Integral):
+        return int(cell)
+    if isinstance(cell, Decimal):
+        return (
+            int(cell) if cell.is_finite() and cell.adjusted() < _DIGITS and cell == cell.to_integral_value() else None
+        )
+    near = float(cell) if isinstance(cell, Real) else math.nan
+    return int(near) if abs(near) < _EXACT and near.is_integer() and near == cell else None

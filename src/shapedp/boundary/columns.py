@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.boundary.cells import number
+from shapedp.boundary.values import printable
 from shapedp.numerics.arrays import Floats
 
 
@@ -29,7 +30,7 @@ def each_number(cells: NDArray[Any]) -> Floats:
 def refuse_columns(odd: dict[Any, str]) -> None:
     """Refuse columns that hold no numbers, named with their types."""
     if odd:
-        listed = ", ".join(f"{name} ({kind})" for name, kind in odd.items())
+        listed = ", ".join(f"{printable(str(name))} ({kind})" for name, kind in odd.items())
         raise ValueError(f"columns must hold numbers; these do not: {listed}. Convert them or leave them out")
 
 
@@ -128,7 +129,9 @@ def arrow() -> Any:
 def arrow_table(x: Any) -> Any:
     """A table in memory as a pyarrow table."""
     library = arrow()
-    return x if isinstance(x, library.Table) else library.RecordBatchReader.from_stream(x).read_all()
+    if isinstance(x, library.Table):
+        return x
+    return _imported(lambda: library.RecordBatchReader.from_stream(x).read_all())
 
 
 def arrow_column(x: Any) -> Any:
@@ -136,7 +139,15 @@ def arrow_column(x: Any) -> Any:
     library = arrow()
     if isinstance(x, library.Array | library.ChunkedArray):
         return x
-    return library.chunked_array(x) if hasattr(x, "__arrow_c_stream__") else library.array(x)
+    return _imported(lambda: (library.chunked_array if hasattr(x, "__arrow_c_stream__") else library.array)(x))
+
+
+def _imported(read: Callable[[], Any]) -> Any:
+    """What another library exports; a type that Arrow does not have is refused in words."""
+    try:
+        return read()
+    except arrow().ArrowException:
+        raise TypeError("a column has a type that Arrow does not have: convert it to numbers or texts") from None
 
 
 def arrow_numeric(kind: Any) -> bool:
@@ -151,7 +162,7 @@ def arrow_numeric(kind: Any) -> bool:
 def arrow_floats(column: Any) -> Floats:
     """An Arrow column as float64, NaN where it is null, and throughout where its type is not one of numbers.
 
-    Large integers are rounded, each for itself.
+    Large integers are rounded, each for itself; decimals to the nearest float, as if they were written out.
     """
     library = arrow()
     if isinstance(column, library.ChunkedArray):
@@ -160,6 +171,8 @@ def arrow_floats(column: Any) -> Floats:
         return np.full(len(column), np.nan)
     if library.types.is_dictionary(column.type):
         return _coded(*_codes(column), arrow_floats(column.dictionary), np.nan)
+    if library.types.is_decimal(column.type):  # Arrow multiplies by a rounded power of ten: 1.65 is not 1.65 then
+        column = column.cast(library.string())
     return np.asarray(column.cast(library.float64(), safe=False).to_numpy(zero_copy_only=False))
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.boundary.files import Where, write_bytes
+from shapedp.boundary.values import whole_text
 from shapedp.numerics.checks import finite, size
 
 BYTES = 1 << 28  # of a document
@@ -33,6 +34,7 @@ _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _JSON = (Mapping, list, tuple, str, int, float, type, type(None))  # and the class that a classmethod is called on
 P = ParamSpec("P")
 T = TypeVar("T")
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")  # halves of characters, in pairs or not
 _LONG = re.compile(rb"[0-9]{%d}" % (DIGITS + 1))
 
 
@@ -62,13 +64,16 @@ def parse(text: str | bytes, *, constants: bool = False) -> Any:
     try:
         text = raw.decode("utf-8")
         other = float if constants else _constant
-        return json.loads(text, parse_constant=other, parse_float=_number, object_pairs_hook=_objects())
+        found = json.loads(text, parse_constant=other, parse_float=_number, object_pairs_hook=_objects())
     except UnicodeDecodeError:
         raise ValueError("not JSON (not text in UTF-8)") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON ({error})") from None
     except RecursionError:
         raise ValueError(f"not readable: lists and objects are nested more than {DEPTH} deep") from None
+    if _HALF.search(raw):
+        whole_text("not read: a text", json.dumps(found, ensure_ascii=False))
+    return found
 
 
 def _limits(raw: bytes) -> None:

@@ -54,7 +54,19 @@ def words(name: str, text: object) -> str:
 
 def is_text(text: str) -> bool:
     """Whether a string is one that every file and database holds: no NUL, no lone surrogate."""
-    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+    return "\0" not in text and not is_broken(text)
+
+
+def is_broken(text: str) -> bool:
+    """Whether a string holds a lone surrogate: half a character, which no file, database or page can hold."""
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def whole_text(name: str, text: str) -> str:
+    """The text; refused, unquoted, where it holds a broken character."""
+    if is_broken(text):
+        raise ValueError(f"{name} holds a broken character (a lone surrogate): write it as text in UTF-8")
+    return text
 
 
 def printable(text: str) -> str:

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 from shapedp._version import __version__
-from shapedp.cli.codes import INTERNAL, INTERRUPTED, REFUSED, WRONG_INPUT
+from shapedp.cli.codes import DONE, INTERNAL, INTERRUPTED, REFUSED, UNSHOWN, WRONG_INPUT
 from shapedp.cli.commands import parser
 from shapedp.cli.streams import ended_as_interrupted, guarded
 
@@ -30,7 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 done, 2 wrong input, 3 refused, 1 a fault of shapedp itself, 130 interrupted.
+        0 done, 2 wrong input, 3 refused, 1 a fault of shapedp itself, 130 interrupted; 4 done, with every file written,
+        but standard output could not be written to.
 
     Examples
     --------
@@ -39,9 +40,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
-    with guarded():
+    with guarded() as shown:
         try:
-            return _run(words)
+            code = _run(words)
+            if not shown.lost:
+                return code
+            line = (
+                f"standard output could not be written to ({shown.lost}); the command itself has ended, with its files"
+            )
+            code = code if code != DONE else UNSHOWN
         except Exception as error:
             if os.environ.get("SHAPEDP_DEBUG") == "1":
                 traceback.print_exc()

@@ -32,13 +32,15 @@ def ended_as_interrupted() -> Iterator[None]:
 
 
 class Shown:
-    """A text stream that writes control characters as escapes, and goes quiet when its reader has left.
+    """A text stream that writes control characters as escapes, and goes quiet when it cannot be written to.
 
-    A command then ends as it would have: with its files written and its own exit code.
+    A command then goes on as it would have: what it writes and spends does not depend on who reads its words. `lost`
+    says why words were lost; a reader that has left wanted no more, so that nothing is lost then.
     """
 
     def __init__(self, stream: TextIO, kept: str) -> None:
         self._stream, self._kept, self._gone = stream, kept, False
+        self.lost = ""
 
     def write(self, text: str) -> int:
         """Write, and say how much was asked for."""
@@ -60,7 +62,7 @@ class Shown:
             self._gone = True
             _discard(self._stream)
             if not isinstance(error, BrokenPipeError):
-                raise
+                self.lost = error.strerror or type(error).__name__
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -89,13 +91,13 @@ def _or_nowhere(stream: TextIO | None) -> TextIO:
 
 
 @contextlib.contextmanager
-def guarded() -> Iterator[None]:
-    """Both streams shown safely."""
+def guarded() -> Iterator[Shown]:
+    """Both streams shown safely; that of the output."""
     if sys.stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
     out, err = Shown(_or_nowhere(sys.stdout), "\n\t"), Shown(_or_nowhere(sys.stderr), "\n\t\r")
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        yield
+        yield out
 
 
 def progress(text: str, *, last: bool = False) -> None:

@@ -48,6 +48,7 @@ def tabulate(options: argparse.Namespace) -> int:
         adjacency=options.adjacency,
         confidence=options.confidence,
         first=options.first,
+        noise=options.noise,
         dropped=options.dropped,
     )
     if (

@@ -10,6 +10,7 @@ from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.plan import Plan
 from shapedp.accounting.repeat import Repetition
 from shapedp.boundary.refusals import refusal
+from shapedp.boundary.values import is_text
 from shapedp.ledger.charges import pure_epsilon
 from shapedp.ledger.errors import SpendRefusedError
 from shapedp.ledger.filters import BasicFilter, Filter
@@ -71,7 +72,7 @@ def voucher(job: Mechanism, vouching: bool, vouched_by: object) -> str | None:
         return None
     if not vouching:
         raise SpendRefusedError(refusal("ledger", "stated-only"))
-    if not isinstance(vouched_by, str) or not vouched_by.strip() or len(vouched_by) > _NAME:
+    if not isinstance(vouched_by, str) or not vouched_by.strip() or len(vouched_by) > _NAME or not is_text(vouched_by):
         raise SpendRefusedError(refusal("ledger", "no-voucher", most=_NAME))
     return vouched_by
 

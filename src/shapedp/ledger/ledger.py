@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from shapedp.accounting.plan import Plan
 from shapedp.boundary.refusals import refusal
-from shapedp.boundary.values import boolean
+from shapedp.boundary.values import boolean, is_text
 from shapedp.ledger import schema
 from shapedp.ledger.about import UNSTATED, About, settled, unit_of
 from shapedp.ledger.book import dataset_row, now
@@ -320,12 +320,12 @@ def _zero(built: Filter) -> Charge:
 
 
 def _is_name(dataset: object) -> TypeGuard[str]:
-    return isinstance(dataset, str) and bool(dataset.strip()) and "\0" not in dataset and len(dataset) <= 200
+    return isinstance(dataset, str) and bool(dataset.strip()) and len(dataset) <= 200 and is_text(dataset)
 
 
 def _name(dataset: object) -> str:
     if not _is_name(dataset):
-        raise ValueError(f"dataset must be a name of 1 to 200 characters, got {dataset!r}")
+        raise ValueError(f"dataset must be a name of 1 to 200 whole characters, without NUL, got {dataset!r}")
     return dataset
 
 

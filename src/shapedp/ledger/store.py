@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from shapedp.boundary.values import whole_text
 from shapedp.ledger import schema
 from shapedp.ledger.errors import CAUSES, LedgerConflictError, LedgerCorruptedError, LedgerError, LedgerUnavailableError
 from shapedp.ledger.place import check_beside, check_one_name, check_place, place_of
@@ -26,6 +27,8 @@ from sqlalchemy.pool import NullPool
 T = TypeVar("T")
 _SETUP_LOCK = 0x5348444C
 _PAUSE = 0.02
+_WRITE = ("PRAGMA journal_mode=PERSIST", "BEGIN IMMEDIATE")
+_READ = ("BEGIN", "SELECT count(*) FROM sqlite_master")  # which takes the lock: a view begins here
 _PLACE = sa.select(schema.meta.c.place)
 _RELEASED_AT_FORK: list[Any] = []
 
@@ -254,9 +257,9 @@ def _sqlite(store: Store, create: bool) -> sa.Engine:
     address = f"file:{urllib.parse.quote(path)}?mode={mode}"
 
     def connect() -> sqlite3.Connection:
-        connection = sqlite3.connect(address, uri=True, timeout=store.timeout, isolation_level=None)
+        connection = sqlite3.connect(address, uri=True, timeout=0.0, isolation_level=None)
         try:
-            connection.execute("PRAGMA synchronous=FULL")
+            _patiently(connection, "PRAGMA synchronous=FULL", store.timeout)
             connection.execute("PRAGMA foreign_keys=ON")
             connection.execute("PRAGMA cell_size_check=ON")
         except BaseException:
@@ -268,12 +271,30 @@ def _sqlite(store: Store, create: bool) -> sa.Engine:
 
     @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:
-        write = connection.get_execution_options().get("ledger_write")
-        if write:
-            connection.exec_driver_sql("PRAGMA journal_mode=PERSIST")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+        write, plain = connection.get_execution_options().get("ledger_write"), connection.connection.dbapi_connection
+        for statement in _WRITE if write else _READ:
+            _patiently(plain, statement, store.timeout)
+        _patiently(plain, f"PRAGMA busy_timeout={int(store.timeout * 1000)}", store.timeout)  # of the commit
 
     return engine
+
+
+def _patiently(connection: Any, statement: str, timeout: float) -> None:
+    """Runs a statement that takes a lock, again and again until the timeout.
+
+    SQLite's own pauses grow to a tenth of a second, while between two transactions of other processes a file is free
+    for a few milliseconds: whoever looks that seldom may be passed over for minutes. Short pauses of random length
+    give each process the same chance.
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            connection.execute(statement).fetchall()
+            return
+        except sqlite3.OperationalError as error:
+            if not str(getattr(error, "sqlite_errorname", "")).startswith("SQLITE_BUSY") or time.monotonic() > deadline:
+                raise
+        time.sleep(random.uniform(0.0, _PAUSE))
 
 
 def _postgresql(store: Store) -> sa.Engine:
@@ -309,7 +330,7 @@ def _text(where: object) -> str:
     text = os.fspath(where) if isinstance(where, str | os.PathLike) else where
     if not isinstance(text, str) or not text:
         raise TypeError(f"the ledger must be a path or a database URL, got {where!r}")
-    return text
+    return whole_text("the path or address of the ledger", text)
 
 
 def _first_line(error: BaseException) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from shapedp.noise.gaussian import normal_half_width
+from shapedp.boundary.values import printable
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import probability
 from shapedp.privacy import Certificate
@@ -20,13 +20,13 @@ from shapedp.private.dropped import Dropped
 from shapedp.private.layout import Layout, Parts
 from shapedp.private.pictures import picture_html, table_html
 from shapedp.private.questions import Question
-from shapedp.workloads import Measure, WorkloadRelease
-from shapedp.workloads.release import fieller
+from shapedp.workloads import AnsweredWorkload, Measure, WorkloadRelease
 from shapedp.workloads.workload import Term
 
 WHOLE = "Counts are rounded to whole numbers after the noise; their errors and intervals are those before."
 
 Column = list[Any]
+Noisy = WorkloadRelease | AnsweredWorkload
 
 
 class Released(Protocol):
@@ -115,7 +115,10 @@ class Answers:
         return len(self.tables)
 
     def __repr__(self) -> str:
-        shown = [f"{question!r}\n{frame}" for question, frame in zip(self.questions, self.frames, strict=True)]
+        frames = [
+            _frame({printable(name): _plain(cells) for name, cells in columns.items()}) for columns in self.tables
+        ]
+        shown = [f"{question!r}\n{frame}" for question, frame in zip(self.questions, frames, strict=True)]
         return "\n\n".join((*shown, *self.notes[2:], self.certificate.explain()))
 
     def _repr_html_(self) -> str:
@@ -136,10 +139,15 @@ def _frame(columns: Mapping[str, Column]) -> Any:
     return pandas.DataFrame(columns)
 
 
+def _plain(cells: Column) -> Column:
+    """The cells of a column, with no text among them that steers a terminal."""
+    return [printable(cell) if isinstance(cell, str) else cell for cell in cells]
+
+
 def answered(
     questions: Sequence[Question],
     layout: Layout,
-    release: WorkloadRelease,
+    release: Noisy,
     measures: Mapping[str, Measure],
     confidence: float = 0.95,
 ) -> Answers:
@@ -147,7 +155,7 @@ def answered(
     level = probability("confidence", confidence)
     tables = []
     for by, parts in zip(layout.groups, layout.parts, strict=True):
-        reader = _Reader(layout, release, by, normal_half_width(level), level)
+        reader = _Reader(layout, release, by, level)
         tables.append(reader.table(parts, measures))
 
     def again(other: float) -> Answers:
@@ -161,9 +169,8 @@ class _Reader:
     """The noisy tables by some attributes, in the order in which they were asked, without hidden cells."""
 
     layout: Layout
-    release: WorkloadRelease
+    release: Noisy
     by: tuple[str, ...]
-    half: float  # width of an interval in standard errors
     level: float
 
     def table(self, parts: Mapping[str, Parts], measures: Mapping[str, Measure]) -> dict[str, Column]:
@@ -191,29 +198,29 @@ class _Reader:
         measure, feature = measures[str(one.ask.column)], self.layout.features[int(one.total or 1) - 1]
         ends = (measure.low - feature.centre, measure.high - feature.centre)
         if one.ask.verb == "mean":
-            mean, error, low, high = self._mean(one.count, one.total, ends, self.half)
+            mean, error, low, high = self._mean(one.count, one.total, ends, self.level)
             return mean + feature.centre, error, low + feature.centre, high + feature.centre
         return self._variance(one, ends)
 
     def _variance(self, one: Parts, ends: tuple[float, float]) -> Four:
         """E y - (E t)^2 with t centred and y = t^2.
 
-        Guarantee: the ends combine Fieller intervals of both means, each at confidence 1 - (1 - level)/2, so that both
+        Guarantee: the ends combine the intervals of both means, each at confidence 1 - (1 - level)/2, so that both
         hold together with at least the stated probability (Bonferroni).
         """
         widest = max(abs(end) for end in ends)
         shift, top = widest**2 / 2, ((ends[1] - ends[0]) / 2) ** 2  # no variance is larger
-        half = normal_half_width(1 - (1 - self.level) / 2)
-        mean, error, low, high = self._mean(one.count, one.total, ends, half)
-        square, its_error, least, most = self._mean(one.count, one.squares, (-shift, shift), half)
+        each = 1 - (1 - self.level) / 2
+        mean, error, low, high = self._mean(one.count, one.total, ends, each)
+        square, its_error, least, most = self._mean(one.count, one.squares, (-shift, shift), each)
         value = np.clip(square + shift - mean**2, 0.0, top)
         near = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
         far = np.maximum(np.abs(low), np.abs(high))
         spread = np.minimum(np.hypot(its_error, 2 * np.abs(mean) * error), top)
         return value, spread, np.clip(least + shift - far**2, 0.0, top), np.clip(most + shift - near**2, 0.0, top)
 
-    def _mean(self, count: int | None, total: int | None, ends: tuple[float, float], half: float) -> Four:
-        """A ratio of two sums with Fieller's interval; its error is that of first order, at most the range."""
+    def _mean(self, count: int | None, total: int | None, ends: tuple[float, float], level: float) -> Four:
+        """A ratio of two sums with its interval; its error is that of first order, at most the range."""
         below, above = self._term(count), self._term(total)
         n, s = self._values(below), self._values(above)
         pairs = ((below, None), (below, above), (above, None))
@@ -222,13 +229,14 @@ class _Reader:
             mean = np.clip(np.where(n > 0, s / n, (ends[0] + ends[1]) / 2), *ends)
             error = np.sqrt(np.maximum(c - 2 * mean * b + mean**2 * a, 0.0)) / n
         error = np.where(n > 0, np.minimum(error, ends[1] - ends[0]), ends[1] - ends[0])
-        low, high = fieller(n, s, half**2 * a, half**2 * b, half**2 * c)
-        return mean, error, np.clip(low, *ends), np.clip(high, *ends)
+        low, high = (self._shown(end, below) for end in self.release.quotient(below, above, ends, level))
+        return mean, error, low, high
 
     def _plain(self, term: Term) -> Four:
-        value = self._values(term)
-        error = self._shown(self.release.standard_error(term.name), term)
-        return value, error, value - self.half * error, value + self.half * error
+        name = term.name
+        found = (self.release[name], self.release.standard_error(name), *self.release.interval(name, self.level))
+        value, error, low, high = (self._shown(one, term) for one in found)
+        return value, error, low, high
 
     def _term(self, place: int | None) -> Term:
         return self.release.mechanism.workload.table(0 if place is None else place, self.by)

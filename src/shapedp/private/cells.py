@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 
@@ -21,28 +19,16 @@ def _text(cell: Any) -> str | None:
     if not isinstance(cell, str):
         return None
     try:
-        str(cell).encode()
-    except UnicodeEncodeError:
+        text = str(cell)
+        text.encode()
+    except Exception:  # an error would tell of one record
         return None
-    return str(cell)
+    return text
 
 
 def _identity(cell: Any) -> str | None:
-    """The id of a person as a text. 7 and "7" are one person: to take two for one only costs rows."""
-    if isinstance(cell, UUID):
-        return str(cell)
-    if isinstance(cell, Decimal):
-        cell = _whole(cell)
-    found = identity(cell)
-    if isinstance(found, bytes):
-        return "0x" + found.hex()
-    if isinstance(found, int) and abs(found) >> 128:  # Python writes no number of thousands of digits
-        return hex(found)
-    return _text(str(found)) if found is not None else None
-
-
-def _whole(cell: Decimal) -> int | None:
-    return int(cell) if cell.is_finite() and cell.adjusted() < 80 and cell == cell.to_integral_value() else None
+    """The id of a person."""
+    return _text(identity(cell))
 
 
 def _truth(cell: Any) -> bool | None:

@@ -17,6 +17,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from shapedp.boundary.values import whole_text
+
 Kinds = Mapping[str, str]  # "number", "text" or "boolean" by column
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -34,6 +36,7 @@ def kind_of(value: Any) -> str:
     if isinstance(value, bool | np.bool_):
         return "boolean"
     if isinstance(value, str):
+        whole_text("a text that cells are compared with", value)
         return "text"
     if isinstance(value, int | float | np.integer | np.floating):
         given: Any = value
@@ -114,6 +117,7 @@ class Column:
         given: Any = self.name
         if not isinstance(given, str) or not given:
             raise TypeError("a column is named by a text that is not empty")
+        whole_text("the name of a column", given)
 
     def __eq__(self, other: object) -> Condition:  # type: ignore[override]
         return _Compared(self.name, "==", other)

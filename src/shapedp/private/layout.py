@@ -162,6 +162,8 @@ def layout(table: PrivateTable, questions: Sequence[Question]) -> Layout:
             "fewer columns at a time, under fewer different conditions, or after drop_missing(...)"
         )
     measures = {one.measure.name: (one.measure.low, one.measure.high) for one in features}
+    if len(measures) < len(features):  # "x) where (y > 1" is a name, too
+        raise ValueError("two sums of these questions have one name: rename a column that is called like a condition")
     schema = Schema.of({name: one.to_json() for name, one in attributes.items()}, measures)
     made = Workload(schema, max_rows=table.rows, max_groups=table.groups_touched)
     for (by, place), weight in built.weights.items():

@@ -8,6 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from shapedp.boundary.values import printable
+
 SHOWN = 200  # rows of a table on a page
 _DRAWN = 40  # groups of a picture
 _LETTERS = 28
@@ -17,7 +19,7 @@ _LINE = "stroke:currentColor;stroke-width:2;opacity:0.6"
 
 def table_html(columns: Mapping[str, Sequence[Any]]) -> str:
     """The columns as a table, the first rows of it."""
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+    head = "".join(f"<th>{html.escape(printable(name))}</th>" for name in columns)
     rows = list(itertools.islice(zip(*columns.values(), strict=True), SHOWN + 1))
     body = ["".join(f"<td>{html.escape(_shown(cell))}</td>" for cell in row) for row in rows[:SHOWN]]
     more = "<p>... and more rows</p>" if len(rows) > SHOWN else ""
@@ -35,8 +37,8 @@ def picture_html(columns: Mapping[str, Sequence[Any]], by: Sequence[str], name: 
     rows = [[float(cell) for cell in row] for row in zip(*(one[:_DRAWN] for one in parts if one), strict=True)]
     ends = [cell for row in rows for cell in row if math.isfinite(cell)]
     least, most = min(ends, default=0.0), max(ends, default=1.0)
-    names = [", ".join(str(columns[one][k]) for one in by) or "all" for k in range(len(rows))]
-    said = f"{name} with intervals of {level:.4g}, from {_shown(least)} to {_shown(most)}"
+    names = [", ".join(printable(str(columns[one][k])) for one in by) or "all" for k in range(len(rows))]
+    said = f"{printable(name)} with intervals of {level:.4g}, from {_shown(least)} to {_shown(most)}"
     told = "; ".join(_words(one, row) for one, row in zip(names, rows, strict=True))
     marks = [_mark(k, one, row, least, most) for k, (one, row) in enumerate(zip(names, rows, strict=True))]
     high, wide = _ROW * (len(rows) + 1), _LEFT + _WIDE + 2 * _EDGE
@@ -75,4 +77,4 @@ def _words(name: str, row: Sequence[float]) -> str:
 
 
 def _shown(cell: Any) -> str:
-    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+    return f"{cell:.6g}" if isinstance(cell, float) else printable(str(cell))

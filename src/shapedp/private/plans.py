@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shapedp.mechanisms.base import Rng
-from shapedp.numerics.checks import probability
-from shapedp.private.answers import Answers, answered
+from shapedp.numerics.checks import one_of, probability
+from shapedp.private.answers import Answers, Noisy, answered
 from shapedp.private.engine import counted
 from shapedp.private.layout import Layout, layout
 from shapedp.private.mixed import BIAS, FIRST, MixedPlan, is_mixed, mixed_plan
 from shapedp.private.questions import Question
 from shapedp.private.table import PrivateTable
-from shapedp.workloads import WorkloadMechanism, WorkloadRelease
+from shapedp.workloads import AnswerMechanism, WorkloadMechanism
+from shapedp.workloads.calibration import LEAST, NOISES
 from shapedp.workloads.counting import Counted
 
-RECORDS = 1 << 32
+RECORDS = 1 << 31  # with sums of measures, as many as Laplace noise is added to exactly
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +37,7 @@ class TablePlan:
     table: PrivateTable
     questions: tuple[Question, ...]
     layout: Layout
-    mechanism: WorkloadMechanism
+    mechanism: WorkloadMechanism | AnswerMechanism
     confidence: float = 0.95
 
     @property
@@ -73,7 +74,7 @@ class TablePlan:
         self.mechanism.certificate.require()
         return counted(self.table, self.layout, self.mechanism.needed())
 
-    def answers(self, release: WorkloadRelease, confidence: float | None = None) -> Answers:
+    def answers(self, release: Noisy, confidence: float | None = None) -> Answers:
         """The answers in a release of `mechanism` from `exact_tables`, with intervals of this confidence."""
         stated = replace(release, certificate=replace(release.certificate, scope=self.scope))
         return answered(self.questions, self.layout, stated, self.table.measures, confidence or self.confidence)
@@ -90,6 +91,7 @@ def planned(
     gap: float = 1e-4,
     first: float = FIRST,
     confidence: float = 0.95,
+    noise: str = "gaussian",
     dropped: float | None = None,
 ) -> TablePlan | MixedPlan:
     """The plan of questions to one table, possibly with different conditions."""
@@ -107,15 +109,15 @@ def planned(
         raise ValueError("confidence, and first, the share of unknown keys and bounds, must lie between 0 and 1")
     if dropped is not None:
         _check_dropped(table, probability("dropped", dropped), first)
-    noise = {"adjacency": adjacency, "records": records, "gap": gap}
+    options = {"adjacency": adjacency, "records": records, "gap": gap}
     if dropped is not None or is_mixed(table, questions):
+        if one_of("noise", noise, (LEAST, *NOISES)) not in (LEAST, "gaussian"):
+            raise ValueError("beside quantiles and what is unknown the noise of sums is Gaussian: leave out noise=")
         claim = {"epsilon": epsilon, "delta": delta}
-        return mixed_plan(table, questions, noise, **claim, first=first, confidence=confidence, dropped=dropped)
+        return mixed_plan(table, questions, options, **claim, first=first, confidence=confidence, dropped=dropped)
     made = layout(table, questions)
-    if delta == 0:
-        raise ValueError("questions that share Gaussian noise need delta > 0: claim a small one, such as 1e-6")
-    mechanism = made.workload.calibrate(epsilon=epsilon, delta=delta, noise="gaussian", **noise)
-    assert isinstance(mechanism, WorkloadMechanism)
+    mechanism = made.workload.calibrate(epsilon=epsilon, delta=delta, noise=noise, **options)
+    assert isinstance(mechanism, WorkloadMechanism | AnswerMechanism)
     return TablePlan(table, tuple(questions), made, mechanism, confidence)
 
 

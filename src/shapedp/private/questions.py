@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shapedp.boundary.values import booleans
+from shapedp.boundary.values import booleans, printable
 from shapedp.numerics.checks import count as whole
-from shapedp.numerics.checks import real, vector
+from shapedp.numerics.checks import one_of, real, vector
 from shapedp.private.conditions import Condition
 from shapedp.workloads import Attribute
 
@@ -55,8 +55,7 @@ class Aggregate:
 
     def __post_init__(self) -> None:
         booleans(self)
-        if not isinstance(self.verb, str) or self.verb not in VERBS:
-            raise ValueError(f"a table computes {', '.join(VERBS)}, not {self.verb!r}")
+        one_of("what a table computes", self.verb, VERBS)
         if (self.column is None) != (self.verb == "count") or not isinstance(self.column, str | None):
             raise TypeError(f"{self.verb} takes {'no column' if self.verb == 'count' else 'the name of a column'}")
         if self.verb == "median":
@@ -86,7 +85,7 @@ class Aggregate:
 
     def __repr__(self) -> str:
         more = {"quantile": f", {float(self.fraction):g}", "top_k": f", {self.k}"}.get(self.verb, "")
-        return f"{self.verb}({self.column or ''}{more})"
+        return f"{self.verb}({printable(self.column or '')}{more})"
 
 
 def _grid(given: Any) -> tuple[float, ...] | int | None:
@@ -213,6 +212,6 @@ class Question:
         return replace(self, table=self.table.where(condition))
 
     def __repr__(self) -> str:
-        groups = f" by {', '.join(one.name for one in self.by)}" if self.by else ""
+        groups = f" by {', '.join(printable(one.name) for one in self.by)}" if self.by else ""
         limits = f" where {' & '.join(map(repr, self.table.conditions))}" if self.table.conditions else ""
         return ", ".join(map(repr, self.asked.values())) + groups + limits

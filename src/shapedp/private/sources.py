@@ -19,6 +19,7 @@ import numpy as np
 
 from shapedp.boundary import columns as read
 from shapedp.boundary.files import check_input
+from shapedp.boundary.values import printable, whole_text
 from shapedp.private.cells import arrow_column, csv_column, pandas_column
 from shapedp.private.conditions import literal
 from shapedp.tables.csvfiles import csv_batches, csv_names
@@ -51,6 +52,7 @@ class Rows:
     `kinds` gives the kind of every column: one of `KINDS`, "" where it must be declared, or the name of a type that
     cannot be read. `complete` are the columns whose type has no missing cells. Rows come as a table of Ibis (`table`),
     as parquet files (`paths`), or as Arrow arrays, batch by batch (`batches`, of columns and their kinds).
+    `rounded` are the columns that a database may read as other floats than Arrow: files are then read by Arrow alone.
     """
 
     kinds: dict[str, str]
@@ -58,6 +60,7 @@ class Rows:
     table: Any = None
     paths: tuple[str, ...] = ()
     batches: Batches | None = None
+    rounded: frozenset[str] = frozenset()
 
     def computed(self, wanted: Wanted, query: Callable[[Any], Any], memory: str | None = None) -> Any:
         """What the database computes of these columns, as Arrow data: `query` makes an expression of a table of Ibis.
@@ -69,11 +72,12 @@ class Rows:
         failed, ways = "", list[Callable[[], Any]]()
         if self.table is not None:
             ways.append(lambda: query(_selected(self.table, wanted, foreign=True)).to_pyarrow())
-        if self.paths:
+        if self.paths and self.rounded.isdisjoint(column for column, _ in wanted.values()):
             ways.append(lambda: _computed(lambda own: query(self._files(own, wanted)), memory))
         if self.batches is not None:
             ways.append(lambda: _computed(lambda own: query(self._registered(own, wanted)), memory))
-        for way in ways:  # one cell whose bytes are no text stops DuckDB; Arrow takes it for missing
+        # One cell whose bytes are no text stops DuckDB; Arrow takes it for missing. So both must read all others alike.
+        for way in ways:
             try:
                 return way()
             except Exception as error:
@@ -145,8 +149,14 @@ def _cell(column: Any, kind: str, foreign: bool) -> Any:
     if kind == ID and column.type().is_integer() and not column.type().is_uint64():
         return column.cast("int64")  # told apart as its text is, in fewer bytes
     if kind == ID and column.type().is_decimal():
-        column = (column.floor() == column).ifelse(column, ibis().null(column.type()))
+        return _whole_text(column.cast("string"))
     return column if column.type().is_string() else column.cast("string")
+
+
+def _whole_text(text: Any) -> Any:
+    """The text of a decimal that is a whole number, null of any other. A floor may not fit, and one cell would fail."""
+    whole = text.replace("0", "").endswith(".") | ~text.contains(".")
+    return whole.ifelse(text, ibis().null("string"))
 
 
 def is_whole(cell: Any, most: float) -> Any:
@@ -202,13 +212,14 @@ def _files(paths: list[Path]) -> Rows:
     same_types(found)
     made = _arrow(found.schema, lambda names: found.scanner(columns=names, batch_size=BATCH).to_batches())
     alike = len({name.lower() for name in made.kinds}) < len(made.kinds)  # one name for DuckDB
-    return made if kind != "parquet" or alike else replace(made, paths=tuple(found.files))
+    decimals = frozenset(field.name for field in found.schema if _is_decimal(field.type))
+    return made if kind != "parquet" or alike else replace(made, paths=tuple(found.files), rounded=decimals)
 
 
 def _in_memory(x: Any) -> Rows:
     """Arrow data, or what exports some, such as a polars frame. Only the columns asked for are exported."""
     if read.of_package(x, "polars"):
-        schema = x.head(0).to_arrow().schema
+        schema = read.arrow_table(x.head(0)).schema
         return _arrow(schema, lambda names: x.select(names).to_arrow().to_batches(max_chunksize=BATCH))
     table = read.arrow_table(x)
     return _arrow(table.schema, lambda names: table.select(names).to_batches(max_chunksize=BATCH))
@@ -223,6 +234,11 @@ def _arrow(schema: Any, batches: Callable[[list[str]], Any]) -> Rows:
     kinds = {field.name: _arrow_kind(field.type) for field in schema}
     whole = (field.name for field in schema if not field.nullable and _never_nan(field.type))
     return Rows(kinds, frozenset(whole), batches=made)
+
+
+def _is_decimal(kind: Any) -> bool:
+    types = read.arrow().types
+    return bool(types.is_decimal(kind.value_type if types.is_dictionary(kind) else kind))
 
 
 def _never_nan(kind: Any) -> bool:
@@ -296,5 +312,9 @@ def _names(wanted: list[tuple[str, str]]) -> list[str]:
 def _once(names: Any) -> None:
     if any(not isinstance(name, str) for name in names):
         raise ValueError("the columns of a private table are named by texts: rename them")
+    for name in names:
+        whole_text("the name of a column", name)
     if repeated := sorted({name for name in names if list(names).count(name) > 1}):
-        raise ValueError(f"the table has several columns of the name {', '.join(repeated)}: rename them")
+        raise ValueError(
+            f"the table has several columns of the name {', '.join(map(printable, repeated))}: rename them"
+        )

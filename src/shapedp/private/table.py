@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from shapedp.boundary.values import boolean
+from shapedp.boundary.values import boolean, printable, whole_text
 from shapedp.numerics.checks import count as whole
 from shapedp.private.conditions import Condition, kind_of, parsed
 from shapedp.private.questions import DRAWN, Aggregate, Question
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 NOBODY = "Each row is another person: several rows of one person cost several times as much."
 PRIVATE = "private"  # instead of bounds or a domain
 _MISSING: Any = object()
-_MEMORY = re.compile(r"\A[0-9]{1,6}(\.[0-9]{1,3})?[KMGT]i?B\Z")
+_MEMORY = re.compile(r"\A([0-9]{1,6}(?:\.[0-9]{1,3})?)([KMGT])i?B\Z")
+_LEAST_MEMORY = 0.1  # GB: with less the database fails on a million rows, once the budget is spent
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +92,8 @@ class PrivateTable:
                 self._answers(one)
         if len(asked) > 1 and any(one.verb == "top_k" for one in asked.values()):
             raise ValueError("top_k has rows of its own: make it a question of its own, and ask both together")
+        for name in asked:
+            whole_text("the name of an aggregate", name)
         names = [one.name for one in self.groups]
         if len(set(names)) < len(names):
             raise ValueError(f"a column is grouped by twice: {', '.join(names)}")
@@ -160,9 +163,10 @@ class PrivateTable:
         """The noise for these questions together, and every standard error of counts and sums; reads no row.
 
         Parameters: the questions, the claim, `adjacency` ("add-remove" unless told), `records`, a public bound on the
-        number of rows (2^32 unless told), `first`, the share of epsilon for private keys and bounds (0.2 unless told),
-        `dropped`, the share of epsilon spent on how many rows the bounds per person drop (nothing unless told), and
-        `confidence`, that of the intervals (0.95 unless told).
+        number of rows (2^31 unless told), `first`, the share of epsilon for private keys and bounds (0.2 unless told),
+        `dropped`, the share of epsilon spent on how many rows the bounds per person drop (nothing unless told),
+        `confidence`, that of the intervals (0.95 unless told), and `noise`: "gaussian" unless told; "least" takes
+        the kind of least error at this claim, for which a ledger of many releases counts more.
 
         Returns: a `TablePlan`, or a `MixedPlan` where quantiles, unknown keys and bounds or rows dropped are asked for.
         """
@@ -210,7 +214,7 @@ class PrivateTable:
         """The kind of a column: number, text or boolean."""
         if not isinstance(name, str) or name not in self.source.kinds:
             shown = repr(name) if isinstance(name, str) else f"of type {type(name).__name__}"
-            raise ValueError(f"the table has no column {shown}; it has {', '.join(map(str, self.source.kinds))}")
+            raise ValueError(f"the table has no column {shown}; it has {', '.join(map(printable, self.source.kinds))}")
         kind = self.kinds.get(name) or self.source.kinds[name]
         if not kind:
             raise ValueError(
@@ -281,8 +285,8 @@ def table(
         or a table of Ibis.
     person: the column that says whose row it is; None says that each row is another person.
     rows: how many rows of one person count at most; the others are dropped.
-    groups: in how many groups one person counts at most; `rows` then bounds the rows in each of them. Noise grows with
-        the root of `groups`, for one question by group, but in proportion to `rows`.
+    groups: in how many groups one person counts at most; `rows` then bounds the rows in each of them. Gaussian
+        noise grows with the root of `groups`, for one question by group, but in proportion to `rows`.
     bounds: (low, high) by column: values beyond are clipped. Known before the data are seen. "private" instead of a
         pair, or of the mapping, spends a share of the budget on bounds between powers of two.
     domains: the values of the columns that are grouped by: a list, a size, {"edges": [...]}, or {"labels": [...],
@@ -290,7 +294,8 @@ def table(
         one column spends a share of the budget on the names that may be published.
     types: "number", "text" or "boolean" by column, for csv files and pandas columns of objects. A column with bounds
         holds numbers, one with a domain what the domain holds.
-    memory: how much of it DuckDB takes, such as "4GB" (80% of the machine's unless told); the rest goes to disk.
+    memory: how much of it DuckDB takes, such as "4GB" (80% of the machine's unless told), 100MB at least; the rest goes
+        to disk.
 
     Returns: a `PrivateTable`. Nothing is read but names and types.
 
@@ -320,8 +325,10 @@ def table(
     kinds = _declared(found, measures, attributes, _named("types", types))
     if not any(kind in (*KINDS, "") for kind in found.kinds.values()):
         raise ValueError("the table has no column of numbers, texts or truth values")
-    if memory is not None and (found.table is not None or not _MEMORY.match(str(memory))):
-        raise ValueError("memory= is written such as '4GB'; a table of Ibis has the limits of its own database")
+    if memory is not None and (found.table is not None or not _enough(memory)):
+        raise ValueError(
+            "memory= is written such as '4GB', of 100MB at least; a table of Ibis has the limits of its own database"
+        )
     kinds |= {name: "number" for name in hidden if found.kinds.get(name) == "" and name not in kinds}
     made = PrivateTable(
         found,
@@ -349,6 +356,12 @@ def table(
     for name, attribute in attributes.items():
         _fits(made, name, attribute)
     return made
+
+
+def _enough(memory: Any) -> bool:
+    """Whether this says how much memory the database takes, and it can work with that."""
+    found = _MEMORY.match(memory) if isinstance(memory, str) else None
+    return found is not None and float(found[1]) * 1000.0 ** ("KMGT".index(found[2]) - 2) >= _LEAST_MEMORY
 
 
 def _named(what: str, given: Any) -> Mapping[str, Any]:

@@ -98,7 +98,7 @@ def read_ids(path: Path, column: str, *, header: bool = True) -> list[str | int 
         names = list(column_names(path, rows.pop(0))) if header else [str(i) for i in range(width)]
         index = _choose(path, names, column, listed=False)
         csv_column(path, rows, index, width)  # refuses rows of another width
-        return [(row[index].strip() or None) if row else None for row in rows]
+        return [(row[index].strip(" ") or None) if row else None for row in rows]
     with arrow().parquet.ParquetFile(path) as file:
         schema, types = file.schema_arrow, arrow().types
         found = schema.types[_choose(path, schema.names, column)]

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from shapedp.boundary.values import boolean
 from shapedp.noise.base import confidence_level
 from shapedp.noise.gaussian import normal_half_width
+from shapedp.noise.request import DoesNotApplyError
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.modes import outer
+from shapedp.numerics.outward import WIDE
 from shapedp.privacy import Certificate
 from shapedp.workloads.base import ReleasedWorkload
 from shapedp.workloads.workload import Term
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from shapedp.workloads.answers import AnswerMechanism
 
 _TILTS = 400  # of the exponential bound on sums of Laplace noise
+_ALIKE = 1e-3  # scales of Laplace noise that are nearer, relatively, are taken for equal: that widens intervals
+_HALVINGS = 60
+_ROUNDS = 4  # of bounds on a mean from bounds on it
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,31 @@ def sum_half_width(law: str, spread: Any, largest: Any, confidence: float) -> Fl
     tilt = np.arange(1, _TILTS) / _TILTS / moving
     found = (math.log(2 / (1 - level)) + np.square(tilt * total) / (1 - np.square(tilt * moving))) / tilt
     return np.where(top[..., 0] > 0, found.min(axis=-1), 0.0)
+
+
+def pair_half_width(first: Any, second: Any, confidence: float) -> Floats:
+    """c with P(|x + y| <= c) >= confidence for independent Laplace noise x and y of these scales.
+
+    Guarantee: with scales 1 and r < 1 the tail is (e^-c - r^2 e^(-c/r))/(1 - r^2), which grows with r, and
+    (1 + c/2) e^-c for r = 1. The end returned is the upper one of a bisection.
+    """
+    a, b = (np.abs(np.asarray(one, dtype=np.float64)) for one in (first, second))
+    most = np.maximum(a, b)
+    share = np.minimum(a, b) / np.where(most > 0, most, 1.0)
+    alike = share > 1 - _ALIKE
+    r = np.where(alike | (share <= 0), 0.5, share)  # 0.5 is not used
+    left = 1 - confidence_level(confidence)
+
+    def tail(c: Floats) -> Floats:
+        apart = (np.exp(-c) - np.square(r) * np.exp(-c / r)) / (1 - np.square(r))
+        return np.where(alike, (1 + c / 2) * np.exp(-c), np.where(share > 0, apart, np.exp(-c)))
+
+    low, high = np.zeros(most.shape), np.full(most.shape, 4.0 - 2 * math.log(left))  # (1 + c/2) e^-c <= 2 e^(-c/2)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        fits = tail(middle) <= left * (1 - WIDE)
+        low, high = np.where(fits, low, middle), np.where(fits, middle, high)
+    return np.asarray(high * most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,8 +181,7 @@ class AnsweredWorkload(ReleasedWorkload):
     def means(self, measure: str, *by: str, confidence: float | None = None) -> tuple[Floats, ...]:
         """The mean of a measure by these attributes; with `confidence` also lower and upper ends.
 
-        Guarantee: the ends are those of all quotients of a sum and a count within their own intervals, each of which
-        fails with half the probability: they hold with at least the stated one.
+        Guarantee: as `quotient` says.
         """
         workload = self.mechanism.workload
         asked = [workload.table(k, by) for k in (0, 1 + workload.schema.measure(measure))]
@@ -162,14 +191,30 @@ class AnsweredWorkload(ReleasedWorkload):
         mean = np.clip(np.where(counts > 0, sums / np.where(counts > 0, counts, 1), middle), bounds.low, bounds.high)
         if confidence is None:
             return (mean,)
-        level = 1 - (1 - confidence_level(confidence)) / 2
-        fewest, most = self.interval(asked[0].name, level)
-        positive = fewest > 0
-        least, largest = self.interval(asked[1].name, level)
-        few, many = np.where(positive, fewest, 1.0), np.where(positive, most, 1.0)
-        low = np.where(positive, np.minimum(least / few, least / many), -math.inf)
-        high = np.where(positive, np.maximum(largest / few, largest / many), math.inf)
-        return mean, np.clip(low, bounds.low, bounds.high), np.clip(high, bounds.low, bounds.high)
+        return mean, *self.quotient(asked[0], asked[1], (bounds.low, bounds.high), confidence)
+
+    def quotient(self, below: Term, above: Term, ends: tuple[float, float], confidence: float) -> tuple[Floats, Floats]:
+        """Ends of sum/count, which lies within `ends`, for two groups by the same attributes.
+
+        Guarantee: for the true quotient m, sum - m count is x - m y for the noise x, y of both. Laplace noise on a grid
+        is the difference of two rounded exponential draws, so it is less than a step from Laplace noise. m is therefore
+        within c(|m|) = (half width of x and m y) + (step of x) + |m| (step of y) of sum/count with at least the
+        stated probability. c rises with |m|, of which every bound gives a nearer one.
+        """
+        places = [self._place(term) for term in (below, above)]
+        if self.mechanism.cells or any(self.mechanism.noise[k].law != "laplace" for k in places):
+            raise DoesNotApplyError("intervals of quotients are for Laplace noise on each answer")
+        units = [self.mechanism.unit(k) for k in places]
+        scales = [self.mechanism.noise[k].scale * one for k, one in zip(places, units, strict=True)]
+        steps = [self.mechanism.noise[k].grid * one for k, one in zip(places, units, strict=True)]
+        counts, sums = (np.asarray(self[term.name], dtype=np.float64) for term in (below, above))
+        some = counts > 0
+        number, far = np.where(some, counts, 1.0), np.full(counts.shape, max(abs(end) for end in ends))
+        for _ in range(_ROUNDS):
+            half = pair_half_width(scales[1], far * scales[0], confidence) + steps[1] + far * steps[0]
+            low, high = ((np.clip((sums + side * half) / number, *ends)) for side in (-1, 1))
+            far = np.maximum(np.abs(low), np.abs(high))
+        return np.where(some, low, ends[0]), np.where(some, high, ends[1])
 
 
 def _applied(table: NDArray[Any], matrices: list[NDArray[Any] | None]) -> NDArray[Any]:

@@ -145,6 +145,12 @@ class AnswerMechanism(WorkloadClaim):
                 left *= factor.size
         return np.asarray(total * left * self.noise[0].variance)
 
+    def covariances(self, term: Term, other: Term | None = None) -> Floats:
+        """The variance of every answer of a group, or its covariance with that of another: 0, noise of its own."""
+        if self.cells and other is not None:
+            raise DoesNotApplyError("answers from noisy cells share noise: ask for noise='gaussian' to know how much")
+        return self.variances(term) if other is None else np.zeros(term.shape)
+
     def _total(self, term: Term) -> float:
         return float(self.variances(term).sum())
 

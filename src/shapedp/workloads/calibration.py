@@ -26,6 +26,7 @@ from shapedp.workloads.whole import WholeNoise
 from shapedp.workloads.workload import Term, Workload
 
 NOISES = ("gaussian", "laplace", "discrete", "cells", "knorm")
+LEAST = "least"
 _MOST_CELLS = 1 << 24  # of a whole table
 _RANK = 1 << 10  # cells of rows whose rank is computed
 _WHY = {
@@ -56,8 +57,8 @@ def calibrate(
     epsilon, delta: the claim; `delta=0.0` asks for pure differential privacy.
     noise: "gaussian", in contrasts, the best of all Gaussian noise (delta > 0); "laplace", on each answer; "discrete",
         on each answer, integers out; "cells", on the cells of the whole table, of which all answers are computed;
-        "knorm", the same where it is the K-norm noise of the workload's hull. None: "gaussian", and where delta = 0 the
-        kind of least error.
+        "knorm", the same where it is the K-norm noise of the workload's hull; "least", the kind of least weighted error
+        whose answers agree where they overlap. None: "gaussian", and where delta = 0 the kind of least error.
     adjacency: "add-remove" or "zero-out" (a record comes or goes), or "replace".
     error: "squared", the weighted sum of variances, or "max" (marginals only), the largest weighted variance.
     gap: how far from the best Gaussian noise the search may stop, relatively.
@@ -70,11 +71,8 @@ def calibrate(
     claim = (positive("epsilon", epsilon), probability("delta", delta), adjacency, count("records", records))
     if not workload.terms:
         raise ValueError("the workload asks nothing: add marginals, ranges, totals or rows to it")
-    if noise is None and delta == 0:
-        served, refused = _tried(workload, claim, error, NOISES[1:4])
-        if not served:
-            raise DoesNotApplyError("; ".join(refused.values()))
-        return min(served.values(), key=lambda made: made.weighted_error)
+    if noise == LEAST or (noise is None and delta == 0):
+        return _least(workload, claim, error, positive("gap", gap))
     if one_of("noise", "gaussian" if noise is None else noise, NOISES) == "gaussian":
         return _planned(workload, claim, error, positive("gap", gap))
     return _whole(workload, str(noise), claim, error)
@@ -102,8 +100,22 @@ def _planned(workload: Workload, claim: tuple[Any, ...], error: str, gap: float)
     return made
 
 
+def _least(workload: Workload, claim: tuple[Any, ...], error: str, gap: float) -> WorkloadMechanism | AnswerMechanism:
+    """The kind of noise of least weighted error.
+
+    Where some answers are sums of others, noise on each answer makes them disagree: it is tried for a pure claim alone.
+    """
+    plain = all(factor.shape == "cells" for term in workload.terms for _, factor in term.factors)
+    alone = plain and len({term.attributes for term in workload.terms}) == 1
+    kinds = NOISES[1:4] if not claim[1] else NOISES[:4] if alone else ("gaussian", "cells")
+    served, refused = _tried(workload, claim, error, kinds, gap)
+    if not served:
+        raise DoesNotApplyError("; ".join(refused.values()))
+    return min(served.values(), key=lambda made: made.weighted_error)
+
+
 def _tried(
-    workload: Workload, claim: tuple[Any, ...], error: str, noises: Sequence[str]
+    workload: Workload, claim: tuple[Any, ...], error: str, noises: Sequence[str], gap: float = GAP
 ) -> tuple[dict[str, WorkloadMechanism | AnswerMechanism], dict[str, str]]:
     """The mechanism of every kind of noise, and why others do not apply."""
     served: dict[str, WorkloadMechanism | AnswerMechanism] = {}
@@ -111,7 +123,7 @@ def _tried(
     for noise in noises:
         try:
             served[noise] = (
-                _planned(workload, claim, error, GAP) if noise == "gaussian" else _whole(workload, noise, claim, error)
+                _planned(workload, claim, error, gap) if noise == "gaussian" else _whole(workload, noise, claim, error)
             )
         except (ValueError, NotCertifiedError) as reason:
             refused[noise] = str(reason)

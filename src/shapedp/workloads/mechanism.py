@@ -88,7 +88,8 @@ class WorkloadMechanism(WorkloadClaim):
     records: int = RECORDS
 
     def __post_init__(self) -> None:
-        if not isinstance(self.workload, Workload) or not all(isinstance(f, Family) for f in self.families):
+        given: tuple[object, ...] = (self.workload, *self.families)
+        if not all(isinstance(one, Family if place else Workload) for place, one in enumerate(given)):
             raise TypeError("a workload's mechanism needs a Workload and the families of its noise")
         super().__post_init__()
         self._plain(nonnegative, "least")

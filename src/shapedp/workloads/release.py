@@ -118,11 +118,15 @@ class WorkloadRelease(ReleasedWorkload):
             mean = np.clip(np.where(counts > 0, sums / counts, (bounds.low + bounds.high) / 2), bounds.low, bounds.high)
         if confidence is None:
             return (mean,)
+        return mean, *self.quotient(asked[0], asked[1], (bounds.low, bounds.high), confidence)
+
+    def quotient(self, below: Term, above: Term, ends: tuple[float, float], confidence: float) -> tuple[Floats, Floats]:
+        """Fieller's ends of sum/count, which lies within `ends`, for two groups by the same attributes."""
         half = normal_half_width(confidence)
-        pairs = ((asked[0], None), (asked[0], asked[1]), (asked[1], None))
-        a, b, c = (self.mechanism.covariances(*pair) for pair in pairs)
-        lower, upper = fieller(counts, sums, half**2 * a, half**2 * b, half**2 * c)
-        return mean, np.clip(lower, bounds.low, bounds.high), np.clip(upper, bounds.low, bounds.high)
+        pairs = ((below, None), (below, above), (above, None))
+        a, b, c = (half**2 * self.mechanism.covariances(*pair) for pair in pairs)
+        lower, upper = fieller(self._answers(below), self._answers(above), a, b, c)
+        return np.clip(lower, *ends), np.clip(upper, *ends)
 
     def adjusted(
         self, name: str, *, nonnegative: bool = False, whole: bool = False, draws: int = 200, rng: Rng = None

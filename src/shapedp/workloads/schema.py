@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shapedp.boundary.cells import is_label
 from shapedp.boundary.columns import each_number
-from shapedp.boundary.values import boolean, booleans
+from shapedp.boundary.values import boolean, booleans, whole_text
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, real, vector
 
@@ -44,6 +44,7 @@ class Attribute:
         """From a size, a list of labels, or {"labels" | "size" | "edges": ..., "other": True}."""
         if not isinstance(name, str) or not name:
             raise TypeError(f"an attribute's name must be a string that is not empty, got {name!r}")
+        whole_text("an attribute's name", name)
         if not isinstance(domain, Mapping):
             domain = {"size" if isinstance(domain, int | np.integer) else "labels": domain}
         kinds = [key for key in ("size", "labels", "edges") if key in domain]
@@ -89,7 +90,7 @@ class Attribute:
         missing = self.size - 1 if self.other else -1
         if self.labels is not None:
             book = {label: k for k, label in enumerate(self.labels)}
-            return np.fromiter((book.get(one, missing) if is_label(one) else missing for one in column), np.int64)
+            return np.fromiter((_place(book, one, missing) for one in column), np.int64)
         numbers = column if column.dtype == np.float64 else each_number(column.astype(object))
         with np.errstate(invalid="ignore"):
             if self.edges is None:
@@ -111,6 +112,14 @@ class Attribute:
         return {**domain, "other": True} if self.other else domain
 
 
+def _place(book: dict[Any, int], cell: Any, missing: int) -> int:
+    """Where a cell stands among the labels."""
+    try:
+        return book.get(cell, missing) if is_label(cell) else missing
+    except Exception:  # it cannot be compared: an error would tell of one record
+        return missing
+
+
 def _labels(name: str, given: Any) -> tuple[Any, ...]:
     if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray | range) or not len(given):
         raise TypeError(
@@ -120,6 +129,9 @@ def _labels(name: str, given: Any) -> tuple[Any, ...]:
     labels = tuple(one.item() if isinstance(one, np.generic) else one for one in given)
     if not all(isinstance(one, str | int | float | bool) and is_label(one) for one in labels):
         raise TypeError(f"the labels of {name!r} must be words or numbers")
+    for one in labels:
+        if isinstance(one, str):
+            whole_text(f"a label of {name!r}", one)
     if len(set(labels)) < len(labels):
         raise ValueError(f"the labels of {name!r} must differ")
     return labels
@@ -138,6 +150,7 @@ class Measure:
         """From a pair of bounds."""
         if not isinstance(name, str) or not name:
             raise TypeError(f"a measure's name must be a string that is not empty, got {name!r}")
+        whole_text("a measure's name", name)
         pair = vector(f"the bounds of {name!r}", bounds)
         if pair.size != 2 or not pair[0] < pair[1] or not 1e-140 < np.abs(pair).max() < 1e140:
             raise ValueError(f"the bounds of {name!r} must be two numbers, the first below the second")

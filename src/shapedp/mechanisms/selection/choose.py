@@ -154,8 +154,12 @@ class Selection(Claimed):
 
     @cached_property
     def loss(self) -> SelectionLoss:
-        """The privacy loss of all `times` selections."""
-        shown = min((self.times + 1) // 2, self.candidates // 2)
+        """The privacy loss of all `times` selections.
+
+        From below it is that of a person who can change every utility at once. Under a named neighbour relation (a
+        table's rows, say) nobody may be able to: nothing is known from below.
+        """
+        shown = min((self.times + 1) // 2, self.candidates // 2) if self.adjacency is None else 0
         found = SelectionLoss(self.method, Fraction(*self.rate), self.distance, self.times, shown)
         return found.under(self.adjacency)
 
