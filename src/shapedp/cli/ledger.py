@@ -17,6 +17,7 @@ from shapedp.cli.output import save_or_show, show, table
 from shapedp.cli.paths import beside
 from shapedp.cli.release import Answer
 from shapedp.ledger import Entry, Head, Ledger, LedgerCorruptedError, Spend, Status
+from shapedp.ledger.schema import STATES
 from shapedp.mechanisms import Additive
 from shapedp.numerics.checks import vector as checked_vector
 
@@ -90,7 +91,7 @@ def adopt(options: argparse.Namespace) -> int:
 
 
 def _print_status(statuses: list[Status], options: argparse.Namespace) -> int:
-    headers = ("dataset", "epsilon", "delta", "neighbours", "person", "rule", "spent", "entries", *statuses[0].states)
+    headers = ("dataset", "epsilon", "delta", "neighbours", "person", "rule", "spent", "entries", *STATES)
     return show(options, [status.to_json() for status in statuses], table(headers, map(_status_row, statuses)))
 
 

@@ -173,12 +173,28 @@ def bring_to_this(connection: sa.Connection) -> bool:
         raise LedgerError(refusal("ledger", "other-schema", version=version, known=SCHEMA_VERSION))
     if version == SCHEMA_VERSION:
         return False
+    if _known_columns(connection, "place" if version == 1 else "unit"):
+        raise LedgerCorruptedError(refusal("ledger", "schema-changed", version=version, remedy=RESTORE))
     for statement in (*(_TO_SCHEMA_2 if version == 1 else ()), *_TO_SCHEMA_3):
         connection.exec_driver_sql(statement)
     if version == 1:
         _seal_anew(connection)
     connection.execute(meta.update().values(schema_version=SCHEMA_VERSION))
     return bool(version == 1)
+
+
+def _known_columns(connection: sa.Connection, name: str) -> bool:
+    """Whether a table has a column already that a later schema brings."""
+    inspected = sa.inspect(connection)
+    return any(column["name"] == name for table in (meta, datasets) for column in inspected.get_columns(table.name))
+
+
+def refuse_foreign(connection: sa.Connection) -> None:
+    """A trigger or a view in a file of SQLite changes what the ledger writes, or what it reads: refused."""
+    if connection.dialect.name == "sqlite":
+        query = "SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')"
+        if connection.exec_driver_sql(query).scalar():
+            raise LedgerCorruptedError(refusal("ledger", "foreign-parts", remedy=RESTORE))
 
 
 def _seal_anew(connection: sa.Connection) -> None:

@@ -146,6 +146,7 @@ def set_up(store: Store) -> None:
         present = set(sa.inspect(connection).get_table_names())
         if store.is_sqlite and present and schema.meta.name not in present:
             raise LedgerError(f"{store.name} is a database of something else; choose a file of its own for the ledger")
+        schema.refuse_foreign(connection)
         schema.metadata.create_all(connection)
         if connection.execute(sa.select(schema.meta.c.schema_version)).scalar() is None:
             connection.execute(schema.meta.insert().values(id=1, schema_version=schema.SCHEMA_VERSION))
@@ -161,6 +162,7 @@ def check_is_ledger(store: Store) -> None:
     with store.read() as connection:
         if schema.meta.name not in sa.inspect(connection).get_table_names():
             raise LedgerError(f"{store.name} holds no ledger; create one first")
+        schema.refuse_foreign(connection)
         version = connection.execute(sa.select(schema.meta.c.schema_version)).scalar()
     if version != schema.SCHEMA_VERSION:
         with store.set_up(create=False) as connection:
