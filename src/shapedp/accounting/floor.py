@@ -47,11 +47,9 @@ class Floor:
             levels = np.union1d(_LEVELS, _NEAR_TOP * loss.pure) if 0 < loss.pure < np.inf else _LEVELS
             lower, upper = self._profile(loss, levels)
             gap = np.diff(levels)
-            after = np.append(
-                np.maximum((lower[:-1] - upper[1:]) / np.expm1(gap), 0.0), 0.0
-            )  # e^t Q(L > t), from below
-            before = np.insert((upper[:-1] - lower[1:]) / -np.expm1(-gap), 0, 1.0)  # and from above
-            with np.errstate(under="ignore"):
+            with np.errstate(under="ignore", over="ignore"):  # e^t Q(L > t), from below and from above
+                after = np.append(np.maximum((lower[:-1] - upper[1:]) / np.expm1(gap), 0.0), 0.0)
+                before = np.insert((upper[:-1] - lower[1:]) / -np.expm1(-gap), 0, 1.0)
                 q = np.clip(np.minimum(before, 1.0) * np.exp(-levels) * (1 + _MARGIN) + _UNDERFLOW, 0.0, 1.0)
             rows.append((levels, np.clip((lower + after) * (1 - _MARGIN), 0.0, 1.0), q))
         return rows
