@@ -243,3 +243,11 @@ def test_a_pipeline_of_scikit_learn_with_a_step_taken_out_says_what_it_assumes()
     own = Pipeline([("a", StandardScaler()), ("b", linear())]).fit(X, Y)
     own.steps.pop(0)
     assert any("scikit-learn does not record them" in one for one in certificate_of(own).assumptions)
+
+
+def test_a_pickled_certificate_holds_its_description_only():
+    """A scaler by quantiles was pickled with the tables of its accounting, 15 MB."""
+    own = scaler(by="quantiles").fit(X)
+    pickled = pickle.dumps(own)
+    assert len(pickled) < 100_000
+    assert pickle.loads(pickled).privacy_.to_json() == own.privacy_.to_json()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import asdict, dataclass, fields, replace
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, cast
 
 from shapedp._version import __version__
@@ -80,6 +80,10 @@ class Deferred(Mapping[str, Any]):
     @cached_property
     def _data(self) -> dict[str, Any]:
         return self._build()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as what it reads: the mechanism behind it may hold tables of many megabytes."""
+        return Deferred, (partial(dict, self._data),)
 
     def __getitem__(self, key: str) -> Any:
         return deepcopy(self._data[key])
