@@ -154,8 +154,8 @@ class ComposedLoss(Loss):
 
     def view(self, epsilon: float, *, reverse: bool, accuracy: float) -> View:
         """Bounds on a direction's delta that hold everywhere (without `certain`) and are tight near an epsilon."""
-        near, wanted = nonnegative("epsilon", epsilon), min(positive("accuracy", accuracy), 1.0)
-        return self._view(self._place(near, boolean("reverse", reverse)), reverse, wanted)
+        reverse, near = boolean("reverse", reverse), nonnegative("epsilon", epsilon)
+        return self._view(self._place(near, reverse), reverse, min(positive("accuracy", accuracy), 1.0))
 
     def delta(self, epsilon: float) -> Bracket:
         at = np.array([nonnegative("epsilon", epsilon)])

@@ -196,6 +196,7 @@ class Loss(ABC):
 
     def profile_near(self, epsilon: Floats, move: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         """`profile` where each epsilon is known up to a move only: bounds that hold for all it may be."""
+        reverse = boolean("reverse", reverse)
         lower = self.profile(epsilon + move, reverse=reverse)[0]
         return lower, self.profile(np.maximum(epsilon - move, 0.0), reverse=reverse)[1]
 

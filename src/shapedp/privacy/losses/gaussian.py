@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from shapedp.boundary.values import boolean
 from shapedp.numerics import SearchError, last_true
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import nonnegative, numeric, positive, probability, real, vector
@@ -143,7 +144,7 @@ class GaussianLoss(Loss):
 
     def profile_near(self, epsilon: Floats, move: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         """One evaluation for both ends, where the moves are small beside the deviation of the loss."""
-        near = self.least is None and 0 < self.mu < math.inf
+        reverse, near = boolean("reverse", reverse), self.least is None and 0 < self.mu < math.inf
         with np.errstate(over="ignore"):
             if near and (move * (1 + (epsilon / self.mu + self.mu + 1) / self.mu) < 0.5).all():
                 return _profile(epsilon, self.mu, move)
