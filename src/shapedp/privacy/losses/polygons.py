@@ -180,7 +180,9 @@ def _sagitta(lower: Floats, upper: Floats, knots: np.ndarray, step: float) -> tu
     sag = _largest(np.maximum(below[j], below[j + 1]) + local[j::SUB] for j in range(SUB))
     noise = np.maximum(upper - lower, 0.0) + (ROUNDINGS_32 if uneven else ROUNDINGS_8) * np.abs(upper)
     few = _largest(noise[j::SUB] for j in range(SUB - 1))
-    amplified = 3 * max(1.0, float(grow.max()), 1 / float(grow.min())) if uneven else 3.0
+    # a is off by 1 + grow times the noise, b by 1 + 1/grow: on even grids 3 is enough up to e^fine = 2
+    wide = uneven or float(grow[0]) > 2
+    amplified = 3 * max(1.0, float(grow.max()), 1 / float(grow.min())) if wide else 3.0
     sag += amplified * _largest((few[:-1], noise[SUB - 1 :: SUB], few[1:]))  # a cell's, and three more behind it
     return ends, sag * (1 + ROUNDINGS_8)
 
