@@ -108,3 +108,13 @@ def test_bounds_near_an_epsilon_hold_wherever_it_may_be() -> None:
         assert (lower <= loss.profile(at + move)[1]).all()
         assert (upper >= loss.profile(at - move)[0]).all()
         assert (lower <= loss.profile(at)[1]).all()
+
+
+@pytest.mark.parametrize("steps", [3, 7, 15, 27, 30])
+def test_a_rough_answer_is_an_answer(steps: int) -> None:
+    """The first view of few steps lies at 0 and is wide: epsilon was looked for too near, and said to be infinite."""
+    parts = [(subsample(GaussianLoss(1.0), 0.02), steps)]
+    fine = compose(parts).epsilon(1e-5)
+    rough = compose(parts, accuracy=0.05).epsilon(1e-5)
+    assert fine.lower <= rough.upper <= 1.05 * fine.upper
+    assert fine.lower / 1.05 <= rough.lower <= fine.upper

@@ -237,12 +237,18 @@ class ComposedLoss(Loss):
             return self._roughs[key]
         accuracy = max(_QUICK, self._goal)
         root = self._direction(reverse).near_delta((target - self.certain) / (1 - self.certain))
-        for _ in range(4):
-            view = self._view(self._place(root, reverse), reverse, accuracy)
+        place = self._place(root, reverse)
+        for _ in range(_MOST_VIEWS):
+            view = self._view(place, reverse, accuracy)
             reach = 3 * view.upper.spread + view.upper.step
-            root = self._root(view, target, view.focus + reach)
+            root = self._root(view, target, max(root, view.focus) + reach)
             if abs(root - view.focus) < reach:
                 break
+            place, before = self._place(root, reverse), place
+            if place == before:
+                if self._above(view, root) <= target:
+                    break
+                place = self._place(2 * root + view.upper.step, reverse)  # a view that does not reach far enough
         upper = root if self._above(view, root) <= target else math.inf
         lower = min(self._insufficient_near(view, target, root, reverse), upper)
         self._roughs[key] = Bracket(lower, upper)
