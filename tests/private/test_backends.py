@@ -20,7 +20,7 @@ from tests.private import people
 from tests.private.neighbours import Batch, replayed
 
 import shapedp as sdp
-from shapedp.private import engine
+from shapedp.private import engine, unknown
 from shapedp.private.sources import rows_of
 
 KEY = "a key that both see"
@@ -37,6 +37,7 @@ quiet = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.Py
 @pytest.fixture(autouse=True)
 def one_key(monkeypatch):
     monkeypatch.setattr(engine, "fresh_key", lambda: KEY)
+    monkeypatch.setattr(unknown, "fresh_key", lambda: KEY)
 
 
 def awkward(count=400, seed=3):
