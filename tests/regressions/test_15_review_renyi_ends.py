@@ -11,7 +11,11 @@ from shapedp.privacy.losses.laplace import LaplaceLoss
 from shapedp.privacy.losses.logistic import LogisticLoss
 from shapedp.privacy.losses.selected import SelectionLoss
 
-mp.mp.dps = 60
+
+@pytest.fixture(autouse=True)
+def _digits():
+    with mp.workdps(60):
+        yield
 
 
 def logistic(ratios, order):
