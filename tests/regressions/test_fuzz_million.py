@@ -71,6 +71,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "a geometric draw too many": lambda: geometric(1, 2**31, source(0)),
     "a frame as a workload": lambda: WorkloadMechanism(pl.DataFrame({"a": [1.0]}), (), 1.0, 0.1, "replace"),
     "families of nothing": lambda: WorkloadMechanism(sdp.Workload({"a": 2}).marginals(0), [None], 1.0, 0.1, "replace"),
+    "families that lie": lambda: WorkloadMechanism(sdp.Workload({"a": 2}).marginals(0), LIAR, 1.0, 0.1, "replace"),
     "a frame as a verb": lambda: Aggregate(pl.DataFrame({"a": [1.0]})),
     "a tail beyond floats": lambda: RadialLoss.calibrate(3, 2.0, 0.005, 1.0, 1e-6),
     "a pure tail beyond floats": lambda: RadialLoss.calibrate(3, 3.0, 0.001, 3.0, 0.0),

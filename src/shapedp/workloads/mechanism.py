@@ -18,7 +18,7 @@ from shapedp.noise.hull import beyond
 from shapedp.noise.request import Request
 from shapedp.noise.rotation import Mode
 from shapedp.numerics.arrays import Floats, frozen
-from shapedp.numerics.checks import count, nonnegative, vector
+from shapedp.numerics.checks import count, entries, nonnegative, vector
 from shapedp.numerics.modes import outer, replace_mode
 from shapedp.numerics.outward import ABOVE_WIDE
 from shapedp.privacy import Bracket, GaussianLoss
@@ -88,7 +88,7 @@ class WorkloadMechanism(WorkloadClaim):
     records: int = RECORDS
 
     def __post_init__(self) -> None:
-        given: tuple[object, ...] = (self.workload, *self.families)
+        given: tuple[object, ...] = (self.workload, *entries("families", self.families))
         if not all(isinstance(one, Family if place else Workload) for place, one in enumerate(given)):
             raise TypeError("a workload's mechanism needs a Workload and the families of its noise")
         super().__post_init__()
