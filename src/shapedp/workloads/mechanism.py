@@ -89,7 +89,7 @@ class WorkloadMechanism(WorkloadClaim):
 
     def __post_init__(self) -> None:
         given: tuple[object, ...] = (self.workload, *entries("families", self.families))
-        if not all(isinstance(one, Family if place else Workload) for place, one in enumerate(given)):
+        if len(given) < 2 or not all(isinstance(one, Family if n else Workload) for n, one in enumerate(given)):
             raise TypeError("a workload's mechanism needs a Workload and the families of its noise")
         super().__post_init__()
         self._plain(nonnegative, "least")
