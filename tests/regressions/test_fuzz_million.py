@@ -72,6 +72,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "a frame as a workload": lambda: WorkloadMechanism(pl.DataFrame({"a": [1.0]}), (), 1.0, 0.1, "replace"),
     "families of nothing": lambda: WorkloadMechanism(sdp.Workload({"a": 2}).marginals(0), [None], 1.0, 0.1, "replace"),
     "families that lie": lambda: WorkloadMechanism(sdp.Workload({"a": 2}).marginals(0), LIAR, 1.0, 0.1, "replace"),
+    "an epsilon whose square is no float": lambda: mvg(shape=(2, 3), sensitivity=1.0, epsilon=5e-324, delta=1e-12),
     "a frame as a verb": lambda: Aggregate(pl.DataFrame({"a": [1.0]})),
     "a tail beyond floats": lambda: RadialLoss.calibrate(3, 2.0, 0.005, 1.0, 1e-6),
     "a pure tail beyond floats": lambda: RadialLoss.calibrate(3, 3.0, 0.001, 3.0, 0.0),

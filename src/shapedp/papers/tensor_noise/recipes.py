@@ -200,7 +200,9 @@ def _checked(
     radius = positive("sensitivity", sensitivity)
     if radius > _LARGEST:
         raise ValueError(f"sensitivity must be at most {_LARGEST:g}, got {radius!r}: measure the query in other units")
-    return layout(dim, shape), radius, positive("epsilon", epsilon), delta
+    if not positive("epsilon", epsilon) >= 1 / _LARGEST:
+        raise ValueError(f"epsilon must be at least {1 / _LARGEST:g}, got {epsilon!r}: its square is no float")
+    return layout(dim, shape), radius, float(epsilon), delta
 
 
 def _budget(total: int, epsilon: float, delta: float) -> float:
