@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from shapedp.accounting.cumulants import MOST_TILT, Parts, cumulant, reach, tilted, window
-from shapedp.accounting.series import DROPPED, Complex, Series, power, series
+from shapedp.accounting.series import DROPPED, Complex, Series, series
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.laplace_sums import whole_power
 from shapedp.numerics.outward import ABOVE_8192, BELOW_8192, ROUNDINGS_8, ROUNDINGS_16, ROUNDINGS_256, UNIT
 from shapedp.numerics.tailsums import hockey_stick_sums
 
@@ -144,7 +145,7 @@ def _spectrum(parts: Parts, theta: float, size: int) -> tuple[Complex, float, fl
         with np.errstate(under="ignore"):
             active = np.square(spectrum.real) + np.square(spectrum.imag) > math.exp(-2 * DROPPED / n)
         powered = np.zeros_like(spectrum)
-        powered[active] = power(spectrum[active], n)
+        powered[active] = whole_power(spectrum[active], n)
         product = powered if product is None else product * powered
     assert product is not None
     if max(growth, tilt_error) > _MOST_ERROR:

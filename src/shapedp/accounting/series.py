@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from shapedp.accounting.cumulants import Parts, tilted
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.laplace_sums import whole_power
 from shapedp.numerics.outward import ABOVE_WIDE, UNIT
 
 Complex = NDArray[np.complex128]
@@ -157,7 +158,7 @@ def series(
         if n * off > _MOST_ERROR:
             return None
         with np.errstate(under="ignore"):
-            product *= power(spectrum, n)
+            product *= whole_power(spectrum, n)
     roundings = UNIT * (8 * (total + len(parts)) + 4 * terms + 256)
     with np.errstate(under="ignore"):
         off_by: Floats = np.exp(logs) * (-np.expm1(-relative) + roundings) * ABOVE_WIDE
@@ -179,17 +180,3 @@ def _read(
     off = [float(np.abs(one) @ error) * ABOVE_WIDE + _GONE for one in (at_node, tail)]
     rounding = 2 * off[0] + off[1] + 2 * min(step, 1.0) * off[1], 2 * off[0] + 3 * off[1]
     return Series(size, first, exponents, at_node * product, tail * product), tilt_error, rounding
-
-
-def power(base: Complex, exponent: int) -> Complex:
-    """A power by repeated squaring."""
-    result: Complex | None = None
-    with np.errstate(under="ignore"):
-        while True:
-            if exponent & 1:
-                result = base if result is None else result * base
-            exponent >>= 1
-            if not exponent:
-                assert result is not None
-                return result
-            base = base * base

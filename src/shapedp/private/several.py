@@ -15,6 +15,7 @@ Ends of an interval: quantile q of n rows is in cell z where C(z - 1) < q n <= C
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -114,7 +115,7 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
-class _Several:
+class _Several(ABC):
     """Quantiles of one column and grid in one question, read from noisy prefix counts."""
 
     question: int
@@ -159,9 +160,9 @@ class _Several:
             found |= {name + end: column.tolist() for end, column in named}
         return found
 
+    @abstractmethod
     def _noisy(self, tables: Integers, rng: Rng) -> tuple[Floats, Floats]:
         """Prefix counts with noise by group, and how far the noise of C(z) - q n reaches, by quantile and cell."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
