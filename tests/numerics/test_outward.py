@@ -16,7 +16,7 @@ NOT_ROUNDING = {
     "noise/tilted.py",
     "mechanisms/angles.py",
     "mechanisms/calibrate.py",
-    "accounting/compose.py",
+    "accounting/composed.py",
     "privacy/losses/sums.py",
 }
 

@@ -2,7 +2,8 @@
 
 from shapedp.accounting.accountants import ACCOUNTANTS, Accountant, Answer, he_theorem_3, optimal_homogeneous
 from shapedp.accounting.bare import BareLoss
-from shapedp.accounting.compose import ComposedLoss, compose
+from shapedp.accounting.compose import compose
+from shapedp.accounting.composed import ComposedLoss
 from shapedp.accounting.interchange import (
     from_dp_accounting,
     from_event,

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from shapedp.accounting.compose import ComposedLoss
+from shapedp.accounting.composed import ComposedLoss
 from shapedp.accounting.pld import View
 from shapedp.numerics.arrays import Floats
 from shapedp.privacy import Loss

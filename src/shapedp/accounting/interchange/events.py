@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from shapedp.accounting.compose import ComposedLoss, compose, loss_from
+from shapedp.accounting.compose import compose, loss_from
+from shapedp.accounting.composed import ComposedLoss
 from shapedp.accounting.plan import Plan
 from shapedp.accounting.response import ResponseLoss
 from shapedp.accounting.subsample import SubsampledLoss, subsample
