@@ -31,7 +31,7 @@ class TablePlan:
         >>> t = sdp.table(pd.DataFrame({"sex": ["F", "M"]}), person=None, domains={"sex": ["F", "M"]})
         >>> plan = t.plan(t.group_by("sex").count(), epsilon=1.0, delta=1e-6)
         >>> plan.mechanism.standard_error("sex").round(2)
-        array([4.22, 4.22])
+        array([1.36, 1.36])
     """
 
     table: PrivateTable
@@ -91,7 +91,7 @@ def planned(
     gap: float = 1e-4,
     first: float = FIRST,
     confidence: float = 0.95,
-    noise: str = "gaussian",
+    noise: str = LEAST,
     dropped: float | None = None,
 ) -> TablePlan | MixedPlan:
     """The plan of questions to one table, possibly with different conditions."""
