@@ -73,7 +73,7 @@ def t():
         (lambda t: t.count().release(epsilon=0.0, delta=1e-6), "epsilon"),
         (lambda t: t.count().release(epsilon=1.0, delta=0.0, noise="gaussian"), "delta"),
         (lambda t: t.count().release(epsilon=1.0, delta=1e-6, noise="pink"), "noise"),
-        (lambda t: t.ask(t.count(), t.median("hours"), epsilon=1.0, delta=0.0), "delta"),
+        (lambda t: t.ask(t.count(), t.median("hours"), epsilon=1.0, delta=0.0, noise="gaussian"), "delta"),
         (lambda t: t.ask(t.count(), t.median("hours"), epsilon=1.0, delta=1e-6, noise="laplace"), "Gaussian"),
         (lambda t: question_of(t, "mode(hours)"), "computes count, sum, mean, variance"),
         (lambda t: question_of(t, "mean(hours) by sex, "), "lists the columns"),

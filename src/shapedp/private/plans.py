@@ -112,8 +112,10 @@ def planned(
     options = {"adjacency": adjacency, "records": records, "gap": gap}
     if dropped is not None or is_mixed(table, questions):
         if one_of("noise", noise, (LEAST, *NOISES)) not in (LEAST, "gaussian"):
-            raise ValueError("beside quantiles and what is unknown the noise of sums is Gaussian: leave out noise=")
-        claim = {"epsilon": epsilon, "delta": delta}
+            raise ValueError(
+                "noise= is 'least' (Laplace or Gaussian) or 'gaussian' beside quantiles and what is unknown"
+            )
+        claim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise}
         return mixed_plan(table, questions, options, **claim, first=first, confidence=confidence, dropped=dropped)
     made = layout(table, questions)
     mechanism = made.workload.calibrate(epsilon=epsilon, delta=delta, noise=noise, **options)
