@@ -29,7 +29,7 @@ def allocate(item: Any, batches: int, *, adjacency: str | None = None) -> Loss:
     Example:
         >>> from shapedp import GaussianLoss
         >>> round(allocate(GaussianLoss(1.0), 100, adjacency="add-remove").epsilon(1e-6).upper, 2)
-        0.83
+        0.86
     """
     loss, relation = _under(item, adjacency)
     return AllocatedLoss(loss, count("batches", batches), adjacency=relation)
