@@ -189,6 +189,11 @@ class Account:
         self.secure = self.secure and bool(state["secure"])
         self._spent.clear()
 
+    def take_over(self, plan: Plan) -> None:
+        """Count the steps of a plan that others have run on the same records, as `load_state_dict` does."""
+        state = {"schema": SCHEMA, "step": identity(self.step), "taken": 0, "steps": plan.to_json(), "secure": False}
+        self.load_state_dict(state | {"journal": None})
+
 
 def _premises(step: Step) -> tuple[str, ...]:
     """What the step's mechanism assumes."""
