@@ -17,7 +17,7 @@ from shapedp.accounting import Plan, Step
 from shapedp.boundary.files import atomic
 from shapedp.boundary.values import boolean
 from shapedp.numerics.checks import one_of
-from shapedp.torch.accountant import Account, steps_of
+from shapedp.torch.accountant import Account, same_unit, steps_of
 from shapedp.torch.clips import Clip, Flat, PerLayer
 from shapedp.torch.opacus_names import Refused, from_opacus, take_names, unprefixed
 from shapedp.torch.private import make_private
@@ -80,6 +80,7 @@ class PrivacyEngine:
             loss = PerRecordLoss(criterion or nn.CrossEntropyLoss(), options.get("loss_reduction", "mean"))
         module, optimizer, loader = make_private(module, optimizer, data_loader, **options)
         take_names(module, optimizer)
+        same_unit((optimizer.privacy_.account.step, *self.accountant.steps))
         self.training = optimizer.privacy_
         self.accountant.accounts.append(optimizer.privacy_.account)
         return (module, optimizer, loader) if loss is None else (module, optimizer, loss, loader)
