@@ -225,12 +225,12 @@ def test_a_checkpoint_in_the_middle_of_a_pass(sampling: str) -> None:
     assert optimizer.privacy_.steps == before + 4
     assert optimizer.privacy_.account.taken == (2 if sampling == "allocation" else 6)
     _, optimizer, _ = trained("poisson")
-    optimizer.privacy_.load_state_dict(state)
     if sampling == "allocation":
+        optimizer.privacy_.load_state_dict(state)
         assert optimizer.privacy_.epsilon().upper > 0
     else:
         with pytest.raises(ValueError, match="cannot mix neighbour relations"):
-            optimizer.privacy_.epsilon()
+            optimizer.privacy_.load_state_dict(state)
 
 
 @pytest.mark.parametrize("sampling", ["allocation", "fixed", "shuffle"])

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from shapedp.torch.batches import Batches
 from shapedp.torch.batches import PoissonBatches as PoissonBatches
 from shapedp.torch.madeup import mapped
 from shapedp.torch.recorder import Recorder
@@ -49,7 +48,7 @@ class PoissonLoader:
     """
 
     given: DataLoader[Any]
-    batches: Callable[[Callable[[Part], None]], Batches]
+    batches: Callable[[Callable[[Part], None]], Any]
     steps: int
     recorder: Recorder
     privacy_: Training
