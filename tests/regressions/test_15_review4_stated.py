@@ -31,7 +31,7 @@ def test_a_sampled_statement_shows_nothing(scheme: Scheme, count: int) -> None:
 def test_from_above_it_counts_as_the_worst(scheme: Scheme) -> None:
     worst = SubsampledLoss(BareLoss(1.0, 1e-3), 0.1, scheme)
     stated = SubsampledLoss(STATED, 0.1, scheme)
-    for epsilon in (0.0, 0.05, 0.2, 1.0):
+    for epsilon in (0.05, 1.0):
         assert compose([(stated, 3)]).delta(epsilon).upper >= compose([(worst, 3)]).delta(epsilon).lower
 
 
