@@ -99,7 +99,7 @@ def stored():
 
 
 def test_the_stored_results_show_what_is_claimed():
-    """Every set and epsilon is there with 50 runs or more; `suffstats` is nowhere worse, joint accounting nowhere either."""
+    """Every set and epsilon is there with 50 runs or more; `suffstats` and joint accounting are nowhere worse."""
     from mixing_regression import study, verdicts
 
     lines = stored()["lines"]

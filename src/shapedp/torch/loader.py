@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 from shapedp.sampling import Source
 from shapedp.torch.madeup import mapped
 from shapedp.torch.recorder import Recorder
+from shapedp.torch.refusals import refusal
 from shapedp.torch.secret import secret_worker
 from shapedp.torch.training import Part as Part
 from shapedp.torch.training import Training
@@ -107,6 +108,15 @@ class PoissonLoader:
     def dataset(self) -> Any:
         """The data set of your loader."""
         return self.given.dataset
+
+    @property
+    def batch_sampler(self) -> Any:
+        """Refused: draws are announced to the training as they are handed out."""
+        raise AttributeError(refusal("no-batch-sampler"))
+
+    def in_pieces(self, most: int) -> PoissonLoader:
+        """The same loader, whose draws come in pieces of at most `most` records."""
+        return replace(self, batches=lambda announce: replace(self.batches(announce), most=most))
 
     def __len__(self) -> int:
         return self.steps

@@ -24,7 +24,7 @@ from shapedp.numerics.outward import WIDE
 from shapedp.privacy import Certificate, loss_of
 from shapedp.privacy.losses.base import EPSILON_LIMIT
 from shapedp.sensitivity import Sensitivity
-from shapedp.torch.accountant import Account
+from shapedp.torch.accountant import PERSONS, Account
 from shapedp.torch.clips import Clip, NormClip, PerValue
 from shapedp.torch.layout import Layout
 from shapedp.torch.noise import GaussianNoise, Noise
@@ -38,7 +38,7 @@ _RELATIVE = 3e-4  # how much more noise than the least is accepted
 _LABEL = WIDE  # the delta at which a step states its own epsilon where no claim was made
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "records": count, "batch_size": count, "steps": count, "epsilon": positive, "delta": probability,
-    "scale": nonnegative,
+    "scale": nonnegative, "per_owner": count,
 }  # fmt: skip
 
 
@@ -63,6 +63,8 @@ class TrainingPlan:
     scale : the noise scale (the noise multiplier of Gaussian noise); 0 means the least that meets the claim.
     check_records : whether the model is checked for mixing records.
     gpu_noise : whether noise is drawn in float32 on a CUDA device where the law allows it.
+    per_owner : the most of a person's records that a step uses, where persons are protected; `records` and `batch_size`
+        then count persons. None where each record is protected on its own.
 
     Guarantee: `certificate` is computed from these values alone. A plan that was loaded is certified anew.
 
@@ -89,6 +91,7 @@ class TrainingPlan:
     scale: float = 0.0
     check_records: bool = True
     gpu_noise: bool = False
+    per_owner: int | None = None
 
     def __post_init__(self) -> None:
         booleans(self)
@@ -170,6 +173,7 @@ class TrainingPlan:
         """What a training rests on beyond what is computed; see privacy.assumptions."""
         smooth = isinstance(self.clip, NormClip | PerValue)
         names = ["gradients" if smooth else "jumps", "records" if self.check_records else "unchecked", "draws"]
+        names += [] if self.per_owner is None else [PERSONS]
         names += [] if type(self.clip).__module__.split(".")[0] == "shapedp" else ["own"]
         return (*names, "gpu") if self.gpu_noise and isinstance(law, Gaussian) else tuple(names)
 
@@ -190,8 +194,13 @@ class TrainingPlan:
         claim = "none" if self.epsilon is None else f"epsilon {self.epsilon:g} at delta {self.delta:g}"
         return (
             f"private training of {self.layout.dim} parameters: {steps} steps on Poisson samples of {self.batch_size} "
-            f"of {self.records} records\nclip {self.clip}\nnoise {self.noise} at scale {self.scale:g}\nclaim {claim}"
+            f"of {self.records} {self._unit}\n"
+            f"clip {self.clip}\nnoise {self.noise} at scale {self.scale:g}\nclaim {claim}"
         )
+
+    @property
+    def _unit(self) -> str:
+        return "records" if self.per_owner is None else f"persons, at most {self.per_owner} records of each"
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `from_json` restores an equal plan; clips and noises of your own are refused."""
@@ -256,6 +265,7 @@ def _made(data: Any) -> Any:
         return parts
     name = str(data["kind"])
     kind = published("training noise", name) if name in PROVIDED["training noise"] else _kinds().get(name)
-    if kind is None or set(parts) != {one.name for one in fields(kind)}:
+    optional = {"per_owner"} if kind is TrainingPlan else set()  # files from before it was there
+    if kind is None or set(parts) | optional != {one.name for one in fields(kind)}:
         raise ValueError(f"a plan has a part that is not known, or with other fields: {data['kind']!r:.40}")
     return kind(**parts)

@@ -23,6 +23,7 @@ from shapedp.torch.accountant import Account
 from shapedp.torch.clips import Clip
 from shapedp.torch.detour import RecordError, without_frames
 from shapedp.torch.gradients import Gradients, summed_rows
+from shapedp.torch.people import People
 from shapedp.torch.plan import TrainingPlan
 from shapedp.torch.published import Published
 from shapedp.torch.refusals import refusal
@@ -99,11 +100,15 @@ class Progress:
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a Poisson sample, as the loader hands it out: its size, and whether it is the last or first one."""
+    """A piece of a Poisson sample, as the loader hands it out: its size, and whether it is the last or first one.
+
+    `people` says which records are whose, where persons are protected.
+    """
 
     records: int
     last: bool
     first: bool = True
+    people: People | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -220,6 +225,11 @@ class Training:
             raise RecordError(refusal("more-rows"))
         if self.part.records == 0:
             return
+        if self.part.people is not None:
+            if records != self.part.records:
+                self._drop()
+                raise RecordError(refusal("person-split"))
+            records, gradients = len(self.part.people.sizes), self.part.people.together(gradients)
         rows = summed_rows(self.clip, self.layout, records, gradients, scale)
         self.total = rows if self.total is None else self.total + rows
 
