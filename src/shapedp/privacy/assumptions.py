@@ -21,6 +21,8 @@ SENTENCES: dict[str, str] = {
     "records": "No record changes what another one adds: the loss is the mean (or the sum) of one loss per record, and "
     "the model, the collate function and the loop mix no records, and the model keeps none, beyond what the check on "
     "made-up records can show.",
+    "persons": "Each person's records are those that the training was told (owner=), and the rows of a batch reach the "
+    "model and the loss in the loader's order; where another sentence speaks of records, it means persons as well.",
     "unchecked": "No record changes what another one adds in the model, in the collate function, in the loss or in "
     "the loop, and the model keeps nothing of a record in buffers or attributes: the check was switched off.",
     "draws": "Random numbers of the model and the loader (dropout, augmentation) come from the global generators of "
