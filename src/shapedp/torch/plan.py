@@ -30,7 +30,8 @@ from shapedp.torch.layout import Layout
 from shapedp.torch.noise import GaussianNoise, Noise
 from shapedp.torch.published import Published
 from shapedp.torch.refusals import refusal
-from shapedp.torch.rounding import margin
+from shapedp.torch.rounding import GRID, margin
+from shapedp.workloads import Banded, Buffered, Correlation, Toeplitz
 
 SCHEMA = 1
 _NAME = "TrainingPlan"
@@ -63,6 +64,7 @@ class TrainingPlan:
     scale : the noise scale (the noise multiplier of Gaussian noise); 0 means the least that meets the claim.
     check_records : whether the model is checked for mixing records.
     gpu_noise : whether noise is drawn in float32 on a CUDA device where the law allows it.
+    correlated : noise over time (`workloads.Banded`, `Toeplitz`, `Buffered`), or None for noise of each step alone.
     per_owner : the most of a person's records that a step uses, where persons are protected; `records` and `batch_size`
         then count persons. None where each record is protected on its own.
 
@@ -92,6 +94,7 @@ class TrainingPlan:
     check_records: bool = True
     gpu_noise: bool = False
     per_owner: int | None = None
+    correlated: Correlation | None = None
 
     def __post_init__(self) -> None:
         booleans(self)
@@ -106,10 +109,28 @@ class TrainingPlan:
             raise ValueError(f"the expected batch of {self.batch_size} exceeds the {self.records} records")
         if self.epsilon is not None and self.delta is None:
             raise ValueError("epsilon needs a delta: name both parts of the claim")
+        if self.correlated is not None:
+            self._correlate(self.correlated)
         if isinstance(self.noise, Published):
             self._take_claim(self.noise)
         elif self.scale == 0:
             self._solve()
+
+    def _correlate(self, kept: Correlation) -> None:
+        """Refuse what noise over time does not serve; it is drawn on the CPU."""
+        if not isinstance(kept, Banded | Toeplitz | Buffered):
+            raise TypeError(refusal("correlated-unknown", kind=type(kept).__name__))
+        if not isinstance(self.noise, GaussianNoise):
+            raise ValueError(refusal("correlated-needs-gaussian", kind=type(self.noise).__name__))
+        if type(self.clip).updated is not Clip.updated:
+            raise ValueError(refusal("correlated-fixed-clip", kind=type(self.clip).__name__))
+        if self.steps != kept.steps:
+            raise ValueError(refusal("correlated-steps", made=kept.steps, given=self.steps))
+        most = kept.separation * self.batch_size
+        if (most > self.records) if kept.sampled else (most < self.records):
+            name = "correlated-too-far" if kept.sampled else "correlated-too-near"
+            raise ValueError(refusal(name, separation=kept.separation, batch=self.batch_size, records=self.records))
+        object.__setattr__(self, "gpu_noise", False)
 
     def _take_claim(self, noise: Published) -> None:
         """Published noise has a scale and a claim of its own."""
@@ -131,8 +152,8 @@ class TrainingPlan:
             raise ValueError(refusal("delta-zero"))
         family = self.noise.family(self.clip.sensitivity(self.layout), self.layout)
         scale = plan(
-            epsilon=self.epsilon, delta=self.delta, sampling_rate=self.sampling_rate, steps=self.steps, family=family,
-            relative=_RELATIVE, seconds=3600.0,
+            epsilon=self.epsilon, delta=self.delta, sampling_rate=self.charged_rate, steps=self.charges or 1,
+            family=family, relative=_RELATIVE, seconds=3600.0,
         ).scale  # fmt: skip
         for _ in range(20):
             found = replace(self, scale=scale).certificate
@@ -148,13 +169,29 @@ class TrainingPlan:
         """The probability with which a record is in a batch."""
         return self.batch_size / self.records
 
+    @property
+    def charged_rate(self) -> float:
+        """The probability with which a record takes part in what is charged at once: a step, or steps of one noise."""
+        kept = self.correlated
+        if kept is None:
+            return self.sampling_rate
+        return min(kept.separation * self.batch_size / self.records, 1.0) if kept.sampled else 1.0
+
+    @property
+    def charges(self) -> int | None:
+        """How often the planned steps are charged: once each, or once for all steps of one noise."""
+        return self.steps if self.correlated is None else self.correlated.units
+
     def law_of(self, clip: Clip, factor: float = 1.0) -> tuple[Law, Sensitivity]:
         """The noise for a clip, `factor` times the scale, and the clip's set with room for rounding."""
         exact = clip.sensitivity(self.layout)
         if exact.adjacency != "add-remove":
             raise ValueError(f"a clip's sensitivity must be that of 'add-remove', got {exact.adjacency!r}")
-        room = margin(self.batch_size, exact.dim, self.scale, clip.steepness)
-        widened = exact.scaled(1 + room, "add-remove")
+        kept, reach = self.correlated, 1.0 if self.correlated is None else self.correlated.reach
+        room = margin(self.batch_size, exact.dim, self.scale * reach, clip.steepness)
+        if isinstance(kept, Buffered):
+            room += self.scale * kept.stray * GRID * math.sqrt(kept.steps * exact.dim) / 2**8
+        widened = exact.scaled((1 + room) * reach, "add-remove")
         return self.noise.law(widened, self.layout, self.scale * factor), widened
 
     @cached_property
@@ -180,14 +217,14 @@ class TrainingPlan:
     def account(self, journal: Path | None = None, secure: bool = True) -> Account:
         """An account without steps, whose limit is the planned number where a claim was made."""
         secure = boolean("secure", secure)
-        limit = self.steps if self.epsilon is not None else None
-        step = Step(self.mechanism, self.sampling_rate)
-        return Account(step, self.epsilon, self.delta, limit, journal, secure=secure)
+        limit = self.charges if self.epsilon is not None else None
+        step = Step(self.mechanism, self.charged_rate)
+        return Account(step, self.epsilon, self.delta, limit, journal, secure=secure, note=self._note)
 
     @cached_property
     def certificate(self) -> Certificate:
         """The claim, computed for all planned steps; without one, the epsilon they spend at `delta`, rounded up."""
-        return replace(self.account(), limit=self.steps).certificate(early=isinstance(self.noise, Published))
+        return replace(self.account(), limit=self.charges).certificate(early=isinstance(self.noise, Published))
 
     def __str__(self) -> str:
         steps = "any number of" if self.steps is None else self.steps
@@ -195,8 +232,22 @@ class TrainingPlan:
         return (
             f"private training of {self.layout.dim} parameters: {steps} steps on Poisson samples of {self.batch_size} "
             f"of {self.records} {self._unit}\n"
-            f"clip {self.clip}\nnoise {self.noise} at scale {self.scale:g}\nclaim {claim}"
+            f"clip {self.clip}\nnoise {self.noise} at scale {self.scale:g}{self._over_time}\nclaim {claim}"
         )
+
+    @property
+    def _over_time(self) -> str:
+        kept = self.correlated
+        if kept is None:
+            return ""
+        return f", over time {type(kept).__name__} with {kept.separation} groups, {kept.copies} gradients kept"
+
+    @property
+    def _note(self) -> str:
+        """What the certificate says of its steps where they are not those of the training."""
+        if self.correlated is None:
+            return ""
+        return refusal("correlated-scope", unit=self.correlated.unit, separation=self.correlated.separation)
 
     @property
     def _unit(self) -> str:
@@ -234,7 +285,7 @@ def steps_of_epoch(records: int, batch_size: int, drop_last: bool) -> int:
 
 def _kinds() -> dict[str, Any]:
     """What a plan consists of, by name: only dataclasses of this library are written and read."""
-    found: list[type[Any]] = [TrainingPlan, Layout, Clip, Noise]
+    found: list[type[Any]] = [TrainingPlan, Layout, Clip, Noise, Correlation]
     for kind in found:
         found.extend(kind.__subclasses__())
     return {k.__name__: k for k in found if is_dataclass(k) and k.__module__.split(".")[0] == "shapedp"}
@@ -265,7 +316,7 @@ def _made(data: Any) -> Any:
         return parts
     name = str(data["kind"])
     kind = published("training noise", name) if name in PROVIDED["training noise"] else _kinds().get(name)
-    optional = {"per_owner"} if kind is TrainingPlan else set()  # files from before it was there
+    optional = {"per_owner", "correlated"} if kind is TrainingPlan else set()  # files from before they were there
     if kind is None or set(parts) | optional != {one.name for one in fields(kind)}:
         raise ValueError(f"a plan has a part that is not known, or with other fields: {data['kind']!r:.40}")
     return kind(**parts)
