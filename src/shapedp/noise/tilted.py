@@ -23,6 +23,7 @@ from shapedp.numerics import SearchError, first_true
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.inversion import best_tilt, stop_loss
 from shapedp.numerics.laplace_sums import LaplaceSum
+from shapedp.numerics.roots import between
 from shapedp.sensitivity import Box, Sensitivity
 
 _GUIDE = 2**11
@@ -108,9 +109,7 @@ class Problem:
             _within(high)
             low, at_low, high = high, at_high, high + step
             at_high, step = excess(high), 2 * step
-        from scipy import optimize  # slow to import
-
-        return float(optimize.brentq(excess, low, high, xtol=close))
+        return between(excess, (low, at_low), (high, at_high), close)
 
     def start(self, c: float, split: int) -> float:
         """A log lambda at which the claim is met by far: ratios that add up to epsilon/2, mu below epsilon/8."""

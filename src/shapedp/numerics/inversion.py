@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft, special
+from scipy import special
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import ABOVE_8192, ABOVE_WIDE, ABOVE_WIDER, ROUNDINGS_8192, UNIT
@@ -167,6 +167,8 @@ def _window(transform: Transform, line: _Line, point: float, span: float) -> _Wi
     start = point - quarter * (period / size)
     phase = np.exp(-1j * np.mod(frequencies * start, 2 * math.pi))
     error += 4 * UNIT * float((frequencies * abs(start) * np.abs(values)).sum())
+    from scipy import fft  # slow to import
+
     raw = fft.irfft(np.conj(values * phase), size) * size
     norm = math.sqrt(2 * float(np.vdot(values, values).real))
     error += 16 * UNIT * math.log2(size) * math.sqrt(size) * norm
