@@ -173,9 +173,9 @@ def test_the_certificate_is_that_of_all_patterns_of_uses(bands, rate):
         scale=1.3,
         correlated=kept,
     )
-    assert plan.charged_rate == rate
+    assert plan.rate == rate
     for epsilon in (0.5, 1.0):
-        together = sdp.accounting.Step(plan.mechanism, plan.charged_rate, count=plan.charges)
+        together = sdp.accounting.Step(plan.mechanism, plan.rate, count=plan.correlated.units)
         bound = sdp.accounting.Plan((together,)).delta(epsilon).upper
         worst = 0.0
         for group in range(bands):
@@ -317,7 +317,7 @@ def test_buffers_pay_for_every_use_at_once():
     plan = TrainingPlan(
         Layout.single(5), records=60, batch_size=20, clip=Flat(1.0), delta=1e-5, steps=6, scale=2.0, correlated=kept
     )
-    assert (plan.charges, plan.charged_rate) == (1, 1.0)
+    assert (plan.correlated.units, plan.rate) == (1, 1.0)
     assert float(plan.mechanism.law.scales[0]) >= 2.0 * kept.reach
     assert plan.certificate.epsilon == pytest.approx(sdp.GaussianLoss(0.5).epsilon(1e-5).upper, rel=1e-3)
 
@@ -331,6 +331,7 @@ def test_buffers_pay_for_every_use_at_once():
         ({"batch": 40}, "fewer bands or smaller batches"),
         ({"kept": Buffered.best(StepSums(12), 5)}, "at least records/batch"),
         ({"kept": "auto"}, "give epsilon"),
+        *(({"sampling": one}, "draws of its own") for one in ("allocation", "shuffle", "fixed")),
         ({"kept": "shaped"}, "correlated must be"),
     ],
 )

@@ -50,6 +50,10 @@ def _row(place: int, step: Step, delta: float) -> list[Child]:
 
 
 def _sample(step: Step) -> str:
+    if step.scheme == "allocation":
+        return f"everybody, each in one of {whole(step.batches)} parts at random"
+    if step.scheme == "shuffle":
+        return f"everybody, shuffled into {whole(step.batches)} batches of fixed sizes"
     if step.sampling_rate == 1:
         return "everybody"
     share = percent(step.sampling_rate, 4)

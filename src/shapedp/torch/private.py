@@ -13,14 +13,16 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, default_collate
 
+from shapedp.accounting.passes import PASSES
 from shapedp.boundary.values import boolean
 from shapedp.numerics.checks import count, one_of, positive
-from shapedp.sampling import source
+from shapedp.sampling import Source, source
 from shapedp.torch import gpu
+from shapedp.torch.batches import AllocatedBatches, FixedBatches, PoissonBatches, ShuffledBatches
 from shapedp.torch.clips import Clip, clip_from
 from shapedp.torch.correlated import KINDS, chosen
 from shapedp.torch.layout import Layout
-from shapedp.torch.loader import PoissonBatches, PoissonLoader
+from shapedp.torch.loader import PoissonLoader
 from shapedp.torch.noise import Noise, noise_from
 from shapedp.torch.overtime import CyclicBatches, drawn_groups
 from shapedp.torch.owners import Owners
@@ -74,6 +76,7 @@ def make_private(
     check_records: bool = True,
     owner: Any = None,
     per_owner: int | None = None,
+    sampling: str = "poisson",
     correlated: Correlation | str | None = None,
     unsafe: bool = False,
 ) -> Private:
@@ -98,6 +101,8 @@ def make_private(
     owner : the person of each record (a text or a whole number), one per record: all that is theirs is protected
         together. The loader's batch size then counts persons, and so do epochs.
     per_owner : with `owner`, the most of a person's records that one step uses.
+    sampling : "poisson", "allocation", "shuffle" or "fixed": how batches are drawn, as `TrainingPlan` says. Each has a
+        guarantee of its own, under neighbours of its own: shuffled batches blank a record, fixed ones replace it.
     correlated : noise that cancels over the steps: None, "banded", "blt", "auto" (the least error of these and of none,
         at your claim), or one of `workloads.Banded`, `Toeplitz`, `Buffered` made for the number of steps.
     unsafe : True lets published noise run although its claim is refuted.
@@ -128,13 +133,13 @@ def make_private(
     if epochs is not None and steps is not None:
         raise ValueError("give epochs or steps, not both")
     if epochs is not None:
-        steps = count("epochs", epochs) * steps_of_epoch(records, expected, loader.drop_last)
+        steps = count("epochs", epochs) * steps_of_epoch(records, expected, loader.drop_last and sampling not in PASSES)
 
     def planned(kept: Correlation | None) -> TrainingPlan:
         return TrainingPlan(
             layout, records, expected, clip_from(clip), noise_from(noise), epsilon, delta, steps,
             _given_scale(noise_multiplier, epsilon), check_records, gpu.at_hand(next(model.parameters())), per_owner,
-            kept,
+            sampling, kept,
         )  # fmt: skip
 
     plan = _over_time(correlated, planned, optimizer, records // expected, steps)
@@ -189,7 +194,9 @@ def attach(
     if progress and plan.delta is None:
         raise ValueError("progress reports the epsilon spent: pass a delta to report it at")
     processes, randomness = Processes.current(), source(rng)
-    per_epoch = steps_of_epoch(plan.records, plan.batch_size, loader.drop_last)
+    per_epoch = steps_of_epoch(plan.records, plan.batch_size, loader.drop_last and plan.sampling not in PASSES)
+    if plan.sampling in ("shuffle", "fixed") and processes.count > 1:
+        raise ValueError(refusal("several-processes", sampling=plan.sampling))
     most = None if physical_batch_size is None else count("physical_batch_size", physical_batch_size)
     account = plan.account(Path(journal) if journal is not None and processes.first else None, randomness.secure)
     to_screen = partial(print, file=sys.stderr, flush=True) if progress else None
@@ -207,11 +214,7 @@ def attach(
     optimizer.register_step_pre_hook(training.before_step)
     optimizer.privacy_ = training  # type: ignore[attr-defined]
     indices = range(processes.rank, plan.records, processes.count)
-    batches: Any = partial(PoissonBatches, indices, plan.sampling_rate, per_epoch, randomness, most)
-    if (kept := plan.correlated) is not None:
-        groups = drawn_groups(indices, kept.separation, randomness)
-        batches = partial(CyclicBatches, indices, plan.charged_rate, per_epoch, randomness, most)
-        batches = partial(batches, groups=groups, separation=kept.separation, next_turn=lambda: training.turn)
+    batches = _drawn(plan, indices, per_epoch, randomness, most, lambda: training.turn)
     batches = batches if owners is None else owners.drawn_by(batches, randomness, most)
     return model, optimizer, PoissonLoader(loader, batches, per_epoch, recorder, training)
 
@@ -234,6 +237,24 @@ def _momentum(optimizer: Any) -> float:
     found = {group.get("momentum", 0.0) for group in optimizer.param_groups}
     value = found.pop() if len(found) == 1 else 0.0
     return float(value) if isinstance(value, float | int) and 0 <= value < 1 else 0.0
+
+
+def _drawn(
+    plan: TrainingPlan, indices: range, steps: int, randomness: Source, most: int | None, turn: Callable[[], int]
+) -> Any:
+    """What draws the batches that the plan certifies, but for who is told of them."""
+    size = plan.batch_size
+    if (kept := plan.correlated) is not None:
+        groups = drawn_groups(indices, kept.separation, randomness)
+        cyclic = partial(CyclicBatches, indices, plan.rate, steps, randomness, most)
+        return partial(cyclic, groups=groups, separation=kept.separation, next_turn=turn)
+    drawn: dict[str, Any] = {
+        "poisson": partial(PoissonBatches, indices, plan.sampling_rate, steps, randomness, most),
+        "allocation": partial(AllocatedBatches, indices, plan.batches, randomness, most),
+        "shuffle": partial(ShuffledBatches, indices, size, randomness, most),
+        "fixed": partial(FixedBatches, indices, size, steps, randomness, most),
+    }
+    return drawn[plan.sampling]
 
 
 def _given_scale(multiplier: float | None, epsilon: float | None) -> float:

@@ -103,16 +103,17 @@ class Progress:
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a Poisson sample, as the loader hands it out: its size, and whether it is the last or first one.
+    """A piece of a draw, as the loader hands it out: its size, and whether it is the last or first one.
 
-    `people` says which records are whose, where persons are protected; `turn` is the step that it is drawn for, where
-    that matters.
+    `people` says which records are whose, where persons are protected; `origin` is the pass that the draw belongs to,
+    where a pass is paid for as a whole; `turn` is the step that it is drawn for, where that matters.
     """
 
     records: int
     last: bool
     first: bool = True
     people: People | None = None
+    origin: object | None = None
     turn: int | None = None
 
 
@@ -148,6 +149,8 @@ class Training:
     part: Part | None = None
     flush: Callable[[], None] = lambda: None
     _rows: int = 0
+    _pass: object | None = None  # the pass that was paid for last
+    _released: int = 0  # steps of it
 
     def __post_init__(self) -> None:
         booleans(self)
@@ -186,8 +189,11 @@ class Training:
 
     @property
     def steps(self) -> int:
-        """The number of steps taken, with noise over time by this run."""
-        return self.account.taken if self.planned.correlated is None else self._turn
+        """The number of steps taken (with noise over time by this run); a pass before the present one counts whole."""
+        if self.planned.correlated is not None:
+            return self._turn
+        batches = self.planned.batches
+        return self.account.taken * batches - (batches - self._released if self._pass is not None else 0)
 
     @property
     def turn(self) -> int:
@@ -296,11 +302,12 @@ class Training:
 
     def _release(self) -> Tensor:
         """Sum over processes, noise once, the mean gradient."""
+        origin = None if self.part is None else self.part.origin
         total, self.total, self.part = self.total, None, None
         if total is None:
             total = torch.zeros(self.mechanism.law.dim, dtype=torch.float64, device=self._parameters[0].device)
         total = self.processes.sum_at_first(total)
-        self._charge()
+        self._charge(origin)
         noisy = self._noisy(total) if self.processes.first else torch.empty_like(total, dtype=torch.float32)
         noisy = self.processes.from_first(noisy)
         answer = noisy / self.expected
@@ -314,15 +321,19 @@ class Training:
 
     @property
     def _limit(self) -> int | None:
-        return self.account.limit if self.planned.correlated is None else self.planned.steps
+        if self.planned.correlated is not None:
+            return self.planned.steps
+        return None if self.account.limit is None else self.account.limit * self.planned.batches
 
-    def _charge(self) -> None:
-        """Charge this step; with noise over time the first step of a unit is charged for all of it."""
+    def _charge(self, origin: object | None) -> None:
+        """Charge this step; the first step of a pass, or of a unit of noise over time, is charged for all of it."""
         kept = self.planned.correlated
         if kept is not None and self._turn >= kept.steps:
             raise BudgetError(refusal("correlated-at-end", steps=kept.steps))
-        if kept is None or self._turn % kept.unit == 0:
+        if self._turn % kept.unit == 0 if kept is not None else origin is None or origin is not self._pass:
             self.account.charge()
+            self._pass, self._released = origin, 0
+        self._released += 1
         self._turn += 1
 
     def _correlated(self, total: Tensor) -> Tensor:
