@@ -125,13 +125,15 @@ def regression_table(
         medians = {name: found["median"] for name, found in one["solvers"].items()}
         least = min(medians.values())
         shown = [f"**{value:.3g}**" if value == least else f"{value:.3g}" for value in medians.values()]
-        spread = one["solvers"]["auto"]
+        spread = one["solvers"]["suffstats"]
         shown[0] += f" ({spread['low']:.3g}, {spread['high']:.3g})"
         size = f"{one['n']} x {one['d']}"
         head = [one["scaling"], one["set"], size, f"{one['epsilon']:g}", f"{one['not private']:.3g}"]
         lines.append("| " + " | ".join([*head, *shown]) + " |")
-    best = sum(min(one["solvers"], key=lambda name: one["solvers"][name]["median"]) == "auto" for one in data["lines"])
-    return "\n".join([*lines, "", f"`auto` has the least median on {best} of {len(data['lines'])} lines."])
+    best = sum(
+        min(one["solvers"], key=lambda name: one["solvers"][name]["median"]) == "suffstats" for one in data["lines"]
+    )
+    return "\n".join([*lines, "", f"`suffstats` has the least median on {best} of {len(data['lines'])} lines."])
 
 
 def benchmark_tables(folder: Path = ROOT / "benchmarks" / "results") -> str:

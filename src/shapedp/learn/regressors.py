@@ -15,7 +15,7 @@ from shapedp.learn.base import PrivateRegressor, checked_rows, refuse
 from shapedp.learn.moments import Bounds
 from shapedp.learn.register import counted
 from shapedp.learn.solvers.cd import CD, SQUARED, UNITS, Columns, Descended, Descent, Penalized, Penalty
-from shapedp.learn.solvers.linear import AUTO, SOLVERS, Solution
+from shapedp.learn.solvers.linear import SOLVERS, Solution
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, one_of, positive, vector
 from shapedp.tables.blocks import finite_records, target_of
@@ -23,7 +23,7 @@ from shapedp.tables.blocks import finite_records, target_of
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LinearRegression(PrivateRegressor):
-    """Least squares from one pass over the records [x, y], released under (epsilon, delta).
+    """Least squares on records [x, y], released under (epsilon, delta).
 
     The intercept is the weight of a constant column, the power of two nearest half the feature bound; it is inside
     the accounting.
@@ -33,7 +33,8 @@ class LinearRegression(PrivateRegressor):
     epsilon, delta: the claim.
     feature_bound, target_bound: bounds on |x|_2 and |y|, from knowledge about the data, never from the data. Records
         beyond them are scaled down to them.
-    solver: one of `shapedp.learn.solvers.linear.SOLVERS`, or "auto", the same for all data.
+    solver: one of `shapedp.learn.solvers.linear.SOLVERS`, or "auto": "refined", and "suffstats" for a stream that can
+        be read only once.
     fit_intercept: whether there is a constant term.
     adjacency: what a neighbour is, "zero-out" or "replace".
     sketch_rows: the rows of the sketch, for solvers that make one.
@@ -72,9 +73,7 @@ class LinearRegression(PrivateRegressor):
         bounds = Bounds.of(self.feature_bound, self.target_bound, intercept=self.fit_intercept)
         rows = None if self.sketch_rows is None else count("sketch_rows", self.sketch_rows)
         one_of("solver", self.solver, ("auto", *SOLVERS))
-        name = AUTO if self.solver == "auto" else self.solver
-        found = self._least_squares(name, X, y, bounds, rows)
-        self.solver_ = name
+        found = self._least_squares(self.solver, X, y, bounds, rows)
         self._publish(found, bounds.constant)
         return self
 

@@ -186,6 +186,7 @@ class Account:
         own = [step for step in steps if identity(step) == identity(self.step)]
         past = tuple(step for step in steps if step not in own)
         taken = sum(step.count for step in own)
+        Plan((*past, self.step))  # refuses steps under other neighbours
         self._rest_on(name for step in own for name in _premises(step))
         if self.epsilon is not None and self.delta is not None and self.limit is not None and past:
             together = Plan((*past, replace(self.step, count=self.limit)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,16 +15,17 @@ import torch
 
 from shapedp._papers import PROVIDED, published
 from shapedp.accounting import PlanningError, Step, plan
+from shapedp.accounting.passes import PASSES, Way
 from shapedp.boundary.documents import described, read, write
 from shapedp.boundary.files import Where
 from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms import Additive
 from shapedp.noise import Gaussian, Law
-from shapedp.numerics.checks import count, nonnegative, positive, probability
+from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability
 from shapedp.numerics.outward import WIDE
 from shapedp.privacy import Certificate, loss_of
 from shapedp.privacy.losses.base import EPSILON_LIMIT
-from shapedp.sensitivity import Sensitivity
+from shapedp.sensitivity import Adjacency, Sensitivity
 from shapedp.torch.accountant import PERSONS, Account
 from shapedp.torch.clips import Clip, NormClip, PerValue
 from shapedp.torch.layout import Layout
@@ -39,6 +41,17 @@ _LABEL = WIDE  # the delta at which a step states its own epsilon where no claim
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "records": count, "batch_size": count, "steps": count, "epsilon": positive, "delta": probability,
     "scale": nonnegative, "per_owner": count,
+}  # fmt: skip
+
+SAMPLING: dict[str, tuple[Way, Adjacency, float]] = {
+    "poisson": ("poisson", "add-remove", 1.0),
+    "allocation": ("allocation", "add-remove", 1.0),
+    "shuffle": ("shuffle", "zero-out", 1.0),
+    "fixed": ("without-replacement", "replace", 2.0),
+}  # by name: the scheme of the account's steps, the neighbours, and how many clips one of them changes a sum by
+_WORDS = {
+    "poisson": "Poisson samples", "allocation": "passes of batches drawn record by record, about",
+    "shuffle": "shuffled batches", "fixed": "samples of a fixed size",
 }  # fmt: skip
 
 
@@ -57,7 +70,7 @@ class TrainingPlan:
     ----------
     layout : the model's trainable parameters; `Layout.single(n)` stands for n of them where layers do not matter.
     records : the number of records of the data set, which is public.
-    batch_size : the expected size of a Poisson sample, over all processes.
+    batch_size : the size of a batch, expected or exact, over all processes.
     clip, noise : what bounds one record's gradient, and the family of noise laws.
     epsilon, delta, steps : the claim and the number of steps it is made for; None where none is made.
     scale : the noise scale (the noise multiplier of Gaussian noise); 0 means the least that meets the claim.
@@ -65,6 +78,9 @@ class TrainingPlan:
     gpu_noise : whether noise is drawn in float32 on a CUDA device where the law allows it.
     per_owner : the most of a person's records that a step uses, where persons are protected; `records` and `batch_size`
         then count persons. None where each record is protected on its own.
+    sampling : how batches are drawn, and so what is certified. "poisson": each record in each with one probability;
+        "allocation": each in one step of a pass, on its own; "shuffle": a random order cut into batches of a fixed
+        size; "fixed": each step draws `batch_size` records anew. See `SAMPLING`.
 
     Guarantee: `certificate` is computed from these values alone. A plan that was loaded is certified anew.
 
@@ -92,6 +108,7 @@ class TrainingPlan:
     check_records: bool = True
     gpu_noise: bool = False
     per_owner: int | None = None
+    sampling: str = "poisson"
 
     def __post_init__(self) -> None:
         booleans(self)
@@ -106,6 +123,11 @@ class TrainingPlan:
             raise ValueError(f"the expected batch of {self.batch_size} exceeds the {self.records} records")
         if self.epsilon is not None and self.delta is None:
             raise ValueError("epsilon needs a delta: name both parts of the claim")
+        one_of("sampling", self.sampling, tuple(SAMPLING))
+        if self.per_owner is not None and self.sampling in ("shuffle", "fixed"):
+            raise ValueError(refusal("owner-sampling", sampling=self.sampling))
+        if isinstance(self.noise, Published) and self.sampling != "poisson":
+            raise ValueError(refusal("published-sampling", sampling=self.sampling))
         if isinstance(self.noise, Published):
             self._take_claim(self.noise)
         elif self.scale == 0:
@@ -129,10 +151,12 @@ class TrainingPlan:
             raise ValueError("give epsilon and delta together with epochs or steps, or a noise_multiplier")
         if self.delta == 0:
             raise ValueError(refusal("delta-zero"))
-        family = self.noise.family(self.clip.sensitivity(self.layout), self.layout)
+        way, relation, reach = SAMPLING[self.sampling]
+        family = self.noise.family(self.clip.sensitivity(self.layout).scaled(1.0, relation), self.layout)
         scale = plan(
-            epsilon=self.epsilon, delta=self.delta, sampling_rate=self.sampling_rate, steps=self.steps, family=family,
-            relative=_RELATIVE, seconds=3600.0,
+            epsilon=self.epsilon, delta=self.delta, sampling_rate=self._rate, steps=self._counted(self.steps),
+            family=lambda one: family(one / reach), scheme=way, batches=self.batches, relative=_RELATIVE,
+            seconds=3600.0,
         ).scale  # fmt: skip
         for _ in range(20):
             found = replace(self, scale=scale).certificate
@@ -148,14 +172,36 @@ class TrainingPlan:
         """The probability with which a record is in a batch."""
         return self.batch_size / self.records
 
+    @property
+    def batches(self) -> int:
+        """The steps that the account counts together: those of a pass, where a pass is certified as a whole."""
+        return -(-self.records // self.batch_size) if self.sampling in PASSES else 1
+
+    @property
+    def _rate(self) -> float:
+        """What the certificate's step says of sampling; a share that no float equals is rounded up."""
+        if self.sampling != "fixed":
+            return 1.0 if self.sampling in PASSES else self.sampling_rate
+        rate = self.sampling_rate
+        return rate if Fraction(rate) >= Fraction(self.batch_size, self.records) else math.nextafter(rate, 1.0)
+
+    def _counted(self, steps: int) -> int:
+        """How many steps, or passes, the account counts; a pass that is broken off counts whole."""
+        return -(-steps // self.batches)
+
     def law_of(self, clip: Clip, factor: float = 1.0) -> tuple[Law, Sensitivity]:
-        """The noise for a clip, `factor` times the scale, and the clip's set with room for rounding."""
+        """The noise for a clip, `factor` times the scale, and what a record changes, with room for rounding.
+
+        A record that is replaced changes a sum by the difference of two rows: by the clip's set twice.
+        """
         exact = clip.sensitivity(self.layout)
         if exact.adjacency != "add-remove":
             raise ValueError(f"a clip's sensitivity must be that of 'add-remove', got {exact.adjacency!r}")
         room = margin(self.batch_size, exact.dim, self.scale, clip.steepness)
-        widened = exact.scaled(1 + room, "add-remove")
-        return self.noise.law(widened, self.layout, self.scale * factor), widened
+        _, relation, reach = SAMPLING[self.sampling]
+        widened = exact.scaled(1 + room, relation)
+        law = self.noise.law(widened, self.layout, self.scale * factor)
+        return law, widened if reach == 1 else widened.scaled(reach, relation)
 
     @cached_property
     def mechanism(self) -> Additive:
@@ -180,21 +226,22 @@ class TrainingPlan:
     def account(self, journal: Path | None = None, secure: bool = True) -> Account:
         """An account without steps, whose limit is the planned number where a claim was made."""
         secure = boolean("secure", secure)
-        limit = self.steps if self.epsilon is not None else None
-        step = Step(self.mechanism, self.sampling_rate)
+        limit = None if self.epsilon is None or self.steps is None else self._counted(self.steps)
+        step = Step(self.mechanism, self._rate, 1, SAMPLING[self.sampling][0], self.batches)
         return Account(step, self.epsilon, self.delta, limit, journal, secure=secure)
 
     @cached_property
     def certificate(self) -> Certificate:
         """The claim, computed for all planned steps; without one, the epsilon they spend at `delta`, rounded up."""
-        return replace(self.account(), limit=self.steps).certificate(early=isinstance(self.noise, Published))
+        limit = None if self.steps is None else self._counted(self.steps)
+        return replace(self.account(), limit=limit).certificate(early=isinstance(self.noise, Published))
 
     def __str__(self) -> str:
         steps = "any number of" if self.steps is None else self.steps
         claim = "none" if self.epsilon is None else f"epsilon {self.epsilon:g} at delta {self.delta:g}"
         return (
-            f"private training of {self.layout.dim} parameters: {steps} steps on Poisson samples of {self.batch_size} "
-            f"of {self.records} {self._unit}\n"
+            f"private training of {self.layout.dim} parameters: {steps} steps on {_WORDS[self.sampling]} of "
+            f"{self.batch_size} of {self.records} {self._unit}\n"
             f"clip {self.clip}\nnoise {self.noise} at scale {self.scale:g}\nclaim {claim}"
         )
 

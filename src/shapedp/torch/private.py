@@ -13,13 +13,15 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, default_collate
 
+from shapedp.accounting.passes import PASSES
 from shapedp.boundary.values import boolean
 from shapedp.numerics.checks import count, one_of, positive
-from shapedp.sampling import source
+from shapedp.sampling import Source, source
 from shapedp.torch import gpu
+from shapedp.torch.batches import AllocatedBatches, FixedBatches, PoissonBatches, ShuffledBatches
 from shapedp.torch.clips import Clip, clip_from
 from shapedp.torch.layout import Layout
-from shapedp.torch.loader import PoissonBatches, PoissonLoader
+from shapedp.torch.loader import PoissonLoader
 from shapedp.torch.noise import Noise, noise_from
 from shapedp.torch.owners import Owners
 from shapedp.torch.plan import TrainingPlan, steps_of_epoch
@@ -71,6 +73,7 @@ def make_private(
     check_records: bool = True,
     owner: Any = None,
     per_owner: int | None = None,
+    sampling: str = "poisson",
     unsafe: bool = False,
 ) -> Private:
     """The same model and optimizer, whose steps are now private, and a loader of Poisson batches.
@@ -94,6 +97,8 @@ def make_private(
     owner : the person of each record (a text or a whole number), one per record: all that is theirs is protected
         together. The loader's batch size then counts persons, and so do epochs.
     per_owner : with `owner`, the most of a person's records that one step uses.
+    sampling : "poisson", "allocation", "shuffle" or "fixed": how batches are drawn, as `TrainingPlan` says. Each has a
+        guarantee of its own, under neighbours of its own: shuffled batches blank a record, fixed ones replace it.
     unsafe : True lets published noise run although its claim is refuted.
 
     Returns
@@ -122,10 +127,11 @@ def make_private(
     if epochs is not None and steps is not None:
         raise ValueError("give epochs or steps, not both")
     if epochs is not None:
-        steps = count("epochs", epochs) * steps_of_epoch(records, expected, loader.drop_last)
+        steps = count("epochs", epochs) * steps_of_epoch(records, expected, loader.drop_last and sampling not in PASSES)
     plan = TrainingPlan(
         layout, records, expected, clip_from(clip), noise_from(noise), epsilon, delta, steps,
         _given_scale(noise_multiplier, epsilon), check_records, gpu.at_hand(next(model.parameters())), per_owner,
+        sampling,
     )  # fmt: skip
     return attach(
         plan, model, optimizer, loader, physical_batch_size=physical_batch_size, loss_reduction=loss_reduction,
@@ -178,7 +184,9 @@ def attach(
     if progress and plan.delta is None:
         raise ValueError("progress reports the epsilon spent: pass a delta to report it at")
     processes, randomness = Processes.current(), source(rng)
-    per_epoch = steps_of_epoch(plan.records, plan.batch_size, loader.drop_last)
+    per_epoch = steps_of_epoch(plan.records, plan.batch_size, loader.drop_last and plan.sampling not in PASSES)
+    if plan.sampling in ("shuffle", "fixed") and processes.count > 1:
+        raise ValueError(refusal("several-processes", sampling=plan.sampling))
     most = None if physical_batch_size is None else count("physical_batch_size", physical_batch_size)
     account = plan.account(Path(journal) if journal is not None and processes.first else None, randomness.secure)
     to_screen = partial(print, file=sys.stderr, flush=True) if progress else None
@@ -196,9 +204,21 @@ def attach(
     optimizer.register_step_pre_hook(training.before_step)
     optimizer.privacy_ = training  # type: ignore[attr-defined]
     indices = range(processes.rank, plan.records, processes.count)
-    batches: Any = partial(PoissonBatches, indices, plan.sampling_rate, per_epoch, randomness, most)
+    batches = _drawn(plan, indices, per_epoch, randomness, most)
     batches = batches if owners is None else owners.drawn_by(batches, randomness, most)
     return model, optimizer, PoissonLoader(loader, batches, per_epoch, recorder, training)
+
+
+def _drawn(plan: TrainingPlan, indices: range, steps: int, randomness: Source, most: int | None) -> Any:
+    """What draws the batches that the plan certifies, but for who is told of them."""
+    size = plan.batch_size
+    drawn: dict[str, Any] = {
+        "poisson": partial(PoissonBatches, indices, plan.sampling_rate, steps, randomness, most),
+        "allocation": partial(AllocatedBatches, indices, plan.batches, randomness, most),
+        "shuffle": partial(ShuffledBatches, indices, size, randomness, most),
+        "fixed": partial(FixedBatches, indices, size, steps, randomness, most),
+    }
+    return drawn[plan.sampling]
 
 
 def _given_scale(multiplier: float | None, epsilon: float | None) -> float:

@@ -100,15 +100,17 @@ class Progress:
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a Poisson sample, as the loader hands it out: its size, and whether it is the last or first one.
+    """A piece of a draw, as the loader hands it out: its size, and whether it is the last or first one.
 
-    `people` says which records are whose, where persons are protected.
+    `people` says which records are whose, where persons are protected; `origin` is the pass that the draw belongs to,
+    where a pass is paid for as a whole.
     """
 
     records: int
     last: bool
     first: bool = True
     people: People | None = None
+    origin: object | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -143,6 +145,8 @@ class Training:
     part: Part | None = None
     flush: Callable[[], None] = lambda: None
     _rows: int = 0
+    _pass: object | None = None  # the pass that was paid for last
+    _released: int = 0  # steps of it
 
     def __post_init__(self) -> None:
         booleans(self)
@@ -154,13 +158,13 @@ class Training:
 
     def __repr__(self) -> str:
         account = self.account
-        total = "" if account.limit is None else f" of {account.limit}"
+        total = "" if account.limit is None else f" of {account.limit * self.planned.batches}"
         claim = f", delta={account.delta:g}" if account.delta is not None else ""
         claim = f", epsilon={account.epsilon:g}{claim}" if account.epsilon is not None else claim
         if account.taken in account._spent:
             claim += f", spent {account._spent[account.taken]}"
         noise = f"{type(self.noise).__name__} scale {self.scale:.4g}"
-        return f"Training({account.taken}{total} steps{claim}, noise={noise}, clip={type(self.clip).__name__})"
+        return f"Training({self.steps}{total} steps{claim}, noise={noise}, clip={type(self.clip).__name__})"
 
     def __reduce__(self) -> Any:
         raise TypeError("a training holds raw sums of gradients: save optimizer.privacy_.state_dict() instead")
@@ -179,8 +183,9 @@ class Training:
 
     @property
     def steps(self) -> int:
-        """The number of steps taken."""
-        return self.account.taken
+        """The number of steps taken; a pass before the present one counts whole, wherever it was left."""
+        batches = self.planned.batches
+        return self.account.taken * batches - (batches - self._released if self._pass is not None else 0)
 
     def epsilon(self, delta: float | None = None) -> Bracket:
         """The epsilon spent so far, as a bracket."""
@@ -281,11 +286,15 @@ class Training:
 
     def _release(self) -> Tensor:
         """Sum over processes, noise once, the mean gradient."""
+        origin = None if self.part is None else self.part.origin
         total, self.total, self.part = self.total, None, None
         if total is None:
             total = torch.zeros(self.mechanism.law.dim, dtype=torch.float64, device=self._parameters[0].device)
         total = self.processes.sum_at_first(total)
-        self.account.charge()
+        if origin is None or origin is not self._pass:
+            self.account.charge()
+            self._pass, self._released = origin, 0
+        self._released += 1
         noisy = self._noisy(total) if self.processes.first else torch.empty_like(total, dtype=torch.float32)
         noisy = self.processes.from_first(noisy)
         answer = noisy / self.expected
@@ -293,8 +302,9 @@ class Training:
         following = self.clip.updated(answer, self.layout)
         if following is not self.clip:
             self._set_clip(following)
-        if self.report is not None and self.processes.first and self.account.taken % self.report_every == 0:
-            self.report(Progress(self.account.taken, self.account.limit, self.epsilon(), self.account.delta or 0.0))
+        if self.report is not None and self.processes.first and self.steps % self.report_every == 0:
+            limit = None if self.account.limit is None else self.account.limit * self.planned.batches
+            self.report(Progress(self.steps, limit, self.epsilon(), self.account.delta or 0.0))
         return flat if self.mean else flat * self.expected
 
     def _noisy(self, total: Tensor) -> Tensor:

@@ -77,6 +77,7 @@ class Solver(Generic[Problem, Data]):
     `mechanisms(problem)` says what will be released, from public quantities alone; it is empty where a solver chooses
     its releases on its way and lists them in `Solution.released`. `solve(data, mechanisms, draws)` releases through
     them and computes the rest from what was released. `completed(problem)` fills in what the user left open.
+    `passes` is how often the records are read.
 
     Examples
     --------
@@ -91,3 +92,4 @@ class Solver(Generic[Problem, Data]):
     solve: Callable[[Data, tuple[Any, ...], Draws], Solution]
     adjacencies: tuple[Adjacency, ...] = ("zero-out", "replace")
     completed: Callable[[Problem], Problem] = lambda problem: problem
+    passes: int = 1

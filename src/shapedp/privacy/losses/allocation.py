@@ -115,6 +115,11 @@ class AllocatedLoss(Loss):
         above = np.fmin(np.where(np.isfinite(k), above, 1.0), upper)
         return np.fmin(np.nan_to_num(np.where(np.isfinite(k), below, 0.0)), above), above
 
+    def tabulated(self, accuracy: float) -> Loss:
+        """Placing a table of the base."""
+        base = self.base.tabulated(accuracy)
+        return self if base is self.base else replace(self, base=base)
+
     def pieces(self) -> Pieces:
         """What every run has on top, `steps` times: an error of the sampler is made in each of them."""
         base = self.base.pieces()
