@@ -4,8 +4,9 @@
     python experiments/workloads/noise_over_time.py --quick       # n = 64
     python experiments/workloads/noise_over_time.py --jax .venv-jax/bin/python    # beside jax_privacy
 
-`make .venv-jax/.setup-done` makes that environment. Prints a table and writes experiments/results/noise-over-time.json. Errors are sums of squares over all prefix sums, at
-noise of standard deviation 1 where a record moves C g by 1 (buffers: times the reach squared).
+`make .venv-jax/.setup-done` makes that environment. Prints a table and writes
+experiments/results/noise-over-time.json. Errors are sums of squares over all prefix sums, at noise of standard
+deviation 1 where a record moves C g by 1 (buffers: times the reach squared).
 """
 
 from __future__ import annotations
