@@ -27,6 +27,8 @@ SENTENCES: dict[str, str] = {
     "torch, NumPy and Python, which run on secret states there; neither a generator of the model's own nor the loop "
     "draws any by a record's place in the batch.",
     "gpu": "Noise drawn in float32 on a GPU follows the normal law: it does so to about 2^-20 only.",
+    "products": "Matrix instructions of a GPU give the same bits for the same operands: a gradient is computed twice, "
+    "once to be measured and once to be added.",
 }
 UNSTATED = ("This certificate was written without its assumptions: verify it to see what it rests on.",)
 

@@ -171,7 +171,8 @@ class TrainingPlan:
         smooth = isinstance(self.clip, NormClip | PerValue)
         names = ["gradients" if smooth else "jumps", "records" if self.check_records else "unchecked", "draws"]
         names += [] if type(self.clip).__module__.split(".")[0] == "shapedp" else ["own"]
-        return (*names, "gpu") if self.gpu_noise and isinstance(law, Gaussian) else tuple(names)
+        names += ["gpu"] if self.gpu_noise and isinstance(law, Gaussian) else []
+        return (*names, "products") if self.gpu_noise else tuple(names)
 
     def account(self, journal: Path | None = None, secure: bool = True) -> Account:
         """An account without steps, whose limit is the planned number where a claim was made."""

@@ -221,7 +221,7 @@ class Training:
         if self.part.records == 0:
             return
         rows = summed_rows(self.clip, self.layout, records, gradients, scale)
-        self.total = rows if self.total is None else self.total + rows
+        self.total = rows if self.total is None else self.total.add_(rows)
 
     def has_records(self) -> bool:
         """Whether the piece at hand is not empty."""
