@@ -1,4 +1,4 @@
-"""Which solver is best where, on synthetic regressions: what the rule of `solver="auto"` was frozen on.
+"""Which one-pass solver is best where, on synthetic regressions: what made `suffstats` the solver of one pass.
 
     python experiments/gaussian_mixing/auto_rule.py [--full]
 

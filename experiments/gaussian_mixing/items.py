@@ -1,4 +1,4 @@
-"""Figures 1, 2 and 4 of the mixing paper, the number of sketch rows, and what the rule of `auto` was frozen on.
+"""Figures 1, 2 and 4 of the mixing paper, the number of sketch rows, and which one-pass solver is best where.
 
     shapedp reproduce gaussian-mixing/figure-2-tecator [--full]
 

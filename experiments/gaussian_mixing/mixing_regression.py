@@ -4,7 +4,7 @@
 
 The Gram matrix of a set is computed once; a run draws the noise anew (sketches: see mixing_simulated.py). The published
 sketches (`mixing-paper`, `sheffet`, `sheffet-rdp`) get the best k of a grid in hindsight, which touches private data,
-as does the paper's scaling; the others use public sizes only. Expected: `auto` is never worse than `adassp`,
+as does the paper's scaling; the others use public sizes only. Expected: `suffstats` is never worse than `adassp`,
 `mixing-paper` and `sheffet` beyond the intervals, `adassp-joint` never worse than `adassp` and better on most lines.
 """
 
@@ -25,7 +25,7 @@ from mixing_data import LOADERS, MAKERS, NAMES, SCALINGS, Case, case
 from mixing_results import read, write
 from mixing_simulated import simulated
 
-from shapedp.learn.solvers.linear import AUTO, SOLVERS, Draws, Problem
+from shapedp.learn.solvers.linear import SOLVERS, Draws, Problem
 from shapedp.mechanisms import certify
 
 DELTA = 1e-5
@@ -33,14 +33,14 @@ EPSILONS = (0.3, 1.0, 3.0)
 TUNED = ("mixing-paper", "sheffet", "sheffet-rdp")
 GRID = (1.5, 3.0, 5.0, 7.5)  # k in units of the columns
 PUBLISHED = ("adassp", "mixing-paper", "sheffet")
-METHODS = ("auto", "mixing", "adassp-joint", "adassp", *TUNED)
+METHODS = ("suffstats", "mixing", "adassp-joint", "adassp", *TUNED)
 LEVEL = 0.95
 
 
 def errors(one: Case, method: str, epsilon: float, runs: int, rows: int | None = None) -> tuple[Any, Any]:
     """Test errors of independent runs, and the mechanisms that were run."""
     problem = Problem(one.train.records, one.order, one.train.bounds, epsilon, DELTA, sketch_rows=rows)
-    solver = SOLVERS[AUTO if method == "auto" else method]
+    solver = SOLVERS[method]
     made = solver.mechanisms(problem)
     key = zlib.crc32(f"{one.name} {one.scaling} {method} {epsilon} {rows}".encode())
     rng = np.random.default_rng(key)
@@ -97,7 +97,7 @@ def verdicts(found: dict[str, Any]) -> dict[str, Any]:
     """What must hold on one line: worse only where the intervals are apart."""
     by = found["solvers"]
     return {
-        "auto worse than": [name for name in PUBLISHED if by["auto"]["low"] > by[name]["high"]],
+        "suffstats worse than": [name for name in PUBLISHED if by["suffstats"]["low"] > by[name]["high"]],
         "joint worse": by["adassp-joint"]["low"] > by["adassp"]["high"],
         "joint better": by["adassp-joint"]["high"] < by["adassp"]["low"],
     }

@@ -141,7 +141,10 @@ def through_command(asked: Asked) -> Iterator[Answer]:
 
 
 def through_events(asked: Asked) -> Iterator[Answer]:
-    yield from asked.brackets(from_event(to_event(asked.plan)))
+    """There and back: where a loss is only bounded from above, the event is of noise that dominates it."""
+    bounded = any(item.best == () for item, _ in asked.case.items)
+    for question, (lower, upper) in asked.brackets(from_event(to_event(asked.plan))):
+        yield question, (0.0 if bounded else lower, upper)
 
 
 def through_distributions(asked: Asked) -> Iterator[Answer]:

@@ -146,9 +146,9 @@ def __getattr__(name: str) -> Any:
         return import_module(_PACKAGES[name])
     if name in __all__:
         for package in _CORE:
-            found = vars(import_module(f"shapedp.{package}"))
-            if name in found["__all__"]:
-                return globals().setdefault(name, found[name])
+            found = import_module(f"shapedp.{package}")
+            if name in found.__all__:
+                return globals().setdefault(name, getattr(found, name))
     raise AttributeError(f"module 'shapedp' has no attribute {name!r}")
 
 

@@ -26,6 +26,7 @@ PROVIDED: dict[Kind, dict[str, str]] = {
     },
     "solver": {
         "mixing-paper": "gaussian_mixing.solvers:MIXING_PAPER",
+        "hessian-mixing-paper": "hessian_mixing.solvers:HESSIAN_MIXING_PAPER",
         "sheffet": "gaussian_mixing.solvers:SHEFFET",
         "sheffet-rdp": "gaussian_mixing.solvers:SHEFFET_RDP",
     },

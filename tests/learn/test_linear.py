@@ -16,7 +16,8 @@ from shapedp.learn import LinearRegression
 from shapedp.learn.solvers.linear import SOLVERS
 
 CLAIM = {"epsilon": 1.0, "delta": 1e-5, "feature_bound": 1.0, "target_bound": 1.0}
-CERTIFIED = ("auto", "suffstats", "mixing", "adassp", "adassp-joint", "sheffet", "sheffet-rdp")
+STEPPED = ("refined", "hessian-mixing", "hessian-mixing-paper", "boosted", "descent")
+CERTIFIED = ("auto", "suffstats", "mixing", "adassp", "adassp-joint", "sheffet", "sheffet-rdp", *STEPPED)
 EXPECTED_FAILED = {
     "check_supervised_y_no_nan": "a record with a NaN or an infinity counts as zeros: an error tells of one person",
 }

@@ -146,18 +146,48 @@ def test_checkpoints(tmp_path: Path) -> None:
         last.load_checkpoint(path=buffer, module=new, torch_save_kwargs={})
 
 
-def test_a_checkpoint_of_opacus_is_not_taken_over(tmp_path: Path) -> None:
+def test_a_checkpoint_of_opacus_is_taken_over(tmp_path: Path) -> None:
     from opacus.accountants import PRVAccountant
 
     theirs = PRVAccountant()
-    theirs.step(noise_multiplier=1.0, sample_rate=0.2)
+    for _ in range(30):
+        theirs.step(noise_multiplier=1.0, sample_rate=0.2)
+    engine, given = PrivacyEngine(), network()
+    model, optimizer = trained(engine, 0, 1.0)
+    weights = {f"_module.{name}": value for name, value in given.state_dict().items()}
+    states = {"module_state_dict": weights, "privacy_accountant_state_dict": theirs.state_dict()}
+    torch.save(states, tmp_path / "theirs.pt")
+    engine.load_checkpoint(path=tmp_path / "theirs.pt", module=model)
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), given.parameters(), strict=True))
+    assert len(engine.accountant) == 30
+    for _ in range(5):
+        empty_step(optimizer.privacy_, optimizer)
+        theirs.step(noise_multiplier=1.0, sample_rate=12 / 60)
+    assert engine.get_epsilon(1e-5) == pytest.approx(theirs.get_epsilon(1e-5), rel=2e-2)
+    assert optimizer.privacy_.account.secure is False
+    del states["privacy_accountant_state_dict"]["history"]
+    torch.save(states, tmp_path / "neither.pt")
+    anew = PrivacyEngine()
+    model, _ = trained(anew, 0, 1.0)
+    with pytest.raises(ValueError, match="neither one of shapedp nor one of Opacus"):
+        anew.load_checkpoint(path=tmp_path / "neither.pt", module=model)
+
+
+def test_a_target_counts_the_steps_that_opacus_took(tmp_path: Path) -> None:
+    """A claim that held for the planned steps alone is refused where Opacus' steps come on top."""
+    from opacus.accountants import RDPAccountant
+
+    theirs = RDPAccountant()
+    theirs.step(noise_multiplier=0.5, sample_rate=0.2)
     engine = PrivacyEngine()
-    model, _ = trained(engine, 0, 1.0)
+    model, optimizer, _ = engine.make_private_with_epsilon(
+        **arguments(network()), target_epsilon=1.0, target_delta=1e-5, epochs=2
+    )
     states = {"module_state_dict": model.state_dict(), "privacy_accountant_state_dict": theirs.state_dict()}
     torch.save(states, tmp_path / "theirs.pt")
-    with pytest.raises(ValueError, match="those of Opacus cannot be taken over"):
+    with pytest.raises(RuntimeError, match="refuted"):
         engine.load_checkpoint(path=tmp_path / "theirs.pt", module=model)
-    assert len(engine.accountant) == 0
+    assert optimizer.privacy_.steps == 0
 
 
 def test_models_are_judged_and_mended() -> None:

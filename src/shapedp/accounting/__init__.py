@@ -12,14 +12,18 @@ from shapedp.accounting.interchange import (
     to_event,
     to_opendp,
 )
+from shapedp.accounting.passes import allocate
 from shapedp.accounting.plan import Plan, Planned, PlanningError, Step, plan
 from shapedp.accounting.repeat import RepeatedLoss, Repetition
 from shapedp.accounting.risk import bayes_risk, membership_advantage, trade_off
 from shapedp.accounting.subsample import SubsampledLoss, amplify, amplify_pure, subsample
+from shapedp.privacy.losses.allocation import AllocatedLoss
+from shapedp.privacy.losses.shuffle import ShuffledLoss
 
 __all__ = [
     "ACCOUNTANTS",
     "Accountant",
+    "AllocatedLoss",
     "Answer",
     "BareLoss",
     "ComposedLoss",
@@ -28,8 +32,10 @@ __all__ = [
     "PlanningError",
     "RepeatedLoss",
     "Repetition",
+    "ShuffledLoss",
     "Step",
     "SubsampledLoss",
+    "allocate",
     "amplify",
     "amplify_pure",
     "bayes_risk",

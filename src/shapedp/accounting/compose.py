@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,7 +19,8 @@ from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, positive, probability
 from shapedp.numerics.outward import ABOVE_128, BELOW_8, ROUNDINGS_2048
 from shapedp.privacy import AdjustedLoss, Bracket, GaussianLoss, Loss
-from shapedp.privacy.losses.base import adjacency_of, one_relation
+from shapedp.privacy.losses.base import Pieces, adjacency_of, one_relation
+from shapedp.privacy.losses.mixing import MixingLoss
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,50 @@ def _base(
             return GaussianLoss(mu, min(root_sum_squares(known) * BELOW_8, mu), adjacency=adjacency)
         if len(parts) == 1 and parts[0][1] == 1:
             return parts[0][0].under(adjacency)
+        found = _mixed(parts)
+        if found is not None:
+            return found.under(adjacency)
     return ComposedLoss(parts, accuracy, certain, spoilt, adjacency=adjacency)
+
+
+def _mixed(parts: tuple[tuple[Loss, int], ...]) -> Loss | None:
+    """One mixing loss with Gaussian ones beside it: the same loss with a larger mu; None for anything else."""
+    sketches = [(loss, n) for loss, n in parts if isinstance(loss, MixingLoss)]
+    beside = [(loss, n) for loss, n in parts if isinstance(loss, GaussianLoss)]
+    if len(sketches) != 1 or sketches[0][1] != 1 or len(beside) + 1 != len(parts):
+        return None
+    sketch = sketches[0][0]
+    upper = replace(sketch, mu=root_sum_squares([(sketch.mu, 1), *((loss.mu, n) for loss, n in beside)]))
+    if all(loss.least is None for loss, _ in beside):
+        return upper
+    known = [(loss.mu if loss.least is None else loss.least, n) for loss, n in beside]
+    return _Ends(upper, replace(sketch, mu=min(root_sum_squares([(sketch.mu, 1), *known]) * BELOW_8, upper.mu)), parts)
+
+
+@dataclass(frozen=True)
+class _Ends(Loss):
+    """A loss known between two others; it is composed further by its parts."""
+
+    upper: MixingLoss
+    lower: MixingLoss
+    parts: tuple[tuple[Loss, int], ...]
+
+    def __post_init__(self) -> None:
+        self._inherit((self.upper, self.lower))
+
+    @property
+    def symmetric(self) -> bool:  # type: ignore[override]
+        return self.upper.symmetric
+
+    def pieces(self) -> Pieces:
+        return Pieces(self.parts)
+
+    def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
+        upper = self.upper.profile(epsilon, reverse=reverse)[1]
+        return np.minimum(self.lower.profile(epsilon, reverse=reverse)[0], upper), upper
+
+    def renyi(self, alpha: float) -> Bracket:
+        return Bracket(self.lower.renyi(alpha).lower, self.upper.renyi(alpha).upper)
 
 
 def root_sum_squares(terms: list[tuple[float, int]]) -> float:

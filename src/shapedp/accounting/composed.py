@@ -17,7 +17,7 @@ from shapedp.boundary.values import boolean
 from shapedp.numerics import SearchError, falling_root, first_true_near, last_true, last_true_near
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import nonnegative, positive, probability
-from shapedp.numerics.outward import ABOVE_128, ROUNDINGS_128, ROUNDINGS_2048, ROUNDINGS_8192
+from shapedp.numerics.outward import ABOVE_128, BELOW_8192, ROUNDINGS_128, ROUNDINGS_2048, ROUNDINGS_8192
 from shapedp.privacy import Bracket, Loss
 from shapedp.privacy.losses.base import Pieces
 
@@ -179,10 +179,7 @@ class ComposedLoss(Loss):
         if target == 0:
             if self.certain:
                 return Bracket(math.inf, math.inf)
-            ends = [(n, loss.epsilon(0.0)) for loss, n in self.parts]
-            return Bracket(
-                sum(n * end.lower for n, end in ends) / ABOVE_128, sum(n * end.upper for n, end in ends) * ABOVE_128
-            )
+            return self._at_zero()
         if self.certain >= target:
             return Bracket(0.0 if target * ABOVE_128**2 > self.certain else math.inf, math.inf)
         found = self._larger(lambda reverse, accuracy: self._epsilon(target, reverse, accuracy))
@@ -190,6 +187,15 @@ class ComposedLoss(Loss):
         while math.isfinite(upper) and self.delta(upper).upper > target:  # the last digits of another view
             upper, move = upper * (1 + move) + move * 1e-6, 4 * move
         return Bracket(min(found.lower, upper), upper)
+
+    def _at_zero(self) -> Bracket:
+        """The largest losses of the parts add up where they are reached in one direction."""
+        ends = [(n, loss, loss.epsilon(0.0)) for loss, n in self.parts]
+        below = max(
+            sum(n * end.lower for n, loss, end in ends if _reached(loss, end.lower, reverse))
+            for reverse in (False, True)
+        )
+        return Bracket(below / ABOVE_128, sum(n * end.upper for n, _, end in ends) * ABOVE_128)
 
     def _epsilon(self, target: float, reverse: bool, accuracy: float) -> Bracket:
         """Where a direction's upper bound meets the target, from the views that `delta` asks too.
@@ -303,3 +309,13 @@ class ComposedLoss(Loss):
         ends = [(n, loss.renyi(alpha)) for loss, n in self.parts]
         lower = sum(n * end.lower for n, end in ends) / ABOVE_128 if self.symmetric else 0.0
         return Bracket(lower, sum(n * end.upper for n, end in ends) * ABOVE_128)
+
+
+def _reached(loss: Loss, epsilon: float, reverse: bool) -> bool:
+    """Whether delta > 0 below an epsilon, as it is in one direction at least, is so in this one."""
+    if loss.symmetric:
+        return True
+    below = np.array([epsilon * BELOW_8192])
+    return bool(
+        loss.profile(below, reverse=reverse)[0][0] > 0 or not loss.profile(below, reverse=not reverse)[1][0] > 0
+    )

@@ -94,7 +94,7 @@ class Convolution:
             error = self.log_error + ROUNDINGS_8 * self.theta * np.abs(x)
             if self.upper:
                 beyond = self.above * np.exp(np.minimum(-self.theta * (self.right - x), 0.0))
-                found = scale + np.log(raw * (1 + self.relative) + rounding + beyond)
+                found = scale + np.log((raw + rounding) * (1 + self.relative) + beyond)
                 if self.below:
                     hidden = self.log_scale - self.theta * epsilon + math.log(self.below)
                     found = np.where(early, np.logaddexp(found, hidden), found)

@@ -11,7 +11,7 @@ from typing import Any
 
 from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.compose import common_adjacency, compose, loss_from
-from shapedp.accounting.subsample import SCHEMES, Scheme, SubsampledLoss, subsample
+from shapedp.accounting.passes import PASSES, WAYS, Way, one_run
 from shapedp.accounting.subsample import sampling_rate as _rate
 from shapedp.boundary.documents import described
 from shapedp.boundary.values import whole_text
@@ -58,8 +58,11 @@ class Step:
     count
         The number of runs, each on a new sample.
     scheme
-        "poisson" (neighbours add, remove or blank a record) or "without-replacement": samples of a fixed size
-        (neighbours replace a record).
+        "poisson" (neighbours add, remove or blank a record); "without-replacement": samples of a fixed size (neighbours
+        replace a record); "allocation": a pass of `batches` runs, each person in one of them at random and on their own
+        (add-remove or zero-out); "shuffle": a pass over batches of fixed sizes, in random order (zero-out).
+    batches
+        The number of runs of a pass; `count` is then the number of passes, each drawn anew.
 
     Examples
     --------
@@ -72,20 +75,24 @@ class Step:
     subject: Any
     sampling_rate: float = 1.0
     count: int = 1
-    scheme: Scheme = "poisson"
+    scheme: Way = "poisson"
+    batches: int = 1
 
     def __post_init__(self) -> None:
         loss_from(self.subject)
         object.__setattr__(self, "sampling_rate", _rate(self.sampling_rate))
         object.__setattr__(self, "count", count("count", self.count))
-        one_of("scheme", self.scheme, SCHEMES)
+        one_of("scheme", self.scheme, WAYS)
+        object.__setattr__(self, "batches", count("batches", self.batches))
+        if self.scheme in PASSES and self.sampling_rate != 1:
+            raise ValueError(f"in a pass by {self.scheme} everybody takes part: leave sampling_rate at 1")
+        if self.scheme not in PASSES and self.batches != 1:
+            raise ValueError(f"batches go with {' or '.join(PASSES)}, not with {self.scheme} sampling")
 
     @property
     def loss(self) -> Loss:
-        """The loss of one run."""
-        if self.sampling_rate == 1 and self.scheme == "poisson":
-            return loss_from(self.subject)
-        return subsample(self.subject, self.sampling_rate, self.scheme)
+        """The loss of one run, or of one pass."""
+        return one_run(self.subject, self.sampling_rate, self.scheme, self.batches)
 
     @property
     def adjacency(self) -> str | None:
@@ -94,7 +101,8 @@ class Step:
 
     def to_json(self) -> dict[str, Any]:
         plain = {"subject": _subject_to_json(self.subject), "sampling_rate": self.sampling_rate, "count": self.count}
-        return plain if self.scheme == "poisson" else {**plain, "scheme": self.scheme}
+        plain |= {} if self.scheme == "poisson" else {"scheme": self.scheme}
+        return plain if self.batches == 1 else {**plain, "batches": self.batches}
 
 
 def _subject_to_json(subject: Any) -> dict[str, Any]:
@@ -195,10 +203,16 @@ class Plan:
         if data.get("schema") != SCHEMA:
             raise ValueError(f"plan schema {SCHEMA} is expected, got {data.get('schema')!r}")
         for step in data["steps"]:
-            _only(step, ("subject", "sampling_rate", "count", "scheme"), "a step of the plan")
+            _only(step, ("subject", "sampling_rate", "count", "scheme", "batches"), "a step of the plan")
         try:
             steps = [
-                (step["subject"], step["sampling_rate"], step["count"], step.get("scheme", "poisson"))
+                (
+                    step["subject"],
+                    step["sampling_rate"],
+                    step["count"],
+                    step.get("scheme", "poisson"),
+                    step.get("batches", 1),
+                )
                 for step in data["steps"]
             ]
         except (KeyError, TypeError) as missing:
@@ -238,13 +252,14 @@ def plan(
     sampling_rate: float,
     steps: int,
     family: Callable[[float], Loss] = gaussian_family,
-    scheme: Scheme = "poisson",
+    scheme: Way = "poisson",
+    batches: int = 1,
     smallest: float = 1e-2,
     largest: float = 1e6,
     relative: float = 1e-4,
     seconds: float = 60.0,
 ) -> Planned:
-    """The least noise scale (up to `relative`) at which `steps` subsampled runs meet (epsilon, delta).
+    """The least noise scale (up to `relative`) at which `steps` subsampled runs, or passes, meet (epsilon, delta).
 
     `family` maps a scale to the loss of one run, less private as the scale falls. Secant steps on log delta, from the
     scale that a central limit theorem suggests for Gaussian noise, first with coarse brackets.
@@ -263,7 +278,8 @@ def plan(
     rate, deadline = _rate(sampling_rate), time.monotonic() + positive("seconds", seconds)
 
     def composed(scale: float, accuracy: float) -> Loss:
-        return compose([(SubsampledLoss(family(scale), rate, scheme), steps)], accuracy=accuracy)
+        one = one_run(family(scale), rate, scheme, batches, rough=accuracy == _COARSE)
+        return compose([(one, steps)], accuracy=accuracy)
 
     def reached(scale: float, accuracy: float) -> Bracket:
         if time.monotonic() > deadline:
@@ -273,7 +289,8 @@ def plan(
     if rate == 0:
         raise ValueError("sampling_rate must be > 0: from no record nothing is learnt, whatever the noise")
     fine = min(_SHARE * relative, 1e-3)
-    search = _Search(delta, smallest, largest, *_start(epsilon, delta, rate, steps))
+    spread = count("batches", batches) if scheme == "allocation" else 1
+    search = _Search(delta, smallest, largest, *_start(epsilon, delta, rate / spread, steps * spread))
     search.run(lambda scale: reached(scale, _COARSE), max(min(50 * relative, 1e-2), relative))
     search = _Search(delta, smallest, largest, search.scale, search.slope)
     search.run(lambda scale: reached(scale, fine), relative)

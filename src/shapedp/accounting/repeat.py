@@ -176,7 +176,7 @@ class Repetition:
         try:
             plan = Plan.from_json({"schema": 1, "steps": [data["run"]]})
             run = plan.steps[0]
-            if (run.sampling_rate, run.count, run.scheme) != (1, 1, "poisson"):
+            if (run.sampling_rate, run.count, run.scheme, run.batches) != (1, 1, "poisson", 1):
                 raise ValueError("a repetition describes one run that is not sampled")
             orders = data.get("orders")
             if not isinstance(orders, list | None):

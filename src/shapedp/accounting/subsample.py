@@ -164,8 +164,10 @@ class SubsampledLoss(Loss):
             if not self.rate or base.log_ratio or base.certain or len(base.parts) > 1 or base.parts[0][1] > 1:
                 return Pieces(((self, 1),))
             return replace(base, parts=((replace(self, base=base.parts[0][0]), 1),))
-        clean = replace(self, base=replace(self.base, failure=0.0))
-        return Pieces(((clean, 1),), certain=self.rate * self.base.failure * ABOVE_2, spoilt=self.base.failure)
+        clean, failed = replace(self, base=replace(self.base, failure=0.0)), self.rate * self.base.failure * ABOVE_2
+        if not self.base.attained:  # nothing is shown by a failure that may never happen
+            return Pieces(((clean, 1),), failure=failed)
+        return Pieces(((clean, 1),), certain=failed, spoilt=self.base.failure)
 
     def renyi(self, alpha: float) -> Bracket:
         """Gaussian base, Poisson: the divergence of the mixture, an upper bound on both directions.

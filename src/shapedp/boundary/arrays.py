@@ -6,6 +6,7 @@ and shapes, and quote no cell.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sized
 from collections.abc import Set as AbstractSet
 from numbers import Real
@@ -13,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from shapedp.boundary import columns
 from shapedp.boundary.cells import identity, is_label, label_order, number, same
@@ -24,12 +24,18 @@ _REAL = "y must hold real numbers (integers or floats), got dtype {}"
 _COMPLEX = "Complex data not supported: {} must hold real numbers"
 
 
+def is_sparse(x: Any) -> bool:
+    """Whether x is a scipy sparse array or matrix. Nothing is where scipy.sparse, slow to load, was not loaded."""
+    loaded = sys.modules.get("scipy.sparse")
+    return loaded is not None and bool(loaded.issparse(x))
+
+
 def numbers(x: Any) -> Any:
     """Rows as a two-dimensional array of floats, or a CSR matrix that holds no cell twice; what is no number is NaN.
 
     Text is not read as a number, not even "1"; a masked entry is missing, as a null is.
     """
-    if sparse.issparse(x):
+    if is_sparse(x):
         return _sparse(x)
     if columns.is_frame(x):
         columns.refuse_columns(columns.pandas_odd(x))
@@ -70,7 +76,7 @@ def values(y: Any) -> NDArray[Any]:
 
 def cells(x: Any) -> list[NDArray[Any]]:
     """The columns of a table as labels; see `values`."""
-    if sparse.issparse(x):
+    if is_sparse(x):
         raise TypeError("a sparse matrix holds numbers only: pass an array, a frame or a list of rows")
     if columns.is_frame(x):
         return [columns.pandas_cells(x.iloc[:, i]) for i in range(x.shape[1])]

@@ -19,7 +19,20 @@ SHOWN = 30
 _SHARED = ("epsilon", "delta", "feature_bound", "adjacency", "solver", "sketch_rows", "unsafe")
 _STATED = ("feature_bound", "target_bound", "epsilon", "delta", "adjacency")
 # The solvers are named here because importing them takes seconds that `fit --help` should not wait for.
-LINEAR = ("mixing", "mixing-paper", "adassp", "adassp-joint", "suffstats", "sheffet", "sheffet-rdp")
+LINEAR = (
+    "refined",
+    "suffstats",
+    "mixing",
+    "hessian-mixing",
+    "hessian-mixing-paper",
+    "adassp-joint",
+    "adassp",
+    "boosted",
+    "descent",
+    "sheffet",
+    "sheffet-rdp",
+    "mixing-paper",
+)
 LOGISTIC = ("output", "bolt-on", "objective", "kifer", "cd", "mixing")
 
 

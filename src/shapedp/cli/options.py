@@ -14,9 +14,7 @@ import numpy as np
 from shapedp.boundary.refusals import refusal
 from shapedp.mechanisms import Additive
 from shapedp.numerics.arrays import Floats
-from shapedp.papers.recipes import RECIPES
 from shapedp.sensitivity import L1, L2, Blocks, Box, Sensitivity, Slices
-from shapedp.tables.vectors import SUFFIXES, read_vector
 
 T = TypeVar("T")
 
@@ -31,6 +29,8 @@ def numbers(name: str, text: str) -> Floats:
     try:
         return np.array([float(part) for part in text.split(",")])
     except ValueError:
+        from shapedp.tables.vectors import SUFFIXES, read_vector
+
         if Path(text).suffix in SUFFIXES:
             return np.asarray(read_vector(Path(text)).values, dtype=np.float64)
         raise ValueError(refusal("cli", "numbers", name=name, text=text)) from None
@@ -101,6 +101,8 @@ def weights(options: argparse.Namespace) -> Floats | None:
 
 def recipe(options: argparse.Namespace) -> Additive:
     """The mechanism of the published recipe that the options name."""
+    from shapedp.papers.recipes import RECIPES  # every room of the papers
+
     if None in claim(options).values() or (options.dim is None) == (options.tensor is None):
         raise ValueError("a recipe needs --epsilon, --delta and either --dim or --tensor")
     make = RECIPES[options.subject]

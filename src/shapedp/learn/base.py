@@ -18,6 +18,7 @@ from shapedp.boundary.arrays import numbers
 from shapedp.boundary.refusals import refusal
 from shapedp.boundary.values import boolean
 from shapedp.learn.moments import Bounds, Reading, one_blas_thread
+from shapedp.learn.residuals import rereadable
 from shapedp.learn.solvers import linear
 from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.mechanisms import certify
@@ -111,8 +112,13 @@ class PrivateModel(PrivateEstimator):
     def _least_squares(
         self, name: str, x: Any, y: Any, bounds: Bounds, rows: int | None, classes: Sequence[Any] | None = None
     ) -> Solution:
-        """The solution of a least-squares solver, by one pass over whatever `read_table` reads."""
+        """The solution of a least-squares solver on whatever `read_table` reads; leaves its name in `solver_`."""
         data = Reading(read_table(self, x, y, classes=classes), bounds, self.progress)
+        if name == "auto":
+            name = linear.AUTO if rereadable(data.table) else linear.AUTO_ONCE
+        self.solver_ = name
+        if linear.SOLVERS[name].passes > 1 and not rereadable(data.table):
+            raise ValueError(refusal("learn", "one-pass", solver=name))
         order = self.n_features_in_ + (bounds.constant > 0)
         problem = linear.Problem(data.records, order, bounds, *self._claim(), sketch_rows=rows)
         with one_blas_thread(order < 500):

@@ -31,7 +31,9 @@ def steps_of(certificate: Certificate) -> tuple[tuple[Step, ...], tuple[str, ...
 
 
 def _bare(certificate: Certificate) -> Step:
-    return Step(BareLoss(certificate.epsilon, min(certificate.bracket.upper, 1.0), adjacency=certificate.adjacency))
+    """What it claims, of whatever was released: nothing is known from below."""
+    claimed = certificate.epsilon, min(certificate.bracket.upper, 1.0)
+    return Step(BareLoss(*claimed, attained=False, adjacency=certificate.adjacency))
 
 
 def plan_of(certificates: Sequence[Certificate], vouched: Iterable[str] = ()) -> Plan:

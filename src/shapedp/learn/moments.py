@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial, reduce
 from threading import Lock
 from typing import Any
@@ -75,6 +75,7 @@ class Moments:
     gram: Floats
     records: int
     bounds: Bounds
+    table: Table | None = None  # for solvers that read the records again
 
     @property
     def design(self) -> Floats:
@@ -135,7 +136,7 @@ def moments(table: Table, bounds: Bounds, *, progress: bool = False, threads: in
     Where the records are on Dask workers, each piece is summed there.
     """
     if isinstance(table, Distributed):
-        return table.reduced(partial(_summed, table.columns, bounds), _merged, progress).moments()
+        return table.reduced(partial(summed, table.columns, bounds), merged, progress).moments()
     share = -(-table.records // CHUNK) if table.records else cores()
     workers = min(cores() if threads is None else count("threads", threads), share)
     parts: list[Partial] = []
@@ -155,7 +156,7 @@ def moments(table: Table, bounds: Bounds, *, progress: bool = False, threads: in
     return reduce(Partial.merge, parts).moments()
 
 
-def _summed(columns: int, bounds: Bounds, table: Table) -> Partial:
+def summed(columns: int, bounds: Bounds, table: Table) -> Partial:
     """The moments of one piece; runs on a worker."""
     part = Partial(columns, bounds)
     with one_blas_thread():
@@ -164,7 +165,7 @@ def _summed(columns: int, bounds: Bounds, table: Table) -> Partial:
     return part
 
 
-def _merged(parts: list[Partial]) -> Partial:
+def merged(parts: list[Partial]) -> Partial:
     """A new sum; those given are left as they are, for they may be asked for again."""
     return reduce(Partial.merge, parts, Partial(parts[0].columns, parts[0].bounds))
 
@@ -185,7 +186,7 @@ class Reading:
     @cached_property
     def moments(self) -> Moments:
         """The moments."""
-        return moments(self.table, self.bounds, progress=self.progress)
+        return replace(moments(self.table, self.bounds, progress=self.progress), table=self.table)
 
 
 def clipped(x: Any, y: Floats, bounds: Bounds, buffer: Floats) -> Floats:

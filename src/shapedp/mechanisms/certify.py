@@ -17,6 +17,13 @@ from shapedp.privacy.assumptions import UNSTATED
 
 __all__ = ["KINDS", "certify", "mechanism_from_json", "verify"]
 
+LATER = {  # modules of this package that are loaded when one of these names is asked for, or one of their kinds is read
+    "shapedp.mechanisms.adaptive_mixing": ("AdaptiveMixing",),
+    "shapedp.mechanisms.angles": ("AngleWindows", "MeanAngles"),
+    "shapedp.mechanisms.mixing": ("Mixing", "Sketch"),
+    "shapedp.mechanisms.objective": ("ObjectivePerturbation",),
+    "shapedp.mechanisms.selection": ("KeySelection", "Quantiles", "Selected", "Selection", "quantiles", "top_k"),
+}
 _REPEATABLE = 1e-9  # how far the ends of a bracket may differ from machine to machine, relatively
 _NARROW = 1e-6  # a bracket this narrow may be off by its own width besides
 
@@ -27,7 +34,7 @@ def class_of(kind: object) -> Any:
         return None
     if kind in PROVIDED["mechanism"]:
         return published("mechanism", kind)
-    for package in ("shapedp.accounting", "shapedp.workloads"):
+    for package in (*LATER, "shapedp.accounting", "shapedp.workloads"):
         if kind not in KINDS:
             import_module(package)
     return KINDS.get(kind)

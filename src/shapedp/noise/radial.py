@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,26 +13,24 @@ from numpy.typing import NDArray
 from scipy import special
 
 from shapedp.noise.base import Law, Traits, confidence_level, registered
+from shapedp.noise.radial_shape import best_shape
 from shapedp.noise.request import DoesNotApplyError, Request
-from shapedp.numerics import SearchError
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, laid_out, numeric, positive, size
 from shapedp.numerics.outward import ABOVE_512, ABOVE_8192, BELOW_8192, ROUNDINGS_2, ROUNDINGS_512, ROUNDINGS_1024, UNIT
 from shapedp.numerics.radius import RadiusRule
+from shapedp.numerics.roots import between
 from shapedp.numerics.sphere import Cap
-from shapedp.privacy.losses import GaussianLoss, Loss, RadialLoss
+from shapedp.privacy.losses import Loss, RadialLoss
 from shapedp.privacy.losses.base import EPSILON_LIMIT
 from shapedp.privacy.losses.radial import ReleasedRadialLoss
 from shapedp.sampling import GAUSSIAN, Source, grid_for, rounded_sum
 from shapedp.sensitivity import L2, Sensitivity
 
-Shape = tuple[float, float]
-Progress = Callable[[int, Shape, float], None]
-EVALUATIONS = 70
-SECONDS = 300.0  # of the search; a few are usual
 _BLOCK = 1 << 18
 _MOST = 1e100  # of a and b
 _SMOOTHING_BITS = 8
+_SPARE = 2.0**-10  # of the slip, for the scale that is still to be found
 _REFINED = 1 << 52  # uniforms below 2^-12 take a second word
 _NORMAL_ERROR = ROUNDINGS_1024
 DEVIATIONS = 38.0  # a normal exceeds so many of its deviations with probability below e^-700
@@ -121,8 +118,6 @@ class Radial(Law):
 
     def half_widths(self, confidence: float) -> Floats:
         """P(|n_i| <= c) = E[1 - 2 P(X >= c/R)], X a coordinate of a uniform direction; solved for c."""
-        from scipy import optimize
-
         tail = 1 - confidence_level(confidence)
         cap, (z, weights) = Cap(self.dim), self._rule.nodes
         radii = self.scale * np.exp((z + math.log(self.a / self.b)) / self.b)
@@ -132,7 +127,7 @@ class Radial(Law):
             return float((2 * np.exp(cap.log_weight(cosine)) * cap.scaled(cosine)) @ weights) - tail
 
         top = float(radii.max())
-        return np.array([optimize.brentq(exceeds, 0.0, top, xtol=1e-14 * top, rtol=1e-12)])
+        return np.array([between(exceeds, (0.0, exceeds(0.0)), (top, exceeds(top)), 1e-14 * top)])
 
     @property
     def grid(self) -> float:
@@ -242,9 +237,10 @@ class Radial(Law):
         a, b = (positive(name, value) for name, value in zip(("a", "b"), shape, strict=True))
         if a > dim:
             raise DoesNotApplyError(f"a = {a:g} exceeds dim = {dim}: the longest shift would not be the worst")
-        law = cls(dim, a, b, radius)
-        for _ in range(4):  # the slip depends on the scale through its power of two only
+        law = cls(dim, a, b, cls._estimated_scale(request, radius, a, b))
+        for _ in range(4):  # the slip depends on the scale through its power of two, and a little more
             slip, missed = law.slip
+            slip *= 1 + _SPARE
             epsilon = request.epsilon - 2 * slip * ABOVE_8192
             if request.delta == 0:
                 raise DoesNotApplyError("releases of spherical noise in floats carry a delta > 0: ask for 1e-12, say")
@@ -253,11 +249,19 @@ class Radial(Law):
             if not (epsilon > 0 and delta > 0):
                 raise DoesNotApplyError("the claim is below what rounding in floats allows in this dimension")
             ratio = RadialLoss.calibrate(dim, a, b, epsilon, delta).ratio
-            following = cls(dim, a, b, radius / ratio * ABOVE_512)
-            if following.slip == (slip, missed):
-                return following
-            law = following
+            law = cls(dim, a, b, radius / ratio * ABOVE_512)
+            if law.slip[0] <= slip and law.slip[1] <= missed:
+                return law
         return cls(dim, a, b, law.scale * (1 + 1e-4))
+
+    @staticmethod
+    def _estimated_scale(request: Request, radius: float, a: float, b: float) -> float:
+        """About the scale that meets a claim: its slip is nearly that of the law to come."""
+        dim = request.sensitivity.dim
+        try:
+            return radius / math.exp(RadialLoss.estimated(dim, a, b, request.epsilon, request.delta)[0])
+        except (ArithmeticError, ValueError):
+            return radius
 
 
 def chi(nu: float, sigma: float, dim: int) -> Radial:
@@ -287,42 +291,3 @@ def _normals(n: int, source: Source) -> Floats:
     uniform *= 2.0**-64
     GAUSSIAN.magnitude(uniform)
     return np.copysign(uniform, words, out=uniform)
-
-
-def best_shape(dim: int, epsilon: float, delta: float, *, progress: Progress | None = None) -> Shape:
-    """(a, b) of the generalised gamma law with the least E R^2 that meets (epsilon, delta).
-
-    A simplex search over sqrt(dim - a) and log b, started at exp(-r) and at the Gaussian. Nothing it finds is
-    trusted: the law is calibrated and certified afterwards.
-    """
-    from scipy import optimize
-
-    if delta == 0:
-        return float(dim), 1.0
-    mu, deadline = GaussianLoss.calibrate(epsilon, delta).mu, time.monotonic() + SECONDS
-    best: tuple[float, Shape] = (0.0, (float(dim), 2.0))  # log of E R^2 over the Gaussian's
-    last: float | None = None
-    done = 0
-
-    def cost(point: Floats) -> float:
-        nonlocal best, last, done
-        if time.monotonic() > deadline:
-            raise DoesNotApplyError(f"no best shape was found within {SECONDS:g} s: fix one with shape=(a, b)")
-        a, b = dim - min(float(point[0]) ** 2, 0.95 * dim), math.exp(min(max(float(point[1]), -2.0), 2.5))
-        try:
-            last = RadialLoss.approximate(dim, a, b, epsilon, delta, start=last, gap=3e-5, tolerance=3e-6)
-        except SearchError:
-            return 50.0
-        value = 2 / b * math.log(a / b) + math.log1p(RadiusRule(a, b).mean_excess(2.0))
-        value += 2 * math.log(mu / last) - math.log(dim)
-        best = min(best, (value, (a, b)))
-        done += 1
-        if progress is not None:
-            progress(done, best[1], math.exp(best[0]))
-        return value
-
-    root = 0.1 * math.sqrt(dim)
-    simplex = np.array([[root, 0.2], [3 * root, 0.25], [root, 0.5]])
-    options: Any = {"xatol": 2e-3, "fatol": 1e-5, "initial_simplex": simplex, "maxfev": EVALUATIONS}
-    optimize.minimize(cost, simplex[0], method="Nelder-Mead", options=options)
-    return best[1]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from shapedp.numerics.checks import real
 from shapedp.numerics.outward import ROUNDINGS_8, ROUNDINGS_32, ROUNDINGS_128
 
+_TURNS = 200
 Condition = Callable[[float], bool]
 Function = Callable[[float], float]
 
@@ -167,12 +168,13 @@ def falling_root(log_value: Function, target: float, high: float, *, relative: f
     return top
 
 
-def increasing_root(gap: Function, start: float, tolerance: float = 1e-11) -> float:
-    """About a root of an increasing function: secants from the start first, then a bracket. A guide, no proof."""
-    from scipy import optimize
+def increasing_root(gap: Function, start: float, tolerance: float = 1e-11, slope: float = 4.0) -> float:
+    """About a root of an increasing function: secants from the start first, then a bracket. A guide, no proof.
 
+    `slope` is what is known of the function's slope at the start.
+    """
     x, at_x = start, gap(start)
-    step = -min(max(at_x / 4, -0.5), 0.5)
+    step = -min(max(at_x / slope, -0.5), 0.5)
     for _ in range(12):
         if abs(step) <= tolerance or at_x == 0:
             return x + step
@@ -194,4 +196,39 @@ def increasing_root(gap: Function, start: float, tolerance: float = 1e-11) -> fl
         at_low, step = gap(low), 2 * step
     if at_low > 0 or at_high < 0:
         raise SearchError("no root of the function was found")
-    return float(optimize.brentq(gap, low, high, xtol=tolerance, rtol=1e-14)) if low < high else low
+    return between(gap, (low, at_low), (high, at_high), tolerance) if low < high else low
+
+
+def between(gap: Function, low: tuple[float, float], high: tuple[float, float], tolerance: float) -> float:
+    """About a root of a function between two points, given with its values there, of opposite sign. A guide, no proof.
+
+    Inverse quadratic interpolation where it is safe, bisection elsewhere.
+    Reference: Chandrupatla 1997, Advances in Engineering Software 28.
+
+    Example:
+        >>> round(between(lambda x: x * x - 2, (0.0, -2.0), (2.0, 2.0), 1e-12), 9)
+        1.414213562
+    """
+    (a, at_a), (b, at_b) = high, low
+    if at_a == 0 or at_b == 0:
+        return a if at_a == 0 else b
+    share = 0.5
+    for _ in range(_TURNS):
+        x = a + share * (b - a)
+        at_x = gap(x)
+        c, at_c = a, at_a
+        if (at_x > 0) != (at_a > 0):
+            c, at_c, b, at_b = b, at_b, a, at_a
+        a, at_a = x, at_x
+        best = a if abs(at_a) < abs(at_b) else b
+        reach = (abs(best) * 1e-14 + 0.5 * tolerance) / abs(b - a) if a != b else 1.0
+        if reach > 0.5 or at_x == 0:
+            return best
+        place, rise = (a - b) / (c - b), (at_a - at_b) / (at_c - at_b)
+        if rise * rise < place and (1 - rise) ** 2 < 1 - place:
+            share = at_a / (at_b - at_a) * at_c / (at_b - at_c)
+            share += (c - a) / (b - a) * at_a / (at_c - at_a) * at_b / (at_c - at_b)
+        else:
+            share = 0.5
+        share = min(max(share, reach), 1 - reach)
+    return best

@@ -15,20 +15,21 @@ SENTENCES: dict[str, str] = {
     "loss": "The privacy loss is that of what is released: it was stated, not computed from a mechanism.",
     "own": "A class from outside this library computes a part of the guarantee: what it says is taken as true.",
     "gradients": "When a record joins or leaves a batch, the clipped gradients of the other records change by at most "
-    "2^-22 of the clip on average: torch computes them in float32, and for many networks this is not so.",
+    "2^-22 of the clip on average: torch computes them in float32, and for many networks this is not so. A GPU's "
+    "matrix instructions give the same bits for the same operands.",
     "jumps": "When a record joins or leaves a batch, the gradients of the other records do not change at all: this "
     "clip may jump where a gradient changes in its last bits.",
     "records": "No record changes what another one adds: the loss is the mean (or the sum) of one loss per record, and "
     "the model, the collate function and the loop mix no records, and the model keeps none, beyond what the check on "
     "made-up records can show.",
+    "persons": "Each person's records are those that the training was told (owner=), and the rows of a batch reach the "
+    "model and the loss in the loader's order; where another sentence speaks of records, it means persons as well.",
     "unchecked": "No record changes what another one adds in the model, in the collate function, in the loss or in "
     "the loop, and the model keeps nothing of a record in buffers or attributes: the check was switched off.",
     "draws": "Random numbers of the model and the loader (dropout, augmentation) come from the global generators of "
     "torch, NumPy and Python, which run on secret states there; neither a generator of the model's own nor the loop "
     "draws any by a record's place in the batch.",
     "gpu": "Noise drawn in float32 on a GPU follows the normal law: it does so to about 2^-20 only.",
-    "products": "Matrix instructions of a GPU give the same bits for the same operands: a gradient is computed twice, "
-    "once to be measured and once to be added.",
 }
 UNSTATED = ("This certificate was written without its assumptions: verify it to see what it rests on.",)
 

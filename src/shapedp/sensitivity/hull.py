@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from shapedp.boundary.arrays import is_sparse
 from shapedp.boundary.documents import decode, encode
 from shapedp.boundary.values import boolean
 from shapedp.numerics.arrays import Floats, frozen
@@ -26,25 +26,28 @@ _PARTS = ("data", "indices", "indptr")  # of a sparse matrix by rows
 _MOST = 1 << 27  # entries of all vertices
 
 
-def _is_sparse(matrix: Any) -> bool:
-    return bool(sparse.issparse(matrix))
+def _csr(*parts: Any, **shape: Any) -> Any:
+    """A CSR array."""
+    from scipy import sparse  # slow to load
+
+    return sparse.csr_array(*parts, **shape)
 
 
 def _laid(matrix: Any) -> Floats:
     """A matrix as an array."""
-    return np.asarray(matrix.toarray() if _is_sparse(matrix) else matrix)
+    return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix)
 
 
 def _matrix(vertices: Any) -> Any:
     """The vertices as a read-only array or a CSR matrix, finite, one of them not zero."""
-    if not _is_sparse(vertices):
+    if not is_sparse(vertices):
         array = finite("vertices", vertices)
         if array.ndim != 2 or not array.size:
             raise ValueError(f"vertices must be one per row, in a 2-d array that is not empty, got shape {array.shape}")
         kept: Any = frozen(array)
         entries = array
     else:
-        kept = sparse.csr_array(vertices.astype(np.float64))
+        kept = _csr(vertices.astype(np.float64))
         kept.sum_duplicates()
         if 0 in kept.shape:
             raise ValueError(f"vertices must be one per row, not empty, got shape {kept.shape}")
@@ -117,11 +120,11 @@ class Hull(Sensitivity):
         elif most > 1:
             matrix = matrix * float(most)
             if exchange:  # up to max_rows: a person may have had no row at all
-                matrix = _stacked(matrix, sparse.csr_array((1, matrix.shape[1])))
+                matrix = _stacked(matrix, _csr((1, matrix.shape[1])))
         return cls(matrix, differences=exchange, adjacency=adjacency)
 
     def of_integers(self) -> Hull:
-        entries = self.vertices.data if _is_sparse(self.vertices) else self.vertices
+        entries = self.vertices.data if is_sparse(self.vertices) else self.vertices
         if (entries % 1).any():
             raise ValueError("vertices must be whole for whole numbers")
         copy = Hull(self.vertices, differences=self.differences, shape=self.shape, adjacency=self.adjacency)
@@ -217,7 +220,7 @@ class Hull(Sensitivity):
 
     def to_json(self) -> dict[str, Any]:
         rows: Any = self.vertices
-        if _is_sparse(rows):
+        if is_sparse(rows):
             written = {name: encode(getattr(rows, name).astype(np.float64)) for name in _PARTS}
         else:
             written = encode(rows.reshape(-1))
@@ -262,7 +265,7 @@ def _compressed(parts: dict[str, Floats], shape: tuple[int, int]) -> Any:
     inside = not indices.size or (indices.min() >= 0 and indices.max() < shape[1])
     if not (ends and inside and (np.diff(indptr) >= 0).all() and (indices % 1 == 0).all() and (indptr % 1 == 0).all()):
         raise ValueError("vertices is not a sparse matrix by rows: its data, indices and indptr do not fit")
-    return sparse.csr_array((data, indices.astype(np.int64), indptr.astype(np.int64)), shape=shape)
+    return _csr((data, indices.astype(np.int64), indptr.astype(np.int64)), shape=shape)
 
 
 def _unit(images: Floats) -> float:
@@ -279,7 +282,9 @@ def lengths(rows: Floats) -> Floats:
 
 def _stacked(*parts: Any) -> Any:
     """Rows below rows, dense where the first are."""
-    if _is_sparse(parts[0]):
+    if is_sparse(parts[0]):
+        from scipy import sparse
+
         return sparse.vstack(parts, format="csr")
     return np.vstack([_laid(part) for part in parts])
 
@@ -292,14 +297,14 @@ def _sums(matrix: Any, most: int, *, empty: bool) -> Any:
         raise ValueError(
             f"{number} sums of up to {most} different rows are too many: bound max_rows without distinct, a larger set"
         )
-    steps = np.abs(matrix.data if _is_sparse(matrix) else matrix)
+    steps = np.abs(matrix.data if is_sparse(matrix) else matrix)
     steps = steps * 2.0 ** (30 - math.frexp(float(steps.max()))[1])
     if (steps % 1).any():
         raise ValueError("contributions must be multiples of 2^-30 of their largest entry, so that sums are exact")
     chosen = [part for k in range(0 if empty else 1, most + 1) for part in itertools.combinations(range(rows), k)]
     places = np.repeat(np.arange(len(chosen)), [len(part) for part in chosen])
     columns = np.array([k for part in chosen for k in part], dtype=np.int64)
-    choice = sparse.csr_array((np.ones(columns.size), (places, columns)), shape=(len(chosen), rows))
+    choice = _csr((np.ones(columns.size), (places, columns)), shape=(len(chosen), rows))
     return choice @ matrix
 
 

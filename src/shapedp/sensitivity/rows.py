@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
-from shapedp.boundary.arrays import ids, numbers
+from shapedp.boundary.arrays import ids, is_sparse, numbers
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count
 from shapedp.numerics.outward import ROUNDINGS_2
@@ -46,12 +45,12 @@ class Rows:
             found = numbers(rows)
         except (TypeError, ValueError) as refused:
             raise type(refused)(f"{name} must be a 2-d array with {dim} columns of numbers: {refused}") from None
-        data = np.asarray(found.data if sparse.issparse(rows) else found, dtype=np.float64)
+        data = np.asarray(found.data if is_sparse(rows) else found, dtype=np.float64)
         if data.size and not math.isfinite(float(data.min()) + float(data.max())) and not np.isfinite(data).all():
             raise ValueError(f"{name} must be finite: turn a record with a missing or infinite cell into zeros first")
         if found.ndim != 2 or found.shape[1] != dim:
             raise ValueError(f"{name} must be a 2-d array with {dim} columns, got shape {found.shape}")
-        return cls(data, dim, found) if sparse.issparse(rows) else cls(data, dim)
+        return cls(data, dim, found) if is_sparse(rows) else cls(data, dim)
 
     @property
     def count(self) -> int:

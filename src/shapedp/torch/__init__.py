@@ -7,6 +7,7 @@ from shapedp.torch.engine import PrivacyEngine
 from shapedp.torch.geodp import AngleWindows
 from shapedp.torch.layout import Layout
 from shapedp.torch.noise import GaussianNoise, LaplaceNoise, Noise, RadialNoise, TensorNoise
+from shapedp.torch.opacus_names import BatchMemoryManager, from_opacus
 from shapedp.torch.plan import TrainingPlan
 from shapedp.torch.private import attach, make_private
 from shapedp.torch.published import Published
@@ -19,6 +20,7 @@ __all__ = [
     "Adaptive",
     "AngleWindows",
     "Auto",
+    "BatchMemoryManager",
     "BudgetError",
     "CanaryResult",
     "Clip",
@@ -43,5 +45,6 @@ __all__ = [
     "TrainingPlan",
     "attach",
     "canary",
+    "from_opacus",
     "make_private",
 ]

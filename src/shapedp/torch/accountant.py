@@ -19,6 +19,11 @@ from shapedp.torch.journal import Journal
 from shapedp.torch.refusals import refusal
 
 SCHEMA = 2
+PERSONS = "persons"  # the premise of steps whose unit of privacy is a person with all records
+SCOPE = (
+    "The claim is per person: one person is one owner with all their records, however many, who joins or leaves. It "
+    "says nothing about a change in a part of them."
+)
 
 
 class BudgetError(RuntimeError):
@@ -49,6 +54,7 @@ class Account:
     journal : a file that grows by one byte before each release, so that a killed run is charged for what it started.
     taken, past : steps that this run, and runs before it, have taken.
     secure : whether the noise is drawn from secure randomness.
+    note : what the certificate says of its scope beside.
 
     Guarantee: what was charged stays charged. Steps are told apart by their `identity`, in a journal and a checkpoint
     as well; those of another identity are composed, never renamed.
@@ -71,6 +77,7 @@ class Account:
     taken: int = 0
     past: tuple[Step, ...] = ()
     secure: bool = True
+    note: str = ""
     _spent: dict[int, Bracket] = field(default_factory=dict)
     _fresh: bool = True  # neither charged nor loaded yet
 
@@ -154,6 +161,8 @@ class Account:
                 found = replace(found, reason=f"the bracket is that of one step alone; all {steps} give away more")
         else:
             found = certify_near(plan, plan.epsilon(delta).upper, delta)
+        scope = (SCOPE if PERSONS in _premises(self.step) else "", self.note)
+        found = replace(found, scope=" ".join(filter(None, scope))) if any(scope) else found
         return found.with_randomness(self.secure) if self.steps else found
 
     def state_dict(self) -> dict[str, Any]:
@@ -176,9 +185,11 @@ class Account:
         steps = steps_of(state)
         if not self._fresh:
             raise ValueError(refusal("state-too-late"))
+        same_unit((self.step, *steps))
         own = [step for step in steps if identity(step) == identity(self.step)]
         past = tuple(step for step in steps if step not in own)
         taken = sum(step.count for step in own)
+        Plan((*past, self.step))  # refuses steps under other neighbours
         self._rest_on(name for step in own for name in _premises(step))
         if self.epsilon is not None and self.delta is not None and self.limit is not None and past:
             together = Plan((*past, replace(self.step, count=self.limit)))
@@ -189,16 +200,28 @@ class Account:
         self.secure = self.secure and bool(state["secure"])
         self._spent.clear()
 
+    def take_over(self, plan: Plan) -> None:
+        """Count the steps of a plan that others have run on the same records, as `load_state_dict` does."""
+        state = {"schema": SCHEMA, "step": identity(self.step), "taken": 0, "steps": plan.to_json(), "secure": False}
+        self.load_state_dict(state | {"journal": None})
+
 
 def _premises(step: Step) -> tuple[str, ...]:
     """What the step's mechanism assumes."""
     return step.subject.premises if isinstance(step.subject, Additive) else ()
 
 
+def same_unit(steps: Iterable[Step]) -> None:
+    """Raise where some steps protect persons with all their records and others single records."""
+    if len({PERSONS in _premises(step) for step in steps}) > 1:
+        raise ValueError(refusal("another-unit"))
+
+
 def identity(step: Step) -> str:
-    """A name for the step's mechanism and sampling, whatever its count and what is assumed about it."""
+    """A name for the step's mechanism, sampling and unit, whatever its count and what else is assumed about it."""
     data = step.to_json() | {"count": 1}
-    data["subject"].get("mechanism", {}).pop("premises", None)
+    premises = data["subject"].get("mechanism", {}).pop("premises", ())
+    data |= {"unit": PERSONS} if PERSONS in premises else {}
     written = json.dumps(data, sort_keys=True)
     return hashlib.sha256(written.encode()).hexdigest()[:32]
 

@@ -135,6 +135,8 @@ class _Watcher:
         if self.taken == 0:
             self.present = bool(self.rng.integers(2))
         step = self.training.account.step
+        if step.scheme != "poisson":
+            raise ValueError("this attack plays Poisson samples: audit a training with sampling='poisson'")
         row, others = self._row(), x.astype(np.float64)
         if self.present and self.rng.random() < step.sampling_rate:
             x += row.astype(x.dtype)

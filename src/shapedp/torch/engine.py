@@ -17,8 +17,9 @@ from shapedp.accounting import Plan, Step
 from shapedp.boundary.files import atomic
 from shapedp.boundary.values import boolean
 from shapedp.numerics.checks import one_of
-from shapedp.torch.accountant import Account, steps_of
+from shapedp.torch.accountant import Account, same_unit, steps_of
 from shapedp.torch.clips import Clip, Flat, PerLayer
+from shapedp.torch.opacus_names import Refused, from_opacus, take_names, unprefixed
 from shapedp.torch.private import make_private
 from shapedp.torch.refusals import refusal
 from shapedp.torch.training import Training
@@ -78,6 +79,8 @@ class PrivacyEngine:
         if mode == "ghost":
             loss = PerRecordLoss(criterion or nn.CrossEntropyLoss(), options.get("loss_reduction", "mean"))
         module, optimizer, loader = make_private(module, optimizer, data_loader, **options)
+        take_names(module, optimizer)
+        same_unit((optimizer.privacy_.account.step, *self.accountant.steps))
         self.training = optimizer.privacy_
         self.accountant.accounts.append(optimizer.privacy_.account)
         return (module, optimizer, loader) if loss is None else (module, optimizer, loss, loader)
@@ -147,11 +150,15 @@ class PrivacyEngine:
         training = self._made()
         states: dict[str, Any] = torch.load(path, **{"weights_only": True, **for_torch})
         account = states[_STATE]
-        if not isinstance(account, dict) or "training" not in account:
-            raise ValueError("the checkpoint's account is not one of shapedp: those of Opacus cannot be taken over")
-        training.load_state_dict(account["training"])
-        self.accountant.load_state_dict(account)
-        module.load_state_dict(states["module_state_dict"], **for_module)
+        if isinstance(account, dict) and "history" in account:
+            if account["history"]:
+                training.account.take_over(from_opacus(account))
+        elif isinstance(account, dict) and "training" in account:
+            training.load_state_dict(account["training"])
+            self.accountant.load_state_dict(account)
+        else:
+            raise ValueError("the checkpoint's account is neither one of shapedp nor one of Opacus")
+        module.load_state_dict(unprefixed(states["module_state_dict"]), **for_module)
         found = states.pop("optimizer_state_dict", None)
         if optimizer is not None and found is not None:
             optimizer.load_state_dict(found)
@@ -181,6 +188,8 @@ class Accountant:
     def __init__(self) -> None:
         self.accounts: list[Account] = []
         self.past: tuple[Step, ...] = ()
+
+    step = get_optimizer_hook_fn = history = Refused("steps-are-counted")
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -244,7 +253,9 @@ def _clip(norm: Norm, clipping: str) -> Clip:
 def _options(given: dict[str, Any], served: tuple[str, ...]) -> list[dict[str, Any]]:
     """Further arguments of a call by name, each {} where it is not given; those that are not served are refused."""
     if any(given.pop(name, None) is not None for name in ("noise_scheduler", "grad_clip_scheduler")):
-        raise ValueError("noise and clip schedulers are not served: a clip that moves is Adaptive")
+        raise ValueError(
+            f"noise and clip schedulers are not served: {refusal('noise-schedule')}; {refusal('clip-schedule')}"
+        )
     if unknown := sorted(set(given) - set(served)):
         raise TypeError(f"unexpected arguments {', '.join(unknown)}: the call takes {', '.join(served)}")
     return [given.get(name) or {} for name in served]

@@ -12,9 +12,13 @@ from shapedp.torch.clips import Clip, NormClip
 from shapedp.torch.fused import Alike, Rows
 from shapedp.torch.layout import Layout
 from shapedp.torch.single import CANCEL as CANCEL
+from shapedp.torch.single import GRAMS as GRAMS
 from shapedp.torch.single import Dense as Dense
-from shapedp.torch.single import Outer, Piece, row_norms
+from shapedp.torch.single import Outer as Outer
+from shapedp.torch.single import Piece as Piece
 from shapedp.torch.single import Products as Products
+from shapedp.torch.single import Scattered as Scattered
+from shapedp.torch.single import row_norms
 
 Tensor = torch.Tensor
 Gradients = dict[int, Piece]  # by the number of the parameter in the layout

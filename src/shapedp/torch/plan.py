@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,23 +15,25 @@ import torch
 
 from shapedp._papers import PROVIDED, published
 from shapedp.accounting import PlanningError, Step, plan
+from shapedp.accounting.passes import PASSES, Way
 from shapedp.boundary.documents import described, read, write
 from shapedp.boundary.files import Where
 from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms import Additive
 from shapedp.noise import Gaussian, Law
-from shapedp.numerics.checks import count, nonnegative, positive, probability
+from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability
 from shapedp.numerics.outward import WIDE
 from shapedp.privacy import Certificate, loss_of
 from shapedp.privacy.losses.base import EPSILON_LIMIT
-from shapedp.sensitivity import Sensitivity
-from shapedp.torch.accountant import Account
+from shapedp.sensitivity import Adjacency, Sensitivity
+from shapedp.torch.accountant import PERSONS, Account
 from shapedp.torch.clips import Clip, NormClip, PerValue
 from shapedp.torch.layout import Layout
 from shapedp.torch.noise import GaussianNoise, Noise
 from shapedp.torch.published import Published
 from shapedp.torch.refusals import refusal
-from shapedp.torch.rounding import margin
+from shapedp.torch.rounding import GRID, margin
+from shapedp.workloads import Banded, Buffered, Correlation, Toeplitz
 
 SCHEMA = 1
 _NAME = "TrainingPlan"
@@ -38,7 +41,18 @@ _RELATIVE = 3e-4  # how much more noise than the least is accepted
 _LABEL = WIDE  # the delta at which a step states its own epsilon where no claim was made
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "records": count, "batch_size": count, "steps": count, "epsilon": positive, "delta": probability,
-    "scale": nonnegative,
+    "scale": nonnegative, "per_owner": count,
+}  # fmt: skip
+
+SAMPLING: dict[str, tuple[Way, Adjacency, float]] = {
+    "poisson": ("poisson", "add-remove", 1.0),
+    "allocation": ("allocation", "add-remove", 1.0),
+    "shuffle": ("shuffle", "zero-out", 1.0),
+    "fixed": ("without-replacement", "replace", 2.0),
+}  # by name: the scheme of the account's steps, the neighbours, and how many clips one of them changes a sum by
+_WORDS = {
+    "poisson": "Poisson samples", "allocation": "passes of batches drawn record by record, about",
+    "shuffle": "shuffled batches", "fixed": "samples of a fixed size",
 }  # fmt: skip
 
 
@@ -57,12 +71,18 @@ class TrainingPlan:
     ----------
     layout : the model's trainable parameters; `Layout.single(n)` stands for n of them where layers do not matter.
     records : the number of records of the data set, which is public.
-    batch_size : the expected size of a Poisson sample, over all processes.
+    batch_size : the size of a batch, expected or exact, over all processes.
     clip, noise : what bounds one record's gradient, and the family of noise laws.
     epsilon, delta, steps : the claim and the number of steps it is made for; None where none is made.
     scale : the noise scale (the noise multiplier of Gaussian noise); 0 means the least that meets the claim.
     check_records : whether the model is checked for mixing records.
     gpu_noise : whether noise is drawn in float32 on a CUDA device where the law allows it.
+    correlated : noise over time (`workloads.Banded`, `Toeplitz`, `Buffered`), or None for noise of each step alone.
+    per_owner : the most of a person's records that a step uses, where persons are protected; `records` and `batch_size`
+        then count persons. None where each record is protected on its own.
+    sampling : how batches are drawn, and so what is certified. "poisson": each record in each with one probability;
+        "allocation": each in one step of a pass, on its own; "shuffle": a random order cut into batches of a fixed
+        size; "fixed": each step draws `batch_size` records anew. See `SAMPLING`.
 
     Guarantee: `certificate` is computed from these values alone. A plan that was loaded is certified anew.
 
@@ -89,6 +109,9 @@ class TrainingPlan:
     scale: float = 0.0
     check_records: bool = True
     gpu_noise: bool = False
+    per_owner: int | None = None
+    sampling: str = "poisson"
+    correlated: Correlation | None = None
 
     def __post_init__(self) -> None:
         booleans(self)
@@ -103,10 +126,35 @@ class TrainingPlan:
             raise ValueError(f"the expected batch of {self.batch_size} exceeds the {self.records} records")
         if self.epsilon is not None and self.delta is None:
             raise ValueError("epsilon needs a delta: name both parts of the claim")
+        one_of("sampling", self.sampling, tuple(SAMPLING))
+        if self.per_owner is not None and self.sampling in ("shuffle", "fixed"):
+            raise ValueError(refusal("owner-sampling", sampling=self.sampling))
+        if isinstance(self.noise, Published) and self.sampling != "poisson":
+            raise ValueError(refusal("published-sampling", sampling=self.sampling))
+        if self.correlated is not None:
+            self._correlate(self.correlated)
         if isinstance(self.noise, Published):
             self._take_claim(self.noise)
         elif self.scale == 0:
             self._solve()
+
+    def _correlate(self, kept: Correlation) -> None:
+        """Refuse what noise over time does not serve; it is drawn on the CPU."""
+        if not isinstance(kept, Banded | Toeplitz | Buffered):
+            raise TypeError(refusal("correlated-unknown", kind=type(kept).__name__))
+        if self.sampling != "poisson":
+            raise ValueError(refusal("correlated-sampling", sampling=self.sampling))
+        if not isinstance(self.noise, GaussianNoise):
+            raise ValueError(refusal("correlated-needs-gaussian", kind=type(self.noise).__name__))
+        if type(self.clip).updated is not Clip.updated:
+            raise ValueError(refusal("correlated-fixed-clip", kind=type(self.clip).__name__))
+        if self.steps != kept.steps:
+            raise ValueError(refusal("correlated-steps", made=kept.steps, given=self.steps))
+        most = kept.separation * self.batch_size
+        if (most > self.records) if kept.sampled else (most < self.records):
+            name = "correlated-too-far" if kept.sampled else "correlated-too-near"
+            raise ValueError(refusal(name, separation=kept.separation, batch=self.batch_size, records=self.records))
+        object.__setattr__(self, "gpu_noise", False)
 
     def _take_claim(self, noise: Published) -> None:
         """Published noise has a scale and a claim of its own."""
@@ -126,10 +174,12 @@ class TrainingPlan:
             raise ValueError("give epsilon and delta together with epochs or steps, or a noise_multiplier")
         if self.delta == 0:
             raise ValueError(refusal("delta-zero"))
-        family = self.noise.family(self.clip.sensitivity(self.layout), self.layout)
+        way, relation, reach = SAMPLING[self.sampling]
+        family = self.noise.family(self.clip.sensitivity(self.layout).scaled(1.0, relation), self.layout)
         scale = plan(
-            epsilon=self.epsilon, delta=self.delta, sampling_rate=self.sampling_rate, steps=self.steps, family=family,
-            relative=_RELATIVE, seconds=3600.0,
+            epsilon=self.epsilon, delta=self.delta, sampling_rate=self.rate, steps=self._counted(self.steps),
+            family=lambda one: family(one / reach), scheme=way, batches=self._together, relative=_RELATIVE,
+            seconds=3600.0,
         ).scale  # fmt: skip
         for _ in range(20):
             found = replace(self, scale=scale).certificate
@@ -145,14 +195,49 @@ class TrainingPlan:
         """The probability with which a record is in a batch."""
         return self.batch_size / self.records
 
+    @property
+    def batches(self) -> int:
+        """The steps that the account counts together: of a pass that is certified whole, of one noise over time."""
+        if self.correlated is not None:
+            return self.correlated.unit
+        return -(-self.records // self.batch_size) if self.sampling in PASSES else 1
+
+    @property
+    def _together(self) -> int:
+        """The batches of a pass in the account's steps; with noise over time one of them is all of its unit."""
+        return self.batches if self.correlated is None else 1
+
+    @property
+    def rate(self) -> float:
+        """What the certificate's step says of sampling; a share that no float equals is rounded up."""
+        kept = self.correlated
+        if kept is not None:
+            return min(kept.separation * self.batch_size / self.records, 1.0) if kept.sampled else 1.0
+        if self.sampling != "fixed":
+            return 1.0 if self.sampling in PASSES else self.sampling_rate
+        rate = self.sampling_rate
+        return rate if Fraction(rate) >= Fraction(self.batch_size, self.records) else math.nextafter(rate, 1.0)
+
+    def _counted(self, steps: int) -> int:
+        """How many steps, or passes, the account counts; a pass that is broken off counts whole."""
+        return -(-steps // self.batches)
+
     def law_of(self, clip: Clip, factor: float = 1.0) -> tuple[Law, Sensitivity]:
-        """The noise for a clip, `factor` times the scale, and the clip's set with room for rounding."""
+        """The noise for a clip, `factor` times the scale, and what a record changes, with room for rounding.
+
+        A record that is replaced changes a sum by the difference of two rows: by the clip's set twice.
+        """
         exact = clip.sensitivity(self.layout)
         if exact.adjacency != "add-remove":
             raise ValueError(f"a clip's sensitivity must be that of 'add-remove', got {exact.adjacency!r}")
-        room = margin(self.batch_size, exact.dim, self.scale, clip.steepness)
-        widened = exact.scaled(1 + room, "add-remove")
-        return self.noise.law(widened, self.layout, self.scale * factor), widened
+        over, kept = 1.0 if self.correlated is None else self.correlated.reach, self.correlated
+        room = margin(self.batch_size, exact.dim, self.scale * over, clip.steepness)
+        if isinstance(kept, Buffered):
+            room += self.scale * kept.stray * GRID * math.sqrt(kept.steps * exact.dim) / 2**8
+        _, relation, reach = SAMPLING[self.sampling]
+        widened = exact.scaled((1 + room) * over, relation)
+        law = self.noise.law(widened, self.layout, self.scale * factor)
+        return law, widened if reach == 1 else widened.scaled(reach, relation)
 
     @cached_property
     def mechanism(self) -> Additive:
@@ -170,29 +255,49 @@ class TrainingPlan:
         """What a training rests on beyond what is computed; see privacy.assumptions."""
         smooth = isinstance(self.clip, NormClip | PerValue)
         names = ["gradients" if smooth else "jumps", "records" if self.check_records else "unchecked", "draws"]
+        names += [] if self.per_owner is None else [PERSONS]
         names += [] if type(self.clip).__module__.split(".")[0] == "shapedp" else ["own"]
-        names += ["gpu"] if self.gpu_noise and isinstance(law, Gaussian) else []
-        return (*names, "products") if self.gpu_noise else tuple(names)
+        return (*names, "gpu") if self.gpu_noise and isinstance(law, Gaussian) else tuple(names)
 
     def account(self, journal: Path | None = None, secure: bool = True) -> Account:
         """An account without steps, whose limit is the planned number where a claim was made."""
         secure = boolean("secure", secure)
-        limit = self.steps if self.epsilon is not None else None
-        step = Step(self.mechanism, self.sampling_rate)
-        return Account(step, self.epsilon, self.delta, limit, journal, secure=secure)
+        limit = None if self.epsilon is None or self.steps is None else self._counted(self.steps)
+        step = Step(self.mechanism, self.rate, 1, SAMPLING[self.sampling][0], self._together)
+        return Account(step, self.epsilon, self.delta, limit, journal, secure=secure, note=self._note)
 
     @cached_property
     def certificate(self) -> Certificate:
         """The claim, computed for all planned steps; without one, the epsilon they spend at `delta`, rounded up."""
-        return replace(self.account(), limit=self.steps).certificate(early=isinstance(self.noise, Published))
+        limit = None if self.steps is None else self._counted(self.steps)
+        return replace(self.account(), limit=limit).certificate(early=isinstance(self.noise, Published))
 
     def __str__(self) -> str:
         steps = "any number of" if self.steps is None else self.steps
         claim = "none" if self.epsilon is None else f"epsilon {self.epsilon:g} at delta {self.delta:g}"
         return (
-            f"private training of {self.layout.dim} parameters: {steps} steps on Poisson samples of {self.batch_size} "
-            f"of {self.records} records\nclip {self.clip}\nnoise {self.noise} at scale {self.scale:g}\nclaim {claim}"
+            f"private training of {self.layout.dim} parameters: {steps} steps on {_WORDS[self.sampling]} of "
+            f"{self.batch_size} of {self.records} {self._unit}\n"
+            f"clip {self.clip}\nnoise {self.noise} at scale {self.scale:g}{self._over_time}\nclaim {claim}"
         )
+
+    @property
+    def _over_time(self) -> str:
+        kept = self.correlated
+        if kept is None:
+            return ""
+        return f", over time {type(kept).__name__} with {kept.separation} groups, {kept.copies} gradients kept"
+
+    @property
+    def _note(self) -> str:
+        """What the certificate says of its steps where they are not those of the training."""
+        if self.correlated is None:
+            return ""
+        return refusal("correlated-scope", unit=self.correlated.unit, separation=self.correlated.separation)
+
+    @property
+    def _unit(self) -> str:
+        return "records" if self.per_owner is None else f"persons, at most {self.per_owner} records of each"
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `from_json` restores an equal plan; clips and noises of your own are refused."""
@@ -226,7 +331,7 @@ def steps_of_epoch(records: int, batch_size: int, drop_last: bool) -> int:
 
 def _kinds() -> dict[str, Any]:
     """What a plan consists of, by name: only dataclasses of this library are written and read."""
-    found: list[type[Any]] = [TrainingPlan, Layout, Clip, Noise]
+    found: list[type[Any]] = [TrainingPlan, Layout, Clip, Noise, Correlation]
     for kind in found:
         found.extend(kind.__subclasses__())
     return {k.__name__: k for k in found if is_dataclass(k) and k.__module__.split(".")[0] == "shapedp"}
@@ -257,6 +362,9 @@ def _made(data: Any) -> Any:
         return parts
     name = str(data["kind"])
     kind = published("training noise", name) if name in PROVIDED["training noise"] else _kinds().get(name)
-    if kind is None or set(parts) != {one.name for one in fields(kind)}:
+    optional = (
+        {"per_owner", "sampling", "correlated"} if kind is TrainingPlan else set()
+    )  # files from before they were there
+    if kind is None or set(parts) | optional != {one.name for one in fields(kind)}:
         raise ValueError(f"a plan has a part that is not known, or with other fields: {data['kind']!r:.40}")
     return kind(**parts)

@@ -13,14 +13,19 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, default_collate
 
+from shapedp.accounting.passes import PASSES
 from shapedp.boundary.values import boolean
 from shapedp.numerics.checks import count, one_of, positive
-from shapedp.sampling import source
+from shapedp.sampling import Source, source
 from shapedp.torch import gpu
+from shapedp.torch.batches import AllocatedBatches, FixedBatches, PoissonBatches, ShuffledBatches
 from shapedp.torch.clips import Clip, clip_from
+from shapedp.torch.correlated import KINDS, chosen
 from shapedp.torch.layout import Layout
-from shapedp.torch.loader import PoissonBatches, PoissonLoader
+from shapedp.torch.loader import PoissonLoader
 from shapedp.torch.noise import Noise, noise_from
+from shapedp.torch.overtime import CyclicBatches, drawn_groups
+from shapedp.torch.owners import Owners
 from shapedp.torch.plan import TrainingPlan, steps_of_epoch
 from shapedp.torch.probe import Probe
 from shapedp.torch.recorder import Recorder
@@ -29,6 +34,7 @@ from shapedp.torch.rules import ROUTES
 from shapedp.torch.secret import side_stream
 from shapedp.torch.training import Processes, Progress, Training
 from shapedp.torch.validate import check_model, check_optimizer, checked_loader
+from shapedp.workloads import Correlation, StepSums
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -68,6 +74,10 @@ def make_private(
     progress: Report | bool = False,
     gradients: str = "fast",
     check_records: bool = True,
+    owner: Any = None,
+    per_owner: int | None = None,
+    sampling: str = "poisson",
+    correlated: Correlation | str | None = None,
     unsafe: bool = False,
 ) -> Private:
     """The same model and optimizer, whose steps are now private, and a loader of Poisson batches.
@@ -88,6 +98,13 @@ def make_private(
     progress : True for a line per epoch on standard error, or a function that is given a `Progress`.
     gradients : who computes the gradients of single records: "fast" (this library) or "opacus".
     check_records : False leaves out the check that the model mixes no records.
+    owner : the person of each record (a text or a whole number), one per record: all that is theirs is protected
+        together. The loader's batch size then counts persons, and so do epochs.
+    per_owner : with `owner`, the most of a person's records that one step uses.
+    sampling : "poisson", "allocation", "shuffle" or "fixed": how batches are drawn, as `TrainingPlan` says. Each has a
+        guarantee of its own, under neighbours of its own: shuffled batches blank a record, fixed ones replace it.
+    correlated : noise that cancels over the steps: None, "banded", "blt", "auto" (the least error of these and of none,
+        at your claim), or one of `workloads.Banded`, `Toeplitz`, `Buffered` made for the number of steps.
     unsafe : True lets published noise run although its claim is refuted.
 
     Returns
@@ -95,7 +112,8 @@ def make_private(
     The model, the optimizer (its `privacy_` is the `Training`) and the loader to iterate over.
 
     Guarantee: what leaves is the sequence of noisy sums; `optimizer.privacy_.certificate` is computed for them under
-    add-remove neighbours. The expected batch size and the number of records are taken as public.
+    add-remove neighbours: data that differ in one record, or with `owner` in one person with all their records. The
+    expected batch size and the number of records (of persons) are taken as public.
 
     Examples
     --------
@@ -110,18 +128,24 @@ def make_private(
     (5, 0)
     """
     check_records, unsafe = boolean("check_records", check_records), boolean("unsafe", unsafe)
-    layout, records, expected = _known(model, optimizer, loader, loss_reduction, gradients)
+    owners = _owners(owner, per_owner, loader)
+    layout, records, expected = _known(model, optimizer, loader, loss_reduction, gradients, owners)
     if epochs is not None and steps is not None:
         raise ValueError("give epochs or steps, not both")
     if epochs is not None:
-        steps = count("epochs", epochs) * steps_of_epoch(records, expected, loader.drop_last)
-    plan = TrainingPlan(
-        layout, records, expected, clip_from(clip), noise_from(noise), epsilon, delta, steps,
-        _given_scale(noise_multiplier, epsilon), check_records, gpu.at_hand(next(model.parameters())),
-    )  # fmt: skip
+        steps = count("epochs", epochs) * steps_of_epoch(records, expected, loader.drop_last and sampling not in PASSES)
+
+    def planned(kept: Correlation | None) -> TrainingPlan:
+        return TrainingPlan(
+            layout, records, expected, clip_from(clip), noise_from(noise), epsilon, delta, steps,
+            _given_scale(noise_multiplier, epsilon), check_records, gpu.at_hand(next(model.parameters())), per_owner,
+            sampling, kept,
+        )  # fmt: skip
+
+    plan = _over_time(correlated, planned, optimizer, records // expected, steps)
     return attach(
         plan, model, optimizer, loader, physical_batch_size=physical_batch_size, loss_reduction=loss_reduction,
-        rng=rng, journal=journal, progress=progress, gradients=gradients, unsafe=unsafe,
+        rng=rng, journal=journal, progress=progress, gradients=gradients, owner=owner, unsafe=unsafe,
     )  # fmt: skip
 
 
@@ -137,6 +161,7 @@ def attach(
     journal: str | Path | None = None,
     progress: Report | bool = False,
     gradients: str = "fast",
+    owner: Any = None,
     unsafe: bool = False,
 ) -> Private:
     """Train a model by a plan that was made, and perhaps saved, before; parameters and results as in `make_private`.
@@ -157,14 +182,21 @@ def attach(
     1.0
     """
     unsafe = boolean("unsafe", unsafe)
-    if (plan.layout, plan.records, plan.batch_size) != _known(model, optimizer, loader, loss_reduction, gradients):
+    if (owner is None) != (plan.per_owner is None):
+        units = ["records" if given is None else "persons" for given in (plan.per_owner, owner)]
+        raise ValueError(refusal("owner-plan", planned=units[0], given=units[1]))
+    owners = _owners(owner, plan.per_owner, loader)
+    known = _known(model, optimizer, loader, loss_reduction, gradients, owners)
+    if (plan.layout, plan.records, plan.batch_size) != known:
         raise ValueError("the plan was made for other parameters, records or batches: make one for these")
     if not unsafe and plan.epsilon is not None:
         plan.certificate.require()
     if progress and plan.delta is None:
         raise ValueError("progress reports the epsilon spent: pass a delta to report it at")
     processes, randomness = Processes.current(), source(rng)
-    per_epoch = steps_of_epoch(plan.records, plan.batch_size, loader.drop_last)
+    per_epoch = steps_of_epoch(plan.records, plan.batch_size, loader.drop_last and plan.sampling not in PASSES)
+    if plan.sampling in ("shuffle", "fixed") and processes.count > 1:
+        raise ValueError(refusal("several-processes", sampling=plan.sampling))
     most = None if physical_batch_size is None else count("physical_batch_size", physical_batch_size)
     account = plan.account(Path(journal) if journal is not None and processes.first else None, randomness.secure)
     to_screen = partial(print, file=sys.stderr, flush=True) if progress else None
@@ -182,8 +214,47 @@ def attach(
     optimizer.register_step_pre_hook(training.before_step)
     optimizer.privacy_ = training  # type: ignore[attr-defined]
     indices = range(processes.rank, plan.records, processes.count)
-    batches = partial(PoissonBatches, indices, plan.sampling_rate, per_epoch, randomness, most)
+    batches = _drawn(plan, indices, per_epoch, randomness, most, lambda: training.turn)
+    batches = batches if owners is None else owners.drawn_by(batches, randomness, most)
     return model, optimizer, PoissonLoader(loader, batches, per_epoch, recorder, training)
+
+
+def _over_time(
+    correlated: Any, planned: Callable[[Correlation | None], TrainingPlan], optimizer: Any, separation: int, steps: Any
+) -> TrainingPlan:
+    """The plan, its noise over time given or chosen for the optimizer's own map."""
+    if correlated is None or isinstance(correlated, Correlation):
+        return planned(correlated)
+    one_of("correlated", correlated, KINDS)
+    if steps is None:
+        raise ValueError(refusal("correlated-needs-claim"))
+    found: TrainingPlan = chosen(correlated, planned, StepSums(steps, _momentum(optimizer)), separation)
+    return found
+
+
+def _momentum(optimizer: Any) -> float:
+    """The momentum of all groups, if it is one; otherwise sums of gradients stand for what is learned."""
+    found = {group.get("momentum", 0.0) for group in optimizer.param_groups}
+    value = found.pop() if len(found) == 1 else 0.0
+    return float(value) if isinstance(value, float | int) and 0 <= value < 1 else 0.0
+
+
+def _drawn(
+    plan: TrainingPlan, indices: range, steps: int, randomness: Source, most: int | None, turn: Callable[[], int]
+) -> Any:
+    """What draws the batches that the plan certifies, but for who is told of them."""
+    size = plan.batch_size
+    if (kept := plan.correlated) is not None:
+        groups = drawn_groups(indices, kept.separation, randomness)
+        cyclic = partial(CyclicBatches, indices, plan.rate, steps, randomness, most)
+        return partial(cyclic, groups=groups, separation=kept.separation, next_turn=turn)
+    drawn: dict[str, Any] = {
+        "poisson": partial(PoissonBatches, indices, plan.sampling_rate, steps, randomness, most),
+        "allocation": partial(AllocatedBatches, indices, plan.batches, randomness, most),
+        "shuffle": partial(ShuffledBatches, indices, size, randomness, most),
+        "fixed": partial(FixedBatches, indices, size, steps, randomness, most),
+    }
+    return drawn[plan.sampling]
 
 
 def _given_scale(multiplier: float | None, epsilon: float | None) -> float:
@@ -193,15 +264,27 @@ def _given_scale(multiplier: float | None, epsilon: float | None) -> float:
     return 0.0 if multiplier is None else positive("noise_multiplier", multiplier)
 
 
-def _known(model: nn.Module, optimizer: Any, loader: Any, reduction: str, gradients: str) -> tuple[Layout, int, int]:
+def _owners(owner: Any, cap: int | None, loader: Any) -> Owners | None:
+    """Whose the records are, where persons are protected."""
+    if owner is None and cap is None:
+        return None
+    if owner is None or cap is None:
+        raise ValueError(refusal("owner-cap"))
+    return Owners.of(owner, checked_loader(loader)[0], count("per_owner", cap))
+
+
+def _known(
+    model: nn.Module, optimizer: Any, loader: Any, reduction: str, gradients: str, owners: Owners | None
+) -> tuple[Layout, int, int]:
     """What a plan must know: layout, records, expected batch size; raises for what cannot be trained privately."""
     one_of("loss_reduction", reduction, ("mean", "sum"))
     one_of("gradients", gradients, tuple(ROUTES))
     check_model(model)
     records, batch_size = checked_loader(loader)
+    records, unit = (records, "records") if owners is None else (len(owners), "persons")
     processes = Processes.current().count
     if batch_size * processes > records:
-        raise ValueError(f"{processes} processes with batches of {batch_size} exceed the {records} records")
+        raise ValueError(f"{processes} processes with batches of {batch_size} exceed the {records} {unit}")
     layout = Layout.of(model)
     check_optimizer(optimizer, model)
     return layout, records, batch_size * processes

@@ -45,7 +45,8 @@ def to_event(subject: Any, *, adjacency: Read = "add-remove") -> Any:
 
     Guarantee: noise multipliers are rounded down. What no event describes is refused: hand over its privacy-loss
     distribution instead (`to_dp_accounting`). Laplace noise on a grid is described by the continuous noise, a little
-    smaller, that dominates it.
+    smaller, that dominates it; so is a `LaplaceLoss` that was stated as a bound. Such an event has a lower end of its
+    own when it is read back: the noise's, which the bound does not promise.
 
     Example:
         >>> from shapedp import GaussianLoss

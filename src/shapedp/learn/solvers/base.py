@@ -57,7 +57,8 @@ class Solution:
 
     `weights` are those of the columns [x, c]; of several problems at once, one column each. `covariance` is that of
     the weights where it follows from what was released: privacy noise and sampling together, at first order, without
-    the bias of shrinking. `released` lists the releases of a solver that chooses them on its way.
+    the bias of shrinking; `resolved` is the least eigenvalue of the released X^T X over the noise's spectral norm where
+    intervals may rest on that covariance. `released` lists the releases of a solver that chooses them on its way.
 
     Examples
     --------
@@ -67,6 +68,7 @@ class Solution:
 
     weights: Floats
     covariance: Floats | None = None
+    resolved: float = 0.0
     released: tuple[Step, ...] = ()
 
 
@@ -77,6 +79,7 @@ class Solver(Generic[Problem, Data]):
     `mechanisms(problem)` says what will be released, from public quantities alone; it is empty where a solver chooses
     its releases on its way and lists them in `Solution.released`. `solve(data, mechanisms, draws)` releases through
     them and computes the rest from what was released. `completed(problem)` fills in what the user left open.
+    `passes` is how often the records are read.
 
     Examples
     --------
@@ -91,3 +94,4 @@ class Solver(Generic[Problem, Data]):
     solve: Callable[[Data, tuple[Any, ...], Draws], Solution]
     adjacencies: tuple[Adjacency, ...] = ("zero-out", "replace")
     completed: Callable[[Problem], Problem] = lambda problem: problem
+    passes: int = 1

@@ -12,6 +12,7 @@ from shapedp.numerics import SearchError, last_true_near
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, positive, probability
 from shapedp.numerics.excess import ShiftExcess
+from shapedp.numerics.excess_guide import SLOPE, ShiftGuide
 from shapedp.numerics.gammatail import deviance, log_peak, log_radii
 from shapedp.numerics.outward import ABOVE_8, BELOW_16, BELOW_8192
 from shapedp.numerics.quadrature import legendre
@@ -234,8 +235,27 @@ class RadialLoss(Loss):
             ends = ShiftExcess(dim, a, b, math.exp(log_ratio)).bounds(at, gap, gap * delta)
             return math.log(max(float(ends[1][0]), 1e-3 * delta)) - math.log(delta)
 
+        first, slope = cls.estimated(dim, a, b, epsilon, delta, start=start)
+        return math.exp(increasing_root(above, first, tolerance, slope))
+
+    @classmethod
+    def estimated(
+        cls,
+        dim: int,
+        a: float,
+        b: float,
+        epsilon: float,
+        delta: float,
+        *,
+        start: float | None = None,
+        slope: float = SLOPE,
+    ) -> tuple[float, float]:
+        """About the log of the ratio at which delta(epsilon) = delta, and d log delta/d log ratio there.
+
+        By a fixed rule: quick, and nothing is known of its error. `start` is a ratio to begin with.
+        """
         first = _typical(dim, a, b, epsilon, delta) if start is None else math.log(start)
-        return math.exp(increasing_root(above, first, tolerance))
+        return ShiftGuide(dim, a, b, epsilon, delta).root(delta, first, slope)
 
 
 def _log_sphere_moment_upper(dim: int, t: Floats) -> Floats:

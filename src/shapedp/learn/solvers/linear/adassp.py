@@ -12,6 +12,7 @@ from shapedp.learn.moments import Moments
 from shapedp.learn.solvers.linear.problem import Draws, Problem, Solution, Solver, solved
 from shapedp.mechanisms import Additive
 from shapedp.noise import Gaussian
+from shapedp.numerics.arrays import Floats
 from shapedp.numerics.gram import eigenvalue_error, least_eigenvalue
 from shapedp.numerics.outward import ABOVE_512, BELOW_8192
 from shapedp.privacy import GaussianLoss
@@ -51,7 +52,7 @@ def _published(problem: Problem) -> tuple[Any, ...]:
 
 
 @lru_cache(maxsize=8)  # no data enter
-def _joint(problem: Problem) -> tuple[Any, ...]:
+def joint(problem: Problem) -> tuple[Any, ...]:
     """The same three releases, isometric for X^T X, accounted together and split by JOINT_SHARES."""
     mu = GaussianLoss.calibrate(problem.epsilon, problem.delta).mu * BELOW_8192
     made = []
@@ -68,14 +69,19 @@ def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Soluti
     s is the standard deviation of an entry of E off the diagonal. Reference: Wang 2018, Algorithm 2.
     """
     eigen, square, cross = mechanisms
+    design = ridged(moments, eigen, square, draws)
+    return Solution(solved(design, draws.release(cross, moments.cross)))
+
+
+def ridged(moments: Moments, eigen: Additive, square: Additive, draws: Draws) -> Floats:
+    """X^T X + E + r I, released."""
     order = len(moments.cross)
     noisy = float(draws.release(eigen, [least_eigenvalue(moments.design)])[0])
     least = max(noisy - lowered(eigen), 0.0)
     design = symmetric_matrix(draws.release(square, upper_triangle(moments.design)))
-    target = draws.release(cross, moments.cross)
     off = float(square.law.marginal_scales()[1]) if order > 1 else float(square.law.marginal_scales()[0])
     ridge = max(0.0, off * math.sqrt(order * math.log(2 * order**2 / RHO)) - least)
-    return Solution(solved(design + ridge * np.eye(order), target))
+    return np.asarray(design + ridge * np.eye(order))
 
 
 def lowered(eigen: Additive) -> float:
@@ -84,4 +90,4 @@ def lowered(eigen: Additive) -> float:
 
 
 ADASSP = Solver(_published, solve)
-ADASSP_JOINT = Solver(_joint, solve)
+ADASSP_JOINT = Solver(joint, solve)

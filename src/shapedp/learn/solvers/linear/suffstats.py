@@ -24,28 +24,28 @@ RIDGES = (0.0, *np.geomspace(2.0**-5, 4.0, 24).tolist())  # in units of the nois
 SHARES = (0.45, 0.53, 0.02)  # of mu^2 for X^T X, X^T y and y^T y
 
 
-def reach(adjacency: Adjacency) -> float:
+def reach(adjacency: Adjacency, shares: tuple[float, float, float] = SHARES) -> float:
     """sqrt of the most that sum_m share_m |v_m|^2/bound_m^2 can be, v_m the change of block m, bound_m its size.
 
     Zero-out: a record of full length moves every block by its bound. Replacement of unit (x, y) by (x', y') with
     x.x' = rho, y y' = -1: 2 (1 - rho^2) q_1 + 2 (1 + rho) q_2, largest at rho = q_2/(2 q_1); shorter records move
     less, and y^T y by at most its bound.
     """
-    q1, q2, q3 = SHARES
+    q1, q2, q3 = shares
     if adjacency == "zero-out":
         return math.sqrt(q1 + q2 + q3) * ABOVE_512
     rho = min(q2 / (2 * q1), 1.0)
     return math.sqrt(2 * (1 - rho**2) * q1 + 2 * (1 + rho) * q2 + q3) * ABOVE_512
 
 
-def shape(problem: Problem) -> L2:
+def shape(problem: Problem, shares: tuple[float, float, float] = SHARES) -> L2:
     """The ellipsoid in which neighbours' moments differ, rounding of the Gram matrix included."""
     design, target = problem.bounds.design, problem.bounds.target
-    scales = [bound / math.sqrt(q) for bound, q in zip((design**2, design * target, target**2), SHARES, strict=True)]
+    scales = [bound / math.sqrt(q) for bound, q in zip((design**2, design * target, target**2), shares, strict=True)]
     triangle = symmetric(1.0, problem.order).scales
     assert triangle is not None
     axes = np.concatenate([triangle * scales[0], np.full(problem.order, scales[1]), [scales[2]]])
-    radius = reach(problem.adjacency) + problem.slip * ABOVE_512
+    radius = reach(problem.adjacency, shares) + problem.slip * ABOVE_512
     return L2(radius, axes.size, scales=axes, adjacency=problem.adjacency)
 
 

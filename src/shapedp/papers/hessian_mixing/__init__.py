@@ -1,0 +1,1 @@
+"""Near-optimal private linear regression via iterative Hessian mixing (arXiv 2601.07545)."""
