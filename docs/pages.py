@@ -146,6 +146,8 @@ def benchmark_section(result: dict[str, Any]) -> str:
     lines = [f"## {result['name']}", "", result["what"], ""]
     if result["ratios"]:
         lines += [f"![ratios of {result['name']}](benchmarks/{result['name']}.svg)", ""]
+    for at, curve in enumerate(result.get("curves", ())):
+        lines += [f"![{curve['name']}](benchmarks/{result['name']}-{at}.svg)", ""]
     lines += ["<details markdown><summary>The numbers</summary>", ""]
     entries = result["ratios"] + result["figures"]
     if entries:
@@ -201,6 +203,41 @@ def bars(result: dict[str, Any]) -> str:
     )
 
 
+def plot(curve: dict[str, Any]) -> str:
+    """The points of a curve, time and memory beyond the input, on logarithmic axes; lines join what was measured."""
+    points = curve["points"]
+    sizes = [math.log10(point[0]) for point in points]
+    times = [math.log10(max(point[1], 1e-7)) for point in points]
+    memory = [math.log10(max(point[2], 1e-3)) for point in points]
+    left, right = min(sizes), max(*sizes, min(sizes) + 1)
+    slope = "" if curve["exponent"] is None else f", exponent {curve['exponent']:.2f}"
+    parts = [f'<text x="20" y="18">{escape(curve["name"])}{slope}</text>']
+    for values, label, colour, top in ((times, "s", "#00897b", 30), (memory, "MB", "#5e35b1", 170)):
+        low, high = math.floor(min(values)), math.ceil(max(*values, math.floor(min(values)) + 1e-9))
+        high = max(high, low + 1)
+        places = [
+            (70 + 560 * (x - left) / (right - left), top + 100 - 90 * (value - low) / (high - low))
+            for x, value in zip(sizes, values, strict=True)
+        ]
+        parts.append(f'<line x1="70" y1="{top + 100}" x2="640" y2="{top + 100}" stroke="#888"/>')
+        parts += [
+            f'<text x="62" y="{top + 104 - 90 * share}" text-anchor="end">1e{power} {label}</text>'
+            for power, share in ((low, 0), (high, 1))
+        ]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}"/>')
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in places]
+    parts += [
+        f'<text x="{70 + 560 * (x - left) / (right - left):.1f}" y="288" text-anchor="middle">1e{round(x)}</text>'
+        for x in sizes
+    ]
+    parts.append(f'<text x="640" y="304" text-anchor="end">{escape(curve["axis"])}</text>')
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 312" width="720" font-family="sans-serif" '
+        f'font-size="13" fill="#777">{"".join(parts)}</svg>\n'
+    )
+
+
 PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "packages": ("api.md", packages),
     "benchmark tables": ("benchmarks.md", benchmark_tables),
@@ -227,6 +264,8 @@ def rendered() -> dict[Path, str]:
         result = json.loads(path.read_text("utf-8"))
         if result["ratios"]:
             files[DOCS / "benchmarks" / f"{result['name']}.svg"] = bars(result)
+        for at, curve in enumerate(result.get("curves", ())):
+            files[DOCS / "benchmarks" / f"{result['name']}-{at}.svg"] = plot(curve)
     return files
 
 

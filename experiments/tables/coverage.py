@@ -147,6 +147,31 @@ def summed(data: pd.DataFrame) -> Study:
     return Study([row[0] for row in rows], draw)
 
 
+def usual(data: pd.DataFrame) -> Study:
+    """One table by group at the default noise, which is Laplace noise there."""
+    t, held = private(data), list[tuple[Held, Any, str, Any]]()
+    grouped, by, cells = t.group_by(*BY), t.group_by("sex"), groups(data, *BY)
+    two = groups(data, "sex")
+    for question, name, verb, truth in (
+        (grouped.agg(n=sdp.count()), "n", "count by education, sex", cells(lambda rows: rows.size())),
+        (grouped.agg(s=sdp.sum(HOURS)), "s", "sum by education, sex", cells(lambda rows: rows[HOURS].sum())),
+        (by.agg(m=sdp.mean(HOURS)), "m", "mean by sex", two(lambda rows: rows[HOURS].mean())),
+        (by.agg(v=sdp.variance("age")), "v", "variance by sex", two(lambda rows: rows["age"].var(ddof=0))),
+    ):
+        plan = t.plan(question, **CLAIM)
+        assert {one.law for one in plan.mechanism.noise} == {"laplace"}
+        word = "discrete Laplace" if plan.mechanism.noise[0].whole else "Laplace"
+        held.append((Held(f"default: {verb}", word, name != "s"), plan, name, truth))
+    tables = [plan.exact_tables() for _, plan, _, _ in held]
+
+    def draw(rng: Any) -> None:
+        for (one, plan, name, truth), exact in zip(held, tables, strict=True):
+            (found,) = plan.answers(plan.mechanism.release(exact, rng=rng)).tables
+            one.saw(*ends(found, name), truth)
+
+    return Study([one for one, *_ in held], draw)
+
+
 def workload(data: pd.DataFrame, noise: str) -> Study:
     """Counts, sums and means of a workload with noise on the grid of whole numbers, or a finer one."""
     asked = sdp.Workload({name: {"labels": one} for name, one in labels(*BY).items()}, measures={HOURS: (0, 100)})
@@ -359,6 +384,7 @@ def bounds(data: pd.DataFrame) -> Study:
 
 STUDIES: tuple[Callable[[pd.DataFrame], Study], ...] = (
     summed,
+    usual,
     lambda data: workload(data, "laplace"),
     lambda data: workload(data, "discrete"),
     lambda data: workload(data, "cells"),

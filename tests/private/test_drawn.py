@@ -220,10 +220,36 @@ def test_certificates_are_checked_by_the_other_program():
 def test_sums_get_more_than_their_share():
     """Composition is exact: counts beside a median have less Gaussian noise than at their half of epsilon."""
     t = table(crowd())
-    both = t.plan(t.count(), t.median("hours"), epsilon=1.0, delta=1e-6)
+    both = t.plan(t.count(), t.median("hours"), epsilon=1.0, delta=1e-6, noise="gaussian")
     alone = t.plan(t.count(), epsilon=0.5, delta=1e-6, noise="gaussian")
     assert both.sums.standard_error("total") < 0.8 * alone.mechanism.standard_error("total")
     assert sum(one.share for one in both.shares if one.share) == pytest.approx(0.5)
+
+
+def test_sums_take_the_noise_of_less_error():
+    """At (1, 1e-6) Laplace noise of a half errs less than Gaussian noise of what a median leaves; at delta 0.1 more."""
+    t = table(crowd())
+    least, gaussian = (
+        t.plan(t.count(), t.median("hours"), epsilon=1.0, delta=1e-6, noise=noise) for noise in ("least", "gaussian")
+    )
+    assert least.sums.weighted_error < 0.5 * gaussian.sums.weighted_error
+    assert least.sums.loss.pure <= 0.5
+    assert math.fsum(one.share for one in least.shares) == pytest.approx(1)
+    assert math.fsum(one.share for one in least.shares) <= 1
+    pure = t.plan(t.group_by("sex").mean("hours"), t.median("hours"), epsilon=1.0, delta=0.0)
+    assert pure.certificate.bracket.upper == 0
+    assert pure.plan.loss.epsilon(0.0).upper <= 1
+    found = pure.release()
+    assert check(json.loads(json.dumps(found.certificate.to_json()))).verdict == "certified"
+    assert found.tables[0]["mean_low"][0] < found.tables[0]["mean"][0] < found.tables[0]["mean_high"][0]
+    loose = t.plan(t.group_by("sex").variance("hours"), t.median("hours"), epsilon=0.1, delta=0.1)
+    assert loose.sums.kind == "workload"
+    both = t.plan(t.count(), t.quantiles("hours", [k / 20 for k in range(1, 20)]), epsilon=1.0, delta=1e-6)
+    assert both.certificate.verdict == "certified"
+    other = t.plan(
+        t.count(), t.quantiles("hours", [k / 20 for k in range(1, 20)]), epsilon=1.0, delta=1e-6, noise="gaussian"
+    )
+    assert both.sums.weighted_error < other.sums.weighted_error
 
 
 def test_other_confidences():
@@ -267,7 +293,7 @@ def test_bad_questions_are_refused_before_a_row_is_read(monkeypatch):
         "itself": lambda: t.group_by("sex").top_k("sex", 1),
         "no column 'sex; DROP": lambda: t.group_by("sex; DROP TABLE people"),
         "one column at least": lambda: t.group_by(),
-        "delta > 0": lambda: t.ask(t.count(), t.median("hours"), epsilon=1.0, delta=0.0),
+        "delta > 0": lambda: t.ask(t.count(), t.median("hours"), epsilon=1.0, delta=0.0, noise="gaussian"),
         "first below the second": lambda: table(crowd(), bounds={"hours": (80, 0)}),
         "asked twice": lambda: t.quantiles("hours", [0.5, 0.5]),
     }

@@ -73,7 +73,7 @@ def t():
         (lambda t: t.count().release(epsilon=0.0, delta=1e-6), "epsilon"),
         (lambda t: t.count().release(epsilon=1.0, delta=0.0, noise="gaussian"), "delta"),
         (lambda t: t.count().release(epsilon=1.0, delta=1e-6, noise="pink"), "noise"),
-        (lambda t: t.ask(t.count(), t.median("hours"), epsilon=1.0, delta=0.0), "delta"),
+        (lambda t: t.ask(t.count(), t.median("hours"), epsilon=1.0, delta=0.0, noise="gaussian"), "delta"),
         (lambda t: t.ask(t.count(), t.median("hours"), epsilon=1.0, delta=1e-6, noise="laplace"), "Gaussian"),
         (lambda t: question_of(t, "mode(hours)"), "computes count, sum, mean, variance"),
         (lambda t: question_of(t, "mean(hours) by sex, "), "lists the columns"),
@@ -232,3 +232,19 @@ def test_as_pandas_people_write_it(t):
     asked = t.group_by(["sex", "on"]).agg(sdp.count(), sdp.mean("hours"))
     assert list(asked.asked) == ["count", "mean_hours"]
     assert [one.name for one in asked.by] == ["sex", "on"]
+
+
+def test_names_in_quotes_may_hold_anything():
+    """Brackets, commas and the words of a query, in names and in the texts of a condition."""
+    columns = {"cost (EUR)": [1.0], "by me": ["x"], "l'age": [1.0], "a, b": [2.0], "sex": ["F"]}
+    bounds = dict.fromkeys(("cost (EUR)", "l'age", "a, b"), (0, 9))
+    t = sdp.table(pd.DataFrame(columns), person=None, bounds=bounds, domains={"by me": ["x"]})
+    for text, read in (
+        ('mean("cost (EUR)"), median(\'cost (EUR)\') by "by me"', "mean(cost (EUR)), median(cost (EUR)) by by me"),
+        ("mean(l'age), sum(l'age)", "mean(l'age), sum(l'age)"),
+        ('quantile("a, b", 0.9)', "quantile(a, b, 0.9)"),
+        ("count where sex == 'by where'", "count() where (sex == 'by where')"),
+    ):
+        assert repr(question_of(t, text)) == read
+    with pytest.raises(ValueError, match="no column"):
+        question_of(t, "mean(\ue0007\ue001)")

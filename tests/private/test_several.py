@@ -149,7 +149,7 @@ def test_beside_sums_draws_and_what_is_unknown():
     assert answers.tables[0]["town"] == ["A", "B"]
     assert all(np.isfinite(answers.tables[0][f"q{k}_high"]).all() for k in range(1, 10))
     whole = table(crowd(), person="id", rows=2)
-    plan = whole.plan(whole.count(), whole.quantiles("hours", LEVELS), epsilon=1.0, delta=1e-6)
+    plan = whole.plan(whole.count(), whole.quantiles("hours", LEVELS), epsilon=1.0, delta=1e-6, noise="gaussian")
     assert {one.what for one in plan.shares} == {"sums", "19 quantiles of hours"}
     assert plan.plan.loss.delta(1.0).upper <= 1e-6
     assert plan.sums.loss.mu**2 + plan.drawn[0].mu ** 2 <= (1 + 1e-9) * 0.2368**2

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import shapedp as sdp
 from shapedp.accounting import Plan, Step
@@ -91,3 +92,15 @@ def model_file(model: Any) -> dict[str, Any]:
         "standard_errors": model.coef_standard_error_.tolist(),
         "intercept_standard_error": model.intercept_standard_error_,
     }
+
+
+def answers() -> Any:
+    """Counts, means, quantiles and the most frequent values by groups with long names."""
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("ibis")
+    pytest.importorskip("duckdb")
+    labels = ["w" * 70, "two words", NASTY[:60]]
+    frame = pandas.DataFrame({"town": labels * 400, "hours": [float(k % 80) for k in range(1200)]})
+    t = sdp.table(frame, person=None, bounds={"hours": (0, 80)}, domains={"town": labels})
+    asked = t.group_by("town").agg(n=sdp.count(), hours=sdp.mean("hours"), middle=sdp.median("hours"))
+    return t.ask(asked, t.top_k("town", 2), epsilon=1.0, delta=1e-6)

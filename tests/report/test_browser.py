@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.report import browser
-from tests.report.subjects import NASTY, estimator, ledger, mechanisms, plan
+from tests.report.subjects import NASTY, answers, estimator, ledger, mechanisms, plan
 
 from shapedp import report
 
@@ -16,7 +16,7 @@ PROGRAM = browser.find()
 pytestmark = pytest.mark.skipif(
     PROGRAM is None, reason=f"no browser found (looked for {', '.join(browser.NAMES)}): apt-get install chromium"
 )
-NAMES = ("mechanism", "refuted", "radial", "estimator", "plan", "ledger", "claims")
+NAMES = ("mechanism", "refuted", "radial", "estimator", "plan", "ledger", "claims", "answers")
 
 # Pairs of labels in one drawing whose boxes meet, and labels that leave the screen.
 _LABELS = """
@@ -74,6 +74,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "plan": report.of(plan(), delta=1e-5),
         "ledger": report.of(ledger(folder / "budget.db", "y" * 150)),
         "claims": report.claims_page(),
+        "answers": answers().report(title="z" * 90, author=NASTY, purpose="table 4 of the yearbook"),
     }
     return {name: page.save(folder / f"{name}.html") for name, page in made.items()}
 

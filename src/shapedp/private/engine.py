@@ -33,6 +33,8 @@ _DIGITS = 8  # of a start: for n rows each is kept with probability k/n to withi
 _PACKED = 1 << 62
 _MOST = 1 << 27  # cells of one table
 _FEW = 4  # labels that are compared one after the other
+_FINEST = 30  # edges at multiples of 2^-30 are counted off
+_EXACT = 2.0**52  # below it floats have halves
 
 
 def fresh_key() -> str:
@@ -275,7 +277,10 @@ def _key(attribute: Attribute, cell: Any, foreign: bool) -> Any:
         return inside.fill_null(False).ifelse(cell, library.null("float64")).try_cast("int64")
     edges = attribute.edges
     inside = ((cell >= literal(edges[0])) & (cell < literal(edges[-1]))).fill_null(False)
-    return inside.ifelse(_interval(cell, edges, 0, len(edges) - 2), library.null("int64"))
+    inner = edges[1:-1]  # the outermost may be anywhere
+    even = _even(inner) if len(inner) > _FEW else None
+    place = _interval(cell, edges, 0, len(edges) - 2) if even is None else _counted_off(cell, inner, *even)
+    return inside.ifelse(place, library.null("int64"))
 
 
 def _number(cell: Any) -> Any:
@@ -291,6 +296,29 @@ def _labelled(cell: Any, labels: Sequence[tuple[Any, int]], ordered: bool) -> An
         return (cell < literal(labels[middle][0])).ifelse(low, high)
     number = [(cell == literal(label), ibis().literal(place, "int64")) for label, place in labels]
     return ibis().cases(*number, else_=ibis().null("int64"))  # where a cell is missing no case holds
+
+
+def _even(edges: Sequence[float]) -> tuple[float, int] | None:
+    """A power of two u <= 1 and a whole k where all edges are k u apart, and whole multiples of u below 2^52."""
+    unit = math.ldexp(1.0, -_FINEST)
+    while unit < 1 and all(edge % (2 * unit) == 0 for edge in edges[:2]):
+        unit *= 2
+    parts = [edge / unit for edge in edges]
+    if max(map(abs, parts)) >= _EXACT / 2 or any(one % 1 for one in parts):
+        return None
+    gaps = {int(after) - int(before) for before, after in itertools.pairwise(parts)}
+    return (unit, gaps.pop()) if len(gaps) == 1 else None
+
+
+def _counted_off(cell: Any, edges: Sequence[float], unit: float, gap: int) -> Any:
+    """How many of these edges a cell has reached, where they are even: cell / u is exact, as u is a power of two <= 1.
+
+    A cell beyond is pulled in first: a floor may not fit into an integer.
+    """
+    library, before = ibis(), edges[0] - gap * unit
+    near = library.least(library.greatest(cell, literal(before)), literal(edges[-1]))
+    steps = (near / literal(unit)).floor().try_cast("int64") - _whole(int(before / unit))
+    return steps if gap == 1 else ((steps - steps % _whole(gap)) / _whole(gap)).try_cast("int64")
 
 
 def _interval(cell: Any, edges: Sequence[float], first: int, last: int) -> Any:

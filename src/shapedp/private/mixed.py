@@ -1,7 +1,7 @@
 """Questions that no single noise answers: sums, quantiles and unknown keys or bounds, under one certificate.
 
-Every part that draws gets a share of epsilon. Sums get the Gaussian noise that the exact composition of all parts
-leaves; where none are asked, the shares add up to epsilon.
+Every part that draws gets a share of epsilon. Sums get Laplace noise of their share, or the Gaussian noise that the
+exact composition of all parts leaves, whichever errs less; where no noise is Gaussian, the shares add up to epsilon.
 
 Guarantee: the certificate is that of a plan which is fixed before a row is read. Unknown keys and bounds are released
 first, and what follows depends on them: its kind of noise is fixed, and its mu is at most the one planned. A pair that
@@ -15,15 +15,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from shapedp.accounting.plan import Plan, Step
 from shapedp.mechanisms.base import Rng
 from shapedp.mechanisms.certify import certify
 from shapedp.numerics.checks import one_of, positive, probability
 from shapedp.numerics.outward import BELOW_8192
-from shapedp.privacy import Certificate, GaussianLoss
-from shapedp.private.answers import Answers, answered
+from shapedp.privacy import Certificate, GaussianLoss, NotCertifiedError
+from shapedp.private.answers import Answers, Noisy, answered
 from shapedp.private.drawn import (
     Columns,
     How,
@@ -36,11 +36,12 @@ from shapedp.private.engine import counted
 from shapedp.private.layout import Layout, layout
 from shapedp.private.leftover import left_for_sums
 from shapedp.private.questions import DRAWN, SUMMED, Aggregate, Question
-from shapedp.private.several import AnyPart, PrefixPart, units_of
+from shapedp.private.several import AnyPart, PrefixPart, Unit, units_of
 from shapedp.private.table import PrivateTable
 from shapedp.private.unknown import First, firsts_of, unknown_of
 from shapedp.sensitivity import ADJACENCIES, Adjacency
-from shapedp.workloads import WorkloadMechanism, WorkloadRelease
+from shapedp.workloads import AnswerMechanism, WorkloadMechanism
+from shapedp.workloads.calibration import LEAST, agreeing
 
 BIAS = (
     "Rows beyond a person's bound, values beyond their bounds and groups outside the domains are cut: intervals hold "
@@ -54,7 +55,7 @@ class Share:
     """What a part of the budget is spent on."""
 
     what: str
-    share: float | None  # of epsilon; None for sums and prefix counts, which share the rest
+    share: float | None  # of epsilon; None for sums and prefix counts with Gaussian noise, which share the rest
     epsilon: float  # that this part alone has, at the delta of the claim
 
 
@@ -63,7 +64,7 @@ class MixedRelease:
     """What was released of all parts."""
 
     certificate: Certificate
-    sums: WorkloadRelease | None
+    sums: Noisy | None
     found: Mapping[str, Any]  # the keys and bounds that were unknown
     dropped: Dropped | None = None
 
@@ -88,8 +89,8 @@ class MixedPlan:
     adjacency: Adjacency
     firsts: tuple[First, ...]
     drawn: tuple[AnyPart, ...]
-    mu: float  # of the sums; 0 where there are none
-    sums: WorkloadMechanism | None  # known where nothing is unknown
+    mu: float  # of Gaussian noise of the sums; 0 where there is none
+    sums: WorkloadMechanism | AnswerMechanism | None  # known where nothing is unknown
     options: Mapping[str, Any]
     confidence: float = 0.95
     dropped: DroppedRows | None = None
@@ -105,7 +106,7 @@ class MixedPlan:
         steps = [Step(one) for first in self.firsts for one in first.mechanisms]
         steps += [Step(one) for one in (self.dropped.mechanisms if self.dropped is not None else ())]
         steps += [Step(one) for part in self.drawn for one in part.mechanisms]
-        if self.mu:
+        if self.sums is not None or self.mu:
             steps.append(Step(self.sums or GaussianLoss(self.mu, 0.0, adjacency=self.adjacency)))
         return Plan(tuple(steps))
 
@@ -126,6 +127,8 @@ class MixedPlan:
         for what, mu in (*noisy, ("sums", self.mu)):
             if mu:
                 listed.append(Share(what, None, GaussianLoss(mu).epsilon(self.delta).upper))
+        if self.sums is not None and not self.mu:
+            listed.append(Share("sums", self.sums.epsilon / self.epsilon, self.sums.epsilon))
         return tuple(listed)
 
     def release(self, *, ledger: Any = None, dataset: str | None = None, rng: Rng = None) -> Answers:
@@ -169,7 +172,7 @@ class MixedPlan:
         return self.dropped.released(table, made, rng)
 
     def _noise(self, made: Layout) -> WorkloadMechanism:
-        """The noise of sums whose groups or bounds were unknown: never more than was planned is spent on them."""
+        """The noise of sums whose groups or bounds were unknown: Gaussian, and never more than was planned is spent."""
         found = _noise(made, self.mu, self.delta, self.options)
         if not found.loss.mu <= self.mu:
             raise AssertionError("the noise of sums is below what was planned")
@@ -241,8 +244,12 @@ def _summed(questions: Sequence[Question]) -> list[Question]:
 
 def _noise(made: Layout, mu: float, delta: float, options: Mapping[str, Any]) -> WorkloadMechanism:
     """Gaussian noise for the sums, of at most this mu."""
-    claimed = GaussianLoss(mu * BELOW_8192).epsilon(delta).lower * BELOW_8192
-    found = made.workload.calibrate(epsilon=claimed, delta=delta, noise="gaussian", **options)
+    return _claimed(made, GaussianLoss(mu * BELOW_8192).epsilon(delta).lower * BELOW_8192, delta, options)
+
+
+def _claimed(made: Layout, epsilon: float, delta: float, options: Mapping[str, Any]) -> WorkloadMechanism:
+    """Gaussian noise for the sums."""
+    found = made.workload.calibrate(epsilon=epsilon, delta=delta, noise="gaussian", **options)
     assert isinstance(found, WorkloadMechanism)
     return found
 
@@ -263,6 +270,7 @@ def mixed_plan(
     first: float,
     confidence: float,
     dropped: float | None,
+    noise: str = LEAST,
 ) -> MixedPlan:
     """The plan of questions of which some are drawn, of which keys or bounds are unknown, or with rows dropped."""
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
@@ -275,27 +283,94 @@ def mixed_plan(
         if one.verb in DRAWN
     ]
     sums = sum(len(_sums_of(question)) for question in questions)
-    if not delta and (sums or names[0]):
-        raise ValueError("sums and unknown keys need delta > 0: claim a small one, such as 1e-6")
+    if not delta and (names[0] or (sums and names[1])):
+        raise ValueError("unknown keys, and sums beside unknown bounds, need delta > 0: claim one, such as 1e-6")
+    if not delta and sums and noise != LEAST:
+        raise ValueError("Gaussian noise needs delta > 0: claim a small one, such as 1e-6, or leave out noise=")
     unknown = firsts_of(table, names, epsilon * first, delta, adjacency)
     lost = None if dropped is None else DroppedRows.of(table, epsilon * dropped, adjacency)
     left = epsilon * (1 - (first if unknown else 0.0) - (dropped or 0.0))
     units = units_of(places, table, questions)
     each = left / (sum(unit.weight for unit in units) + sums)
-    noisy = [unit.way(each, delta, adjacency) == "prefixes" for unit in units]
-    shared = sums + sum(unit.weight for unit, own in zip(units, noisy, strict=True) if own)
-    how = How(each, "exponential" if shared else "permute-and-flip", adjacency, confidence)
-    pure = {k: unit.parts(table, how, delta) for k, unit in enumerate(units) if not noisy[k]}
-    before = (*unknown, *([] if lost is None else [lost]), *(part for parts in pure.values() for part in parts))
-    pieces = [one for part in before for one in part.mechanisms]
-    whole = left_for_sums(pieces, epsilon, delta, each * shared) if shared else 0.0
-    mu = whole * math.sqrt(sums / shared) if sums else 0.0
-    made = _noise(layout(table, _summed(questions)), mu, delta, options) if sums and not unknown else None
-    drawn = tuple(
-        part
-        for k, unit in enumerate(units)
-        for part in pure.get(k) or [unit.prefixes(whole * math.sqrt(unit.weight / shared), delta, options, confidence)]
-    )
+    before = (*unknown, *([] if lost is None else [lost]))
+    parted = _Parted(table, tuple(units), before, each, sums, epsilon, delta, confidence, options)
+    made = layout(table, _summed(questions)) if sums and not unknown else None
+    plain = parted.plain(made) if made is not None and noise == LEAST else None
+    ways = [] if plain is None else [parted.beside(None, plain)]
+    if plain is None or parted.may_be_less(made, plain):
+        ways.append(parted.beside(made, None))
+    found = min(ways, key=lambda one: one.cost)
     return MixedPlan(
-        table, tuple(questions), epsilon, delta, adjacency, unknown, drawn, mu, made, options, confidence, lost
-    )
+        table, tuple(questions), epsilon, delta, adjacency, unknown, found.drawn, found.mu, found.noise, options,
+        confidence, lost,
+    )  # fmt: skip
+
+
+class _Found(NamedTuple):
+    """The parts that are drawn, the noise of sums, and what both cost: a product of variances, up to a factor."""
+
+    drawn: tuple[AnyPart, ...]
+    mu: float
+    noise: WorkloadMechanism | AnswerMechanism | None
+    cost: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Parted:
+    """How epsilon is parted: `each` for every answer that is drawn, so many times that for `sums`."""
+
+    table: PrivateTable
+    units: tuple[Unit, ...]
+    before: tuple[Any, ...]
+    each: float
+    sums: int
+    epsilon: float
+    delta: float
+    confidence: float
+    options: Mapping[str, Any]
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """The neighbour relation."""
+        found: Adjacency = self.options["adjacency"]
+        return found
+
+    def plain(self, made: Layout) -> AnswerMechanism | None:
+        """Laplace noise of the sums' share of epsilon; None where it does not serve, and answers would disagree."""
+        how = {**self.options, "noise": LEAST if not self.delta or agreeing(made.workload) else "cells"}
+        try:
+            found = made.workload.calibrate(epsilon=self.each * self.sums * BELOW_8192, delta=0.0, **how)
+        except (ValueError, NotCertifiedError):
+            if not self.delta:
+                raise
+            return None
+        return found if isinstance(found, AnswerMechanism) else None
+
+    def may_be_less(self, made: Layout | None, plain: AnswerMechanism) -> bool:
+        """Whether Gaussian noise could err less, with all of the claim to itself."""
+        if not self.delta or made is None:
+            return False
+        alone = _claimed(made, self.epsilon, self.delta, self.options)
+        return alone.weighted_error < plain.weighted_error
+
+    def beside(self, made: Layout | None, plain: AnswerMechanism | None) -> _Found:
+        """All parts, the sums with Gaussian noise of what is left, or with this `plain` noise."""
+        adjacency, each = self.adjacency, self.each
+        noisy = [unit.way(each, self.delta, adjacency) == "prefixes" for unit in self.units]
+        gaussian = self.sums if plain is None else 0
+        shared = gaussian + sum(unit.weight for unit, own in zip(self.units, noisy, strict=True) if own)
+        how = How(each, "exponential" if shared else "permute-and-flip", adjacency, self.confidence)
+        pure = {k: unit.parts(self.table, how, self.delta) for k, unit in enumerate(self.units) if not noisy[k]}
+        parts = (*self.before, *(part for parts in pure.values() for part in parts))
+        pieces = [one for part in parts for one in part.mechanisms] + ([] if plain is None else [plain])
+        whole = left_for_sums(pieces, self.epsilon, self.delta, each * shared) if shared else 0.0
+        mu = whole * math.sqrt(gaussian / shared) if gaussian else 0.0
+        noise = plain if made is None or not mu else _noise(made, mu, self.delta, self.options)
+
+        def prefixes(unit: Unit) -> PrefixPart:
+            own = whole * math.sqrt(unit.weight / shared)
+            return unit.prefixes(own, self.delta, self.options, self.confidence)
+
+        drawn = tuple(part for k, unit in enumerate(self.units) for part in pure.get(k) or [prefixes(unit)])
+        cost = 1.0 if noise is None else noise.weighted_error
+        return _Found(drawn, mu, noise, cost / (whole**2 if any(noisy) else 1.0) * (shared if any(noisy) else 1.0))

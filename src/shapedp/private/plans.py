@@ -31,7 +31,7 @@ class TablePlan:
         >>> t = sdp.table(pd.DataFrame({"sex": ["F", "M"]}), person=None, domains={"sex": ["F", "M"]})
         >>> plan = t.plan(t.group_by("sex").count(), epsilon=1.0, delta=1e-6)
         >>> plan.mechanism.standard_error("sex").round(2)
-        array([4.22, 4.22])
+        array([1.36, 1.36])
     """
 
     table: PrivateTable
@@ -91,7 +91,7 @@ def planned(
     gap: float = 1e-4,
     first: float = FIRST,
     confidence: float = 0.95,
-    noise: str = "gaussian",
+    noise: str = LEAST,
     dropped: float | None = None,
 ) -> TablePlan | MixedPlan:
     """The plan of questions to one table, possibly with different conditions."""
@@ -112,8 +112,10 @@ def planned(
     options = {"adjacency": adjacency, "records": records, "gap": gap}
     if dropped is not None or is_mixed(table, questions):
         if one_of("noise", noise, (LEAST, *NOISES)) not in (LEAST, "gaussian"):
-            raise ValueError("beside quantiles and what is unknown the noise of sums is Gaussian: leave out noise=")
-        claim = {"epsilon": epsilon, "delta": delta}
+            raise ValueError(
+                "noise= is 'least' (Laplace or Gaussian) or 'gaussian' beside quantiles and what is unknown"
+            )
+        claim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise}
         return mixed_plan(table, questions, options, **claim, first=first, confidence=confidence, dropped=dropped)
     made = layout(table, questions)
     mechanism = made.workload.calibrate(epsilon=epsilon, delta=delta, noise=noise, **options)

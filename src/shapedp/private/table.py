@@ -165,8 +165,8 @@ class PrivateTable:
         Parameters: the questions, the claim, `adjacency` ("add-remove" unless told), `records`, a public bound on the
         number of rows (2^31 unless told), `first`, the share of epsilon for private keys and bounds (0.2 unless told),
         `dropped`, the share of epsilon spent on how many rows the bounds per person drop (nothing unless told),
-        `confidence`, that of the intervals (0.95 unless told), and `noise`: "gaussian" unless told; "least" takes
-        the kind of least error at this claim, for which a ledger of many releases counts more.
+        `confidence`, that of the intervals (0.95 unless told), and `noise`: "least" unless told, the kind of least
+        error at this claim; "gaussian" errs more where few answers are asked, and a ledger fits more releases of it.
 
         Returns: a `TablePlan`, or a `MixedPlan` where quantiles, unknown keys and bounds or rows dropped are asked for.
         """

@@ -12,6 +12,8 @@ from shapedp.private.table import PRIVATE, PrivateTable
 
 _QUERY = re.compile(r"\A\s*(?P<asked>.*?)(?:\s+by\s+(?P<by>.*?))?(?:\s+where\s+(?P<where>.*))?\s*\Z", re.S | re.I)
 _ONE = re.compile(r"\A\s*(?P<verb>[a-z_]+)\s*(?:\(\s*(?P<column>[^()]*?)\s*\))?(?:\s+as\s+(?P<name>\w+))?\s*\Z", re.I)
+_QUOTED = re.compile(r"""(?<=[(,\s])(?:"[^"]*"|'[^']*')""")  # a name in quotes, or a text in a condition
+_HELD = re.compile("\ue000([0-9]+)\ue001")
 _EXAMPLE = "such as 'mean(hours), quantile(hours, 0.9), count by education, sex where age >= 18'"
 
 
@@ -25,19 +27,22 @@ def question_of(table: PrivateTable, text: str) -> Question:
         >>> question_of(t, "count by sex where sex != 'M'")
         count() by sex where (sex != 'M')
     """
-    found = _QUERY.match(text)
+    text = text.replace("\ue000", "")
+    held: list[str] = _QUOTED.findall(text)
+    places = iter(range(len(held)))
+    found = _QUERY.match(_QUOTED.sub(lambda _: f"\ue000{next(places)}\ue001", text))
     if found is None or not found["asked"]:
         raise ValueError(f"a query names what is computed, {_EXAMPLE}")
     asked: dict[str, Aggregate] = {}
     for part in _split(found["asked"]):
-        name, one = _aggregate(part)
+        name, one = _aggregate(part, held)
         if name in asked:
             raise ValueError(f"a query computes {name!r} twice: name the second, as in 'mean(hours) as hours'")
         asked[name] = one
     if found["where"] is not None:
-        table = table.where(found["where"])
+        table = table.where(_HELD.sub(lambda one: held[int(one[1])], found["where"]))
     if found["by"] is not None:
-        names = [name.strip().strip("\"'") for name in found["by"].split(",")]
+        names = [_named(name, held) for name in found["by"].split(",")]
         if not all(names):
             raise ValueError(f"a query lists the columns to group by, {_EXAMPLE}")
         table = table.group_by(*names)
@@ -56,15 +61,20 @@ def _split(text: str) -> list[str]:
     return parts
 
 
-def _aggregate(text: str) -> tuple[str, Aggregate]:
+def _named(text: str, held: list[str]) -> str:
+    """The name of a column, in quotes or not."""
+    return _HELD.sub(lambda one: held[int(one[1])], text.strip()).strip("\"'")
+
+
+def _aggregate(text: str, held: list[str]) -> tuple[str, Aggregate]:
     found = _ONE.match(text)
     verb = found["verb"].lower() if found is not None else ""
     if found is None or verb not in VERBS:
         raise ValueError(f"a query computes {', '.join(VERBS)} of a column, {_EXAMPLE}")
-    column, number = (found["column"] or "").strip("\"'"), ""
+    column, number = found["column"] or "", ""
     if verb in ("quantile", "top_k"):
         column, _, number = (part.strip() for part in column.rpartition(","))
-        column = column.strip("\"'")
+    column = _named(column, held)
     if verb == "count":
         if column not in ("", "*"):
             raise ValueError("count takes no column: it counts rows. Leave out missing ones: where hours is not None")

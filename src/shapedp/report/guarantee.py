@@ -23,6 +23,7 @@ from shapedp.report.svg import Axis, Chart, linear, logarithmic
 _FALSE_ALARMS = (0.0001, 0.001, 0.01, 0.05, 0.1, 0.25)
 _FINEST = 1e-6  # the trade-off curve uses epsilons up to the one with this delta: smaller rates cannot be seen
 _POINTS = 80
+_FARTHEST = 700.0  # e^epsilon is no float beyond
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +59,26 @@ class Guarantee:
     @cached_property
     def largest(self) -> float:
         """The end of the epsilons that the curves look at."""
-        seen = least_epsilon(self.curve, _FINEST).upper
+        seen = self._fallen(_FINEST)
         return max(seen, 1e-3) if math.isfinite(seen) else max(2 * self.certificate.epsilon, 30.0)
+
+    def _fallen(self, delta: float) -> float:
+        """About the epsilon from which on the curve is below a delta, for the end of an axis.
+
+        A curve that stands for a composition is asked along grids: each question by itself looks at all its parts.
+        """
+        if self.curve is self.loss:
+            return least_epsilon(self.loss, delta).upper
+        grid = np.concatenate([[0.0], np.geomspace(1e-4, _FARTHEST, _POINTS)])
+        for _ in range(2):
+            below = np.flatnonzero(self._deltas(grid) <= delta)
+            if not below.size:
+                return math.inf
+            first = int(below[0])
+            if first == 0:
+                return float(grid[0])
+            grid = np.linspace(grid[first - 1], grid[first], _POINTS)
+        return float(grid[np.flatnonzero(self._deltas(grid) <= delta)[0]])
 
     def misses(self, alarms: Sequence[float]) -> list[float]:
         """A lower bound on the false-negative rate at each false-positive rate."""
@@ -119,7 +138,7 @@ class Guarantee:
         """delta at every epsilon."""
         made = self.certificate
         floor = 10.0 ** math.floor(math.log10(min(max(made.delta, 1e-12), 1e-2)) - 1)
-        reach = least_epsilon(self.curve, floor).upper
+        reach = self._fallen(floor)
         end = max(1.25 * made.epsilon, min(reach, 4 * made.epsilon) if math.isfinite(reach) else 2 * made.epsilon)
         x = linear("ε", 0.0, end)
         grid = np.linspace(0.0, x.high, 121)

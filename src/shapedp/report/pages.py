@@ -203,7 +203,8 @@ def _page(
     findings = Findings.read(audits, made)
     cards = [*found.cards(), *([] if extra else summary(mechanism))]
     head = top(kind, title, words.promise(made, recomputed=found.recomputed), cards)
-    shape = plan_sections(mechanism, made) if isinstance(mechanism, Plan) else noise_sections(mechanism)
+    plan = isinstance(mechanism, Plan)
+    shape = plan_sections(mechanism, made, found.epsilon.upper) if plan else noise_sections(mechanism)
     body = [found.promise(), *extra, found.bracket(), found.attacker(), *shape, *findings.sections()]
     body.append(recheck(lines, written, _about(made)))
     verdict = "violation" if findings.violation else made.verdict

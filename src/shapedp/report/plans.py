@@ -22,8 +22,8 @@ _MOMENTS = 7
 _LISTED = 200
 
 
-def plan_sections(plan: Plan, certificate: Certificate) -> list[Markup]:
-    """The breakdown, and the noise of each kind of step."""
+def plan_sections(plan: Plan, certificate: Certificate, composed: float) -> list[Markup]:
+    """The breakdown, and the noise of each kind of step; `composed` is the epsilon of the whole plan."""
     delta = certificate.delta
     rows = [_row(k, step, delta) for k, step in enumerate(plan.steps[:_LISTED], 1)]
     costs = ("ε of one run on everybody", "ε of one run, sampled", "ε of its runs")
@@ -34,7 +34,7 @@ def plan_sections(plan: Plan, certificate: Certificate) -> list[Markup]:
     described = el("p", text("plan", runs=runs, steps=steps, delta=number(delta, 6), left=left))
     condition = el("p", text("sampling")) if any(step.sampling_rate < 1 for step in plan.steps) else None
     listed = table("Steps of the plan", headers, rows, words=3)
-    growth = charts(growth_figure(plan, certificate)) if total > 1 else None
+    growth = charts(growth_figure(plan, certificate, composed)) if total > 1 else None
     first, *others = plan.steps
     noise = [] if any(step.subject is not first.subject for step in others) else noise_sections(first.subject)
     return [section("plan", "How the budget is made up", described, condition, listed, growth), *noise]
@@ -44,9 +44,11 @@ def _row(place: int, step: Step, delta: float) -> list[Child]:
     def bound(loss: Loss) -> str:
         return number(loss.epsilon(delta).upper, 4, "up")
 
-    whole_step = compose([(step.loss, step.count)], accuracy=_ROUGH) if step.count > 1 else step.loss
-    costs = map(bound, (loss_from(step.subject), step.loss, whole_step))
-    return [whole(place), subject_words(step.subject), _sample(step), whole(step.count), *costs]
+    alone = bound(loss_from(step.subject))
+    everybody = step.sampling_rate == 1 and step.scheme == "poisson"
+    sampled = alone if everybody else bound(step.loss)
+    runs = bound(compose([(step.loss, step.count)], accuracy=_ROUGH)) if step.count > 1 else sampled
+    return [whole(place), subject_words(step.subject), _sample(step), whole(step.count), alone, sampled, runs]
 
 
 def _sample(step: Step) -> str:
@@ -60,12 +62,13 @@ def _sample(step: Step) -> str:
     return f"each person with probability {share}" if step.scheme == "poisson" else f"{share} of the people, drawn anew"
 
 
-def growth_figure(plan: Plan, certificate: Certificate) -> Markup | None:
-    """epsilon after so many runs."""
+def growth_figure(plan: Plan, certificate: Certificate, composed: float) -> Markup | None:
+    """epsilon after so many runs; after all of them it is `composed`."""
     total = sum(step.count for step in plan.steps)
     moments = sorted({max(round(total * t * t), 1) for t in np.linspace(0.0, 1.0, _MOMENTS).tolist()})
     delta = certificate.delta
-    points = [(float(t), compose(_first(plan.steps, t), accuracy=_ROUGH).epsilon(delta).upper) for t in moments]
+    points = [(float(t), compose(_first(plan.steps, t), accuracy=_ROUGH).epsilon(delta).upper) for t in moments[:-1]]
+    points.append((float(total), composed))
     if not all(math.isfinite(epsilon) for _, epsilon in points):
         return None
     top = max(certificate.epsilon, *(epsilon for _, epsilon in points))

@@ -110,7 +110,8 @@ def _values(question: Question, name: str, columns: Mapping[str, Sequence[Any]],
         groups = [str(columns[column][k]) for column in by] or ["all"]
         span = f"{_short(low[k])} to {_short(high[k])}"
         rows.append([*groups, _short(one), _short(error[k]), span, _bar(one, low[k], high[k], least, most)])
-    headers = [*(by or ["group"]), name, "standard error", f"{level} interval", f"{number(least)} to {number(most)}"]
+    scale = f"scale {number(least)} to {number(most)}"
+    headers = [*(by or ["group"]), name, "standard error", f"{level} interval", scale]
     total = len(columns[name])
     cut = f" The first {whole(LISTED)} of {whole(total)} groups." if total > LISTED else ""
     return table(

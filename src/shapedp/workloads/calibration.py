@@ -100,14 +100,18 @@ def _planned(workload: Workload, claim: tuple[Any, ...], error: str, gap: float)
     return made
 
 
+def agreeing(workload: Workload) -> bool:
+    """Whether no answer is a sum of others, as all are cells of one table: answers with noise of their own agree."""
+    plain = all(factor.shape == "cells" for term in workload.terms for _, factor in term.factors)
+    return plain and len({term.attributes for term in workload.terms}) == 1
+
+
 def _least(workload: Workload, claim: tuple[Any, ...], error: str, gap: float) -> WorkloadMechanism | AnswerMechanism:
     """The kind of noise of least weighted error.
 
     Where some answers are sums of others, noise on each answer makes them disagree: it is tried for a pure claim alone.
     """
-    plain = all(factor.shape == "cells" for term in workload.terms for _, factor in term.factors)
-    alone = plain and len({term.attributes for term in workload.terms}) == 1
-    kinds = NOISES[1:4] if not claim[1] else NOISES[:4] if alone else ("gaussian", "cells")
+    kinds = NOISES[1:4] if not claim[1] else NOISES[:4] if agreeing(workload) else ("gaussian", "cells")
     served, refused = _tried(workload, claim, error, kinds, gap)
     if not served:
         raise DoesNotApplyError("; ".join(refused.values()))
