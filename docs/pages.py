@@ -147,10 +147,11 @@ def regression_solvers(folder: Path = ROOT / "experiments" / "regression" / "res
         data = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
         told, names = data["verdicts"], list(data["lines"][0]["solvers"])
         wins = ", ".join(f"`{solver}` {n}" for solver, n in told["wins"].items() if n)
+        lost = "; ".join(told["lost"]) or "none"
         parts += [
             f"**{what}** ({told['cells']} cells, {data['runs']} runs). Least median: {wins}. `auto` is within 2 percent "
-            f"of the best of ours in {told['auto near the best']}. Apart from a published solver or counterpart, on the wrong "
-            f"side: {'; '.join(told['lost']) or 'none'}.",
+            f"of the best of ours in {told['auto near the best']}. Cells where ours lose to a published solver or "
+            f"counterpart: {lost}.",
             "",
             "<details markdown><summary>The medians</summary>",
             "",
