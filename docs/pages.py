@@ -149,8 +149,8 @@ def regression_solvers(folder: Path = ROOT / "experiments" / "regression" / "res
         wins = ", ".join(f"`{solver}` {n}" for solver, n in told["wins"].items() if n)
         lost = "; ".join(told["lost"]) or "none"
         parts += [
-            f"**{what}** ({told['cells']} cells, {data['runs']} runs). Least median: {wins}. `auto` is within 2 percent "
-            f"of the best of ours in {told['auto near the best']}. Cells where ours lose to a published solver or "
+            f"**{what}** ({told['cells']} cells, {data['runs']} runs). Least median: {wins}. `auto` is within 2 per"
+            f"cent of the best of ours in {told['auto near the best']}. Cells where ours lose to a published solver or "
             f"counterpart: {lost}.",
             "",
             "<details markdown><summary>The medians</summary>",
