@@ -201,6 +201,37 @@ def ratio(timings: Mapping[str, Timing], slower: str, faster: str) -> float:
     return statistics.median(a / b for a, b in pairs)
 
 
+@dataclass(frozen=True)
+class Point:
+    """What one call of a size took: processor seconds, and peak memory: of the process, and beyond its input."""
+
+    size: int
+    seconds: float
+    megabytes: float
+    beyond: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points of ascending size, and the exponent fitted to their time."""
+
+    name: str
+    axis: str
+    points: list[Point]
+    exponent: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        points = [
+            [one.size, _rounded(one.seconds), _rounded(one.megabytes), _rounded(one.beyond)] for one in self.points
+        ]
+        return {
+            "name": self.name,
+            "axis": self.axis,
+            "exponent": None if self.exponent is None else _rounded(self.exponent),
+            "points": points,
+        }
+
+
 @dataclass
 class Result:
     """What one benchmark found."""
@@ -212,6 +243,8 @@ class Result:
     ratios: list[dict[str, Any]] = field(default_factory=list)
     figures: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    curves: list[Curve] = field(default_factory=list)
+    guards: bool = False  # a bound that is not met fails every run, checked or not
 
     def ratio(self, what: str, value: float, *, at_least: float | None = None, at_most: float | None = None) -> None:
         """Record a quotient of two times measured in this run."""
@@ -236,6 +269,7 @@ class Result:
             "figures": self.figures,
             "timings": {name: timing.summary() for name, timing in self.timings.items()},
             "notes": self.notes,
+            **({"curves": [curve.to_json() for curve in self.curves]} if self.curves else {}),
         }
 
     def write(self, folder: Path = RESULTS) -> Path:

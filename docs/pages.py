@@ -136,6 +136,43 @@ def regression_table(
     return "\n".join([*lines, "", f"`suffstats` has the least median on {best} of {len(data['lines'])} lines."])
 
 
+def regression_solvers(folder: Path = ROOT / "experiments" / "regression" / "results") -> str:
+    """Median test errors of every solver on generated sets, real ones and those of iterative Hessian mixing."""
+    parts = []
+    for name, what in (
+        ("generated", "Generated sets"),
+        ("real", "Real sets"),
+        ("authors", "Sets of iterative Hessian mixing"),
+    ):
+        data = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        told, names = data["verdicts"], list(data["lines"][0]["solvers"])
+        wins = ", ".join(f"`{solver}` {n}" for solver, n in told["wins"].items() if n)
+        lost = "; ".join(told["lost"]) or "none"
+        parts += [
+            f"**{what}** ({told['cells']} cells, {data['runs']} runs). Least median: {wins}. `auto` is within 2 per"
+            f"cent of the best of ours in {told['auto near the best']}. Cells where ours lose to a published solver or "
+            f"counterpart: {lost}.",
+            "",
+            "<details markdown><summary>The medians</summary>",
+            "",
+            "| set | n x d | epsilon | not private | " + " | ".join(names) + " |",
+            "|---" * (4 + len(names)) + "|",
+        ]
+        parts += [_solver_line(one) for one in data["lines"]] + ["", "</details>", ""]
+    return "\n".join(parts)
+
+
+def _solver_line(one: dict[str, Any]) -> str:
+    by = {name: found[0] for name, found in one["solvers"].items() if not isinstance(found, str)}
+    least = min(by.values())
+    shown = ["refused" if name not in by else f"{by[name]:.3g}" for name in one["solvers"]]
+    shown = [f"**{text}**" if by.get(name) == least else text for name, text in zip(one["solvers"], shown, strict=True)]
+    _, low, high = one["solvers"]["refined"]
+    shown[0] += f" ({low:.3g}, {high:.3g})"
+    head = [one["set"], f"{one['n']} x {one['d']}", f"{one['epsilon']:g}", f"{one['not private']:.3g}"]
+    return "| " + " | ".join([*head, *shown]) + " |"
+
+
 def benchmark_tables(folder: Path = ROOT / "benchmarks" / "results") -> str:
     """The stored results: one section each, a picture of the ratios first, the tables folded below."""
     results = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
@@ -146,6 +183,8 @@ def benchmark_section(result: dict[str, Any]) -> str:
     lines = [f"## {result['name']}", "", result["what"], ""]
     if result["ratios"]:
         lines += [f"![ratios of {result['name']}](benchmarks/{result['name']}.svg)", ""]
+    for at, curve in enumerate(result.get("curves", ())):
+        lines += [f"![{curve['name']}](benchmarks/{result['name']}-{at}.svg)", ""]
     lines += ["<details markdown><summary>The numbers</summary>", ""]
     entries = result["ratios"] + result["figures"]
     if entries:
@@ -201,11 +240,47 @@ def bars(result: dict[str, Any]) -> str:
     )
 
 
+def plot(curve: dict[str, Any]) -> str:
+    """The points of a curve, time and memory beyond the input, on logarithmic axes; lines join what was measured."""
+    points = curve["points"]
+    sizes = [math.log10(point[0]) for point in points]
+    times = [math.log10(max(point[1], 1e-7)) for point in points]
+    memory = [math.log10(max(point[2], 1e-3)) for point in points]
+    left, right = min(sizes), max(*sizes, min(sizes) + 1)
+    slope = "" if curve["exponent"] is None else f", exponent {curve['exponent']:.2f}"
+    parts = [f'<text x="20" y="18">{escape(curve["name"])}{slope}</text>']
+    for values, label, colour, top in ((times, "s", "#00897b", 30), (memory, "MB", "#5e35b1", 170)):
+        low, high = math.floor(min(values)), math.ceil(max(*values, math.floor(min(values)) + 1e-9))
+        high = max(high, low + 1)
+        places = [
+            (70 + 560 * (x - left) / (right - left), top + 100 - 90 * (value - low) / (high - low))
+            for x, value in zip(sizes, values, strict=True)
+        ]
+        parts.append(f'<line x1="70" y1="{top + 100}" x2="640" y2="{top + 100}" stroke="#888"/>')
+        parts += [
+            f'<text x="62" y="{top + 104 - 90 * share}" text-anchor="end">1e{power} {label}</text>'
+            for power, share in ((low, 0), (high, 1))
+        ]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}"/>')
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in places]
+    parts += [
+        f'<text x="{70 + 560 * (x - left) / (right - left):.1f}" y="288" text-anchor="middle">1e{round(x)}</text>'
+        for x in sizes
+    ]
+    parts.append(f'<text x="640" y="304" text-anchor="end">{escape(curve["axis"])}</text>')
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 312" width="720" font-family="sans-serif" '
+        f'font-size="13" fill="#777">{"".join(parts)}</svg>\n'
+    )
+
+
 PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "packages": ("api.md", packages),
     "benchmark tables": ("benchmarks.md", benchmark_tables),
     "reproductions": ("reproductions.md", reproductions),
     "regression table": ("regression.md", regression_table),
+    "regression solvers": ("regression.md", regression_solvers),
 }
 
 
@@ -227,6 +302,8 @@ def rendered() -> dict[Path, str]:
         result = json.loads(path.read_text("utf-8"))
         if result["ratios"]:
             files[DOCS / "benchmarks" / f"{result['name']}.svg"] = bars(result)
+        for at, curve in enumerate(result.get("curves", ())):
+            files[DOCS / "benchmarks" / f"{result['name']}-{at}.svg"] = plot(curve)
     return files
 
 

@@ -3,6 +3,8 @@
 from shapedp.learn.base import PublicLabelsWarning
 from shapedp.learn.classifiers import HuberSVC, LogisticRegression
 from shapedp.learn.columns import PrivateImputer, PrivateScaler
+from shapedp.learn.kmeans import KMeans
+from shapedp.learn.naive_bayes import GaussianNB
 from shapedp.learn.pca import PCA
 from shapedp.learn.pipelines import PrivatePipeline, certificate_of, make_pipeline
 from shapedp.learn.public import PublicOneHot, PublicScaler
@@ -14,7 +16,9 @@ from shapedp.learn.solvers.covariance import subspace_error
 __all__ = [
     "PCA",
     "Fits",
+    "GaussianNB",
     "HuberSVC",
+    "KMeans",
     "Lasso",
     "LinearRegression",
     "LogisticRegression",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -14,7 +15,7 @@ from shapedp.noise.base import Law, confidence_level, of_order, registered
 from shapedp.noise.laplace import pure_scales
 from shapedp.noise.request import Request
 from shapedp.noise.spread import SpreadLaw
-from shapedp.noise.tilted import certified
+from shapedp.noise.tilted import certified, guided
 from shapedp.numerics.arrays import Floats
 from shapedp.privacy.losses import GaussianLoss
 from shapedp.privacy.losses.logistic import LogisticLoss
@@ -92,17 +93,30 @@ class Logistic(SpreadLaw):
     def fitted(cls, request: Request) -> Logistic:
         """The scales of pure DP; for delta > 0 that shape (on a box also the Gaussian's) shrunk until delta is met."""
         pure = pure_scales(request.sensitivity, request)
-        laws = [cls.over(pure, request.sensitivity.dim)]
-        if request.delta > 0:
-            shapes = [pure]
-            if isinstance(request.sensitivity, Box):
-                shapes.append(request.optimal_scales(request.sensitivity.profile, request.epsilon, order=2))
-            laws += [law for scales in shapes if isinstance(law := cls._shrunk(scales, request), Logistic)]
-        return min(laws, key=lambda law: law.expected_error(request.error, request.weights))
+        own = cls.over(pure, request.sensitivity.dim)
+        if request.delta == 0:
+            return own
+        shapes = [pure]
+        if isinstance(request.sensitivity, Box):
+            shapes.append(request.optimal_scales(request.sensitivity.profile, request.epsilon, order=2))
+
+        def error(law: Law) -> float:
+            return law.expected_error(request.error, request.weights)
+
+        makers = [cls._shrinking(scales, request) for scales in shapes]
+        tried = [guided(request.sensitivity, request, *maker) for maker in makers]
+        starts = [start for start in tried if start is not None]
+        found: list[Law] = [own]
+        if len(starts) == len(makers):  # the shape that is to win is certified alone
+            best = min(range(len(makers)), key=lambda i: error(makers[i][0](starts[i][0])))
+            found += filter(None, [certified(request.sensitivity, request, *makers[best], starts[best])])
+        if len(found) == 1:
+            found += filter(None, (certified(request.sensitivity, request, *maker) for maker in makers))
+        return min((law for law in found if isinstance(law, Logistic)), key=error)
 
     @classmethod
-    def _shrunk(cls, scales: Floats, request: Request) -> Law | None:
-        """The smallest certified multiple of some scales, searched from where a Gaussian of equal variance stands.
+    def _shrinking(cls, scales: Floats, request: Request) -> tuple[Callable[[float], Law], float]:
+        """Scales over a factor, 1 where a Gaussian of equal variance stands; and about d log delta/d log factor.
 
         For small ratios the loss of a coordinate is about uniform on [-a, a], of variance a^2/3.
         """
@@ -116,7 +130,7 @@ class Logistic(SpreadLaw):
             for _ in range(60):
                 a = epsilon - 2 * math.log1p(-math.sqrt(delta * -math.expm1(-a)))
             start, slope = a / float(ratios[0]), a / math.expm1((a - epsilon) / 2)
-        return certified(sensitivity, request, lambda x: cls.over(scales / (start * x), sensitivity.dim), slope)
+        return lambda x: cls.over(scales / (start * x), sensitivity.dim), slope
 
     @classmethod
     def why(cls, request: Request, law: Law) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +22,16 @@ from shapedp.noise.gaussian import normal_moment
 from shapedp.noise.request import Request
 from shapedp.numerics import SearchError, first_true
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.inversion import best_tilt, stop_loss
+from shapedp.numerics.inversion import best_tilt, estimate
 from shapedp.numerics.laplace_sums import LaplaceSum
-from shapedp.numerics.roots import between
+from shapedp.numerics.roots import between, increasing_root
+from shapedp.privacy.losses.sums import SumLoss
 from shapedp.sensitivity import Box, Sensitivity
 
-_GUIDE = 2**11
+_GUIDE = 2**9
+_FINE = 2**10
+_FAINT = 20.0  # as far below the claim as an estimate says
+_NEAR = 0.5  # of the log of delta: the tilt of one sum serves the next
 _THIN = 16
 _ALONE = 6
 _TABLE = np.linspace(math.log(1e-14), math.log(1e4), 6000)
@@ -76,12 +81,11 @@ class Problem:
             + math.gamma(p + 1) * (self.counts[split:] @ (self.y[split:] / a**p))
         )
 
-    def excess(self, total: LaplaceSum) -> float:
+    def excess(self, total: LaplaceSum, tilt: float | None = None) -> float:
         """log(delta/target), estimated."""
         if total.deviation == 0 and float(total.counts @ total.values) <= self.epsilon:
             return -math.inf
-        low, high = stop_loss(total, np.array([self.epsilon]), nodes=_GUIDE)
-        return math.log(max(float(low[0] + high[0]) / 2, 1e-300) / self.delta)
+        return estimate(total, self.epsilon, tilt=tilt, nodes=_GUIDE, refined=False) - math.log(self.delta)
 
     def slope(self, total: LaplaceSum) -> float:
         """d log delta/d log t when every ratio is multiplied by t, estimated."""
@@ -94,8 +98,16 @@ class Problem:
     def solve(self, c: float, split: int, guess: float, *, close: float = 1e-5) -> float:
         """The log lambda at which the claim is just met."""
 
+        tilt: float | None = None  # that of the last sum, where it was near
+
         def excess(value: float) -> float:
-            return min(max(self.excess(self.loss(c, value, split)), -60.0), 60.0)
+            nonlocal tilt
+            total = self.loss(c, value, split)
+            if tilt is None and (total.deviation or float(total.counts @ total.values) > self.epsilon):
+                tilt = best_tilt(total, self.epsilon)
+            found = self.excess(total, tilt)
+            tilt = tilt if abs(found) < _NEAR else None
+            return min(max(found, -60.0), 60.0)
 
         low = high = guess
         at_low = at_high = excess(guess)
@@ -181,6 +193,8 @@ def least_error(sensitivity: Box, request: Request, pure: Law, make: Maker, *, m
     splits = sorted({0, size, *(size - 2**k for k in range(12) if 2**k < size)}) if mixed else [0]
     rough = sorted((found[0], split) for split in splits if (found := _tried(problem, split, search=False)))
     outcomes = [(*found, split) for _, split in rough[:2] if (found := _tried(problem, split))]
+    if mixed and outcomes and min(outcomes)[3] in (0, size):
+        return None  # one kind of noise for all: what the other families calibrate
     for _, c, log_lambda, split in sorted(outcomes)[:3]:
         slope = problem.slope(problem.loss(c, log_lambda, split))
         law = certified(sensitivity, request, _scaled(problem, y, sensitivity, make, (c, log_lambda, split)), slope)
@@ -197,7 +211,16 @@ def _within(log_lambda: float) -> None:
 
 
 def _tried(problem: Problem, split: int, *, search: bool = True) -> tuple[float, float, float] | None:
-    """`Problem.best`, or None where the claim is so extreme that the guide finds nothing."""
+    """`Problem.best`, or None where the claim is so extreme that the guide finds nothing; the last answers are kept."""
+    parts = (problem.y.tobytes(), problem.counts.tobytes(), problem.power, problem.epsilon, problem.delta)
+    return _solved(*parts, split, search)
+
+
+@lru_cache(maxsize=64)
+def _solved(
+    y: bytes, counts: bytes, power: float, epsilon: float, delta: float, split: int, search: bool
+) -> tuple[float, float, float] | None:
+    problem = Problem(np.frombuffer(y), np.frombuffer(counts), power, epsilon, delta)
     with np.errstate(all="ignore"):
         try:
             found = problem.best(split, search=search)
@@ -223,10 +246,52 @@ def _scaled(
     return lambda factor: make(scales / factor, gaussian)
 
 
-def certified(sensitivity: Sensitivity, request: Request, make: Callable[[float], Law], slope: float) -> Law | None:
-    """The law of the largest factor found near 1 whose exact upper delta meets the claim: secant in log delta."""
+def guided(
+    sensitivity: Sensitivity, request: Request, make: Callable[[float], Law], slope: float
+) -> tuple[float, float] | None:
+    """The factor at which estimates of delta come to the claim, just below it, and d log delta/d log factor there.
+
+    None where the loss is no sum or where it cannot be estimated. A start of a search, never an answer.
+    """
+    goal = math.log(request.delta) - _CLOSE / 2
+    seen: list[tuple[float, float]] = []
+
+    def gap(x: float) -> float:
+        loss = make(math.exp(x)).loss(sensitivity)
+        if not (isinstance(loss, SumLoss) and loss.slow and getattr(loss, "worst", True)):
+            raise SearchError("the loss is no sum")
+        value = -_FAINT if loss.pure <= request.epsilon else estimate(loss.total, request.epsilon, nodes=_FINE) - goal
+        if math.isnan(value):
+            raise SearchError("the sum's delta cannot be estimated")
+        seen.append((x, min(max(value, -_FAINT), _FAINT)))
+        return seen[-1][1]
+
+    try:
+        with np.errstate(all="ignore"):
+            found = increasing_root(gap, 0.0, _CLOSE / 2**10, slope)
+    except (ArithmeticError, ValueError):
+        return None
+    near = [(x, value) for x, value in seen if abs(value) < 1]
+    if len(near) > 1 and near[-1][0] != near[-2][0]:
+        measured = (near[-1][1] - near[-2][1]) / (near[-1][0] - near[-2][0])
+        slope = measured if 1e-3 < measured < 1e6 else slope
+    return math.exp(found), slope
+
+
+def certified(
+    sensitivity: Sensitivity,
+    request: Request,
+    make: Callable[[float], Law],
+    slope: float,
+    start: tuple[float, float] | None = None,
+) -> Law | None:
+    """The law of the largest factor found near 1 whose exact upper delta meets the claim: secant in log delta.
+
+    `start`: what `guided` found, if it was asked before.
+    """
     target = math.log(request.delta)
-    factor, previous = 1.0, None
+    previous = None
+    factor, slope = start or guided(sensitivity, request, make, slope) or (1.0, slope)
     best: tuple[float, Law] | None = None
     margin = _CLOSE / 2
     for _ in range(12):

@@ -122,6 +122,40 @@ def stop_loss(transform: Transform, x: Floats, *, slack: float = 0.0, nodes: int
     return np.minimum(lower, upper), upper
 
 
+def estimate(
+    transform: Transform, x: float, *, tilt: float | None = None, nodes: int = 2**10, refined: bool = True
+) -> float:
+    """About log E[(1 - e^(x - L))_+]: the trapezoid rule at one point, with fewer nodes and no bound on its error.
+
+    Twice as many nodes smooth half as much: where `refined`, the smoothing's share, of second order, is taken off. A
+    `tilt` near the best saves the search for it.
+    """
+    at = best_tilt(transform, x) if tilt is None else tilt
+    bound = chernoff(transform, x, at)
+    coarse = _sum_at(transform, x, _line(transform, at, bound, nodes))
+    if not refined:
+        return coarse
+    fine = _sum_at(transform, x, _line(transform, at, bound, 2 * nodes))
+    return fine + (fine - coarse) / 3
+
+
+def _sum_at(transform: Transform, x: float, line: _Line) -> float:
+    """The log of the trapezoid sum at x, the smoothed expectation."""
+    tilt, z = line.tilt, line.smoothing * line.smoothing / 2
+    frequencies = 2 * math.pi / line.period * np.arange(line.nodes + 1, dtype=np.float64)
+    values, _ = transform.spectrum(tilt, frequencies)
+    theta = tilt + 1j * frequencies
+    with np.errstate(under="ignore"):
+        values = (
+            values
+            * np.exp(z * (theta * (theta + 1) - tilt * (tilt + 1)) - 1j * frequencies * x)
+            / (theta * (theta + 1))
+        )
+    total = (2 * float(values.real.sum()) - float(values[0].real)) / line.period
+    exponent = transform.cumulants(tilt)[0] + z * tilt * (tilt + 1) - tilt * x
+    return exponent + math.log(max(total, 1e-300))
+
+
 def _line(transform: Transform, tilt: float, bound: float, nodes: int) -> _Line:
     """How much to smooth, and over which period to sum, at a tilt."""
     variance = transform.cumulants(tilt)[2] + 1 / tilt**2 + 1 / (1 + tilt) ** 2

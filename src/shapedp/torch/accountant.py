@@ -54,6 +54,7 @@ class Account:
     journal : a file that grows by one byte before each release, so that a killed run is charged for what it started.
     taken, past : steps that this run, and runs before it, have taken.
     secure : whether the noise is drawn from secure randomness.
+    note : what the certificate says of its scope beside.
 
     Guarantee: what was charged stays charged. Steps are told apart by their `identity`, in a journal and a checkpoint
     as well; those of another identity are composed, never renamed.
@@ -76,6 +77,7 @@ class Account:
     taken: int = 0
     past: tuple[Step, ...] = ()
     secure: bool = True
+    note: str = ""
     _spent: dict[int, Bracket] = field(default_factory=dict)
     _fresh: bool = True  # neither charged nor loaded yet
 
@@ -159,7 +161,8 @@ class Account:
                 found = replace(found, reason=f"the bracket is that of one step alone; all {steps} give away more")
         else:
             found = certify_near(plan, plan.epsilon(delta).upper, delta)
-        found = replace(found, scope=SCOPE) if PERSONS in _premises(self.step) else found
+        scope = (SCOPE if PERSONS in _premises(self.step) else "", self.note)
+        found = replace(found, scope=" ".join(filter(None, scope))) if any(scope) else found
         return found.with_randomness(self.secure) if self.steps else found
 
     def state_dict(self) -> dict[str, Any]:

@@ -32,7 +32,8 @@ from shapedp.torch.layout import Layout
 from shapedp.torch.noise import GaussianNoise, Noise
 from shapedp.torch.published import Published
 from shapedp.torch.refusals import refusal
-from shapedp.torch.rounding import margin
+from shapedp.torch.rounding import GRID, margin
+from shapedp.workloads import Banded, Buffered, Correlation, Toeplitz
 
 SCHEMA = 1
 _NAME = "TrainingPlan"
@@ -76,6 +77,7 @@ class TrainingPlan:
     scale : the noise scale (the noise multiplier of Gaussian noise); 0 means the least that meets the claim.
     check_records : whether the model is checked for mixing records.
     gpu_noise : whether noise is drawn in float32 on a CUDA device where the law allows it.
+    correlated : noise over time (`workloads.Banded`, `Toeplitz`, `Buffered`), or None for noise of each step alone.
     per_owner : the most of a person's records that a step uses, where persons are protected; `records` and `batch_size`
         then count persons. None where each record is protected on its own.
     sampling : how batches are drawn, and so what is certified. "poisson": each record in each with one probability;
@@ -109,6 +111,7 @@ class TrainingPlan:
     gpu_noise: bool = False
     per_owner: int | None = None
     sampling: str = "poisson"
+    correlated: Correlation | None = None
 
     def __post_init__(self) -> None:
         booleans(self)
@@ -128,10 +131,30 @@ class TrainingPlan:
             raise ValueError(refusal("owner-sampling", sampling=self.sampling))
         if isinstance(self.noise, Published) and self.sampling != "poisson":
             raise ValueError(refusal("published-sampling", sampling=self.sampling))
+        if self.correlated is not None:
+            self._correlate(self.correlated)
         if isinstance(self.noise, Published):
             self._take_claim(self.noise)
         elif self.scale == 0:
             self._solve()
+
+    def _correlate(self, kept: Correlation) -> None:
+        """Refuse what noise over time does not serve; it is drawn on the CPU."""
+        if not isinstance(kept, Banded | Toeplitz | Buffered):
+            raise TypeError(refusal("correlated-unknown", kind=type(kept).__name__))
+        if self.sampling != "poisson":
+            raise ValueError(refusal("correlated-sampling", sampling=self.sampling))
+        if not isinstance(self.noise, GaussianNoise):
+            raise ValueError(refusal("correlated-needs-gaussian", kind=type(self.noise).__name__))
+        if type(self.clip).updated is not Clip.updated:
+            raise ValueError(refusal("correlated-fixed-clip", kind=type(self.clip).__name__))
+        if self.steps != kept.steps:
+            raise ValueError(refusal("correlated-steps", made=kept.steps, given=self.steps))
+        most = kept.separation * self.batch_size
+        if (most > self.records) if kept.sampled else (most < self.records):
+            name = "correlated-too-far" if kept.sampled else "correlated-too-near"
+            raise ValueError(refusal(name, separation=kept.separation, batch=self.batch_size, records=self.records))
+        object.__setattr__(self, "gpu_noise", False)
 
     def _take_claim(self, noise: Published) -> None:
         """Published noise has a scale and a claim of its own."""
@@ -154,8 +177,8 @@ class TrainingPlan:
         way, relation, reach = SAMPLING[self.sampling]
         family = self.noise.family(self.clip.sensitivity(self.layout).scaled(1.0, relation), self.layout)
         scale = plan(
-            epsilon=self.epsilon, delta=self.delta, sampling_rate=self._rate, steps=self._counted(self.steps),
-            family=lambda one: family(one / reach), scheme=way, batches=self.batches, relative=_RELATIVE,
+            epsilon=self.epsilon, delta=self.delta, sampling_rate=self.rate, steps=self._counted(self.steps),
+            family=lambda one: family(one / reach), scheme=way, batches=self._together, relative=_RELATIVE,
             seconds=3600.0,
         ).scale  # fmt: skip
         for _ in range(20):
@@ -174,12 +197,22 @@ class TrainingPlan:
 
     @property
     def batches(self) -> int:
-        """The steps that the account counts together: those of a pass, where a pass is certified as a whole."""
+        """The steps that the account counts together: of a pass that is certified whole, of one noise over time."""
+        if self.correlated is not None:
+            return self.correlated.unit
         return -(-self.records // self.batch_size) if self.sampling in PASSES else 1
 
     @property
-    def _rate(self) -> float:
+    def _together(self) -> int:
+        """The batches of a pass in the account's steps; with noise over time one of them is all of its unit."""
+        return self.batches if self.correlated is None else 1
+
+    @property
+    def rate(self) -> float:
         """What the certificate's step says of sampling; a share that no float equals is rounded up."""
+        kept = self.correlated
+        if kept is not None:
+            return min(kept.separation * self.batch_size / self.records, 1.0) if kept.sampled else 1.0
         if self.sampling != "fixed":
             return 1.0 if self.sampling in PASSES else self.sampling_rate
         rate = self.sampling_rate
@@ -197,9 +230,12 @@ class TrainingPlan:
         exact = clip.sensitivity(self.layout)
         if exact.adjacency != "add-remove":
             raise ValueError(f"a clip's sensitivity must be that of 'add-remove', got {exact.adjacency!r}")
-        room = margin(self.batch_size, exact.dim, self.scale, clip.steepness)
+        over, kept = 1.0 if self.correlated is None else self.correlated.reach, self.correlated
+        room = margin(self.batch_size, exact.dim, self.scale * over, clip.steepness)
+        if isinstance(kept, Buffered):
+            room += self.scale * kept.stray * GRID * math.sqrt(kept.steps * exact.dim) / 2**8
         _, relation, reach = SAMPLING[self.sampling]
-        widened = exact.scaled(1 + room, relation)
+        widened = exact.scaled((1 + room) * over, relation)
         law = self.noise.law(widened, self.layout, self.scale * factor)
         return law, widened if reach == 1 else widened.scaled(reach, relation)
 
@@ -227,8 +263,8 @@ class TrainingPlan:
         """An account without steps, whose limit is the planned number where a claim was made."""
         secure = boolean("secure", secure)
         limit = None if self.epsilon is None or self.steps is None else self._counted(self.steps)
-        step = Step(self.mechanism, self._rate, 1, SAMPLING[self.sampling][0], self.batches)
-        return Account(step, self.epsilon, self.delta, limit, journal, secure=secure)
+        step = Step(self.mechanism, self.rate, 1, SAMPLING[self.sampling][0], self._together)
+        return Account(step, self.epsilon, self.delta, limit, journal, secure=secure, note=self._note)
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -242,8 +278,22 @@ class TrainingPlan:
         return (
             f"private training of {self.layout.dim} parameters: {steps} steps on {_WORDS[self.sampling]} of "
             f"{self.batch_size} of {self.records} {self._unit}\n"
-            f"clip {self.clip}\nnoise {self.noise} at scale {self.scale:g}\nclaim {claim}"
+            f"clip {self.clip}\nnoise {self.noise} at scale {self.scale:g}{self._over_time}\nclaim {claim}"
         )
+
+    @property
+    def _over_time(self) -> str:
+        kept = self.correlated
+        if kept is None:
+            return ""
+        return f", over time {type(kept).__name__} with {kept.separation} groups, {kept.copies} gradients kept"
+
+    @property
+    def _note(self) -> str:
+        """What the certificate says of its steps where they are not those of the training."""
+        if self.correlated is None:
+            return ""
+        return refusal("correlated-scope", unit=self.correlated.unit, separation=self.correlated.separation)
 
     @property
     def _unit(self) -> str:
@@ -281,7 +331,7 @@ def steps_of_epoch(records: int, batch_size: int, drop_last: bool) -> int:
 
 def _kinds() -> dict[str, Any]:
     """What a plan consists of, by name: only dataclasses of this library are written and read."""
-    found: list[type[Any]] = [TrainingPlan, Layout, Clip, Noise]
+    found: list[type[Any]] = [TrainingPlan, Layout, Clip, Noise, Correlation]
     for kind in found:
         found.extend(kind.__subclasses__())
     return {k.__name__: k for k in found if is_dataclass(k) and k.__module__.split(".")[0] == "shapedp"}
@@ -312,7 +362,9 @@ def _made(data: Any) -> Any:
         return parts
     name = str(data["kind"])
     kind = published("training noise", name) if name in PROVIDED["training noise"] else _kinds().get(name)
-    optional = {"per_owner"} if kind is TrainingPlan else set()  # files from before it was there
+    optional = (
+        {"per_owner", "sampling", "correlated"} if kind is TrainingPlan else set()
+    )  # files from before they were there
     if kind is None or set(parts) | optional != {one.name for one in fields(kind)}:
         raise ValueError(f"a plan has a part that is not known, or with other fields: {data['kind']!r:.40}")
     return kind(**parts)

@@ -20,9 +20,11 @@ from shapedp.sampling import Source, source
 from shapedp.torch import gpu
 from shapedp.torch.batches import AllocatedBatches, FixedBatches, PoissonBatches, ShuffledBatches
 from shapedp.torch.clips import Clip, clip_from
+from shapedp.torch.correlated import KINDS, chosen
 from shapedp.torch.layout import Layout
 from shapedp.torch.loader import PoissonLoader
 from shapedp.torch.noise import Noise, noise_from
+from shapedp.torch.overtime import CyclicBatches, drawn_groups
 from shapedp.torch.owners import Owners
 from shapedp.torch.plan import TrainingPlan, steps_of_epoch
 from shapedp.torch.probe import Probe
@@ -32,6 +34,7 @@ from shapedp.torch.rules import ROUTES
 from shapedp.torch.secret import side_stream
 from shapedp.torch.training import Processes, Progress, Training
 from shapedp.torch.validate import check_model, check_optimizer, checked_loader
+from shapedp.workloads import Correlation, StepSums
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -74,9 +77,10 @@ def make_private(
     owner: Any = None,
     per_owner: int | None = None,
     sampling: str = "poisson",
+    correlated: Correlation | str | None = None,
     unsafe: bool = False,
 ) -> Private:
-    """The same model and optimizer, whose steps are now private, and a loader of Poisson batches.
+    """The same model and optimizer, whose steps are now private, and a loader of batches drawn anew.
 
     Give `epsilon`, `delta` and the number of `epochs` (or `steps`): the least noise that meets the claim is solved
     for. Or give `noise_multiplier`, and ask `optimizer.privacy_.epsilon(delta)` what was spent. Or give a published
@@ -99,6 +103,8 @@ def make_private(
     per_owner : with `owner`, the most of a person's records that one step uses.
     sampling : "poisson", "allocation", "shuffle" or "fixed": how batches are drawn, as `TrainingPlan` says. Each has a
         guarantee of its own, under neighbours of its own: shuffled batches blank a record, fixed ones replace it.
+    correlated : noise that cancels over the steps: None, "banded", "blt", "auto" (the least error of these and of none,
+        at your claim), or one of `workloads.Banded`, `Toeplitz`, `Buffered` made for the number of steps.
     unsafe : True lets published noise run although its claim is refuted.
 
     Returns
@@ -128,11 +134,15 @@ def make_private(
         raise ValueError("give epochs or steps, not both")
     if epochs is not None:
         steps = count("epochs", epochs) * steps_of_epoch(records, expected, loader.drop_last and sampling not in PASSES)
-    plan = TrainingPlan(
-        layout, records, expected, clip_from(clip), noise_from(noise), epsilon, delta, steps,
-        _given_scale(noise_multiplier, epsilon), check_records, gpu.at_hand(next(model.parameters())), per_owner,
-        sampling,
-    )  # fmt: skip
+
+    def planned(kept: Correlation | None) -> TrainingPlan:
+        return TrainingPlan(
+            layout, records, expected, clip_from(clip), noise_from(noise), epsilon, delta, steps,
+            _given_scale(noise_multiplier, epsilon), check_records, gpu.at_hand(next(model.parameters())), per_owner,
+            sampling, kept,
+        )  # fmt: skip
+
+    plan = _over_time(correlated, planned, optimizer, records // expected, steps)
     return attach(
         plan, model, optimizer, loader, physical_batch_size=physical_batch_size, loss_reduction=loss_reduction,
         rng=rng, journal=journal, progress=progress, gradients=gradients, owner=owner, unsafe=unsafe,
@@ -204,14 +214,40 @@ def attach(
     optimizer.register_step_pre_hook(training.before_step)
     optimizer.privacy_ = training  # type: ignore[attr-defined]
     indices = range(processes.rank, plan.records, processes.count)
-    batches = _drawn(plan, indices, per_epoch, randomness, most)
+    batches = _drawn(plan, indices, per_epoch, randomness, most, lambda: training.turn)
     batches = batches if owners is None else owners.drawn_by(batches, randomness, most)
     return model, optimizer, PoissonLoader(loader, batches, per_epoch, recorder, training)
 
 
-def _drawn(plan: TrainingPlan, indices: range, steps: int, randomness: Source, most: int | None) -> Any:
+def _over_time(
+    correlated: Any, planned: Callable[[Correlation | None], TrainingPlan], optimizer: Any, separation: int, steps: Any
+) -> TrainingPlan:
+    """The plan, its noise over time given or chosen for the optimizer's own map."""
+    if correlated is None or isinstance(correlated, Correlation):
+        return planned(correlated)
+    one_of("correlated", correlated, KINDS)
+    if steps is None:
+        raise ValueError(refusal("correlated-needs-claim"))
+    found: TrainingPlan = chosen(correlated, planned, StepSums(steps, _momentum(optimizer)), separation)
+    return found
+
+
+def _momentum(optimizer: Any) -> float:
+    """The momentum of all groups, if it is one; otherwise sums of gradients stand for what is learned."""
+    found = {group.get("momentum", 0.0) for group in optimizer.param_groups}
+    value = found.pop() if len(found) == 1 else 0.0
+    return float(value) if isinstance(value, float | int) and 0 <= value < 1 else 0.0
+
+
+def _drawn(
+    plan: TrainingPlan, indices: range, steps: int, randomness: Source, most: int | None, turn: Callable[[], int]
+) -> Any:
     """What draws the batches that the plan certifies, but for who is told of them."""
     size = plan.batch_size
+    if (kept := plan.correlated) is not None:
+        groups = drawn_groups(indices, kept.separation, randomness)
+        cyclic = partial(CyclicBatches, indices, plan.rate, steps, randomness, most)
+        return partial(cyclic, groups=groups, separation=kept.separation, next_turn=turn)
     drawn: dict[str, Any] = {
         "poisson": partial(PoissonBatches, indices, plan.sampling_rate, steps, randomness, most),
         "allocation": partial(AllocatedBatches, indices, plan.batches, randomness, most),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from shapedp.numerics.outward import ABOVE_8192
 from shapedp.privacy import Bracket, Certificate, GaussianLoss, loss_of
 from shapedp.sampling import Source
 from shapedp.torch import gpu
-from shapedp.torch.accountant import Account
+from shapedp.torch.accountant import Account, BudgetError
 from shapedp.torch.clips import Clip
 from shapedp.torch.detour import RecordError, without_frames
 from shapedp.torch.gradients import Gradients, summed_rows
@@ -27,6 +27,9 @@ from shapedp.torch.people import People
 from shapedp.torch.plan import TrainingPlan
 from shapedp.torch.published import Published
 from shapedp.torch.refusals import refusal
+
+if TYPE_CHECKING:
+    from shapedp.torch.overtime import Stream
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ class Part:
     """A piece of a draw, as the loader hands it out: its size, and whether it is the last or first one.
 
     `people` says which records are whose, where persons are protected; `origin` is the pass that the draw belongs to,
-    where a pass is paid for as a whole.
+    where a pass is paid for as a whole; `turn` is the step that it is drawn for, where that matters.
     """
 
     records: int
@@ -111,6 +114,7 @@ class Part:
     first: bool = True
     people: People | None = None
     origin: object | None = None
+    turn: int | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -153,12 +157,14 @@ class Training:
         plan = self.planned
         self.layout, self.noise, self.scale, self.expected = plan.layout, plan.noise, plan.scale, plan.batch_size
         self.clip, self.mechanism = plan.clip, plan.mechanism  # these two may follow released answers
+        self._stream: Stream | None = None
+        self._turn = 0  # steps of this run
         named = dict(self.model.named_parameters())
         self._parameters = [named[name] for name in self.layout.names]
 
     def __repr__(self) -> str:
         account = self.account
-        total = "" if account.limit is None else f" of {account.limit * self.planned.batches}"
+        total = "" if self._limit is None else f" of {self._limit}"
         claim = f", delta={account.delta:g}" if account.delta is not None else ""
         claim = f", epsilon={account.epsilon:g}{claim}" if account.epsilon is not None else claim
         if account.taken in account._spent:
@@ -183,9 +189,16 @@ class Training:
 
     @property
     def steps(self) -> int:
-        """The number of steps taken; a pass before the present one counts whole, wherever it was left."""
+        """The number of steps taken (with noise over time by this run); a pass before the present one counts whole."""
+        if self.planned.correlated is not None:
+            return self._turn
         batches = self.planned.batches
         return self.account.taken * batches - (batches - self._released if self._pass is not None else 0)
+
+    @property
+    def turn(self) -> int:
+        """The number of the step that comes next in this run."""
+        return self._turn
 
     def epsilon(self, delta: float | None = None) -> Bracket:
         """The epsilon spent so far, as a bracket."""
@@ -218,6 +231,9 @@ class Training:
             raise RuntimeError("a piece of a draw came without those before it: go on with the next draw")
         else:
             self._check_rows(self.part)
+        if part.turn is not None and part.turn != self._turn:
+            self._drop()
+            raise RuntimeError(refusal("correlated-turn"))
         self.part, self._rows = part, 0
 
     def add(self, records: int, gradients: Gradients, scale: float) -> None:
@@ -291,10 +307,7 @@ class Training:
         if total is None:
             total = torch.zeros(self.mechanism.law.dim, dtype=torch.float64, device=self._parameters[0].device)
         total = self.processes.sum_at_first(total)
-        if origin is None or origin is not self._pass:
-            self.account.charge()
-            self._pass, self._released = origin, 0
-        self._released += 1
+        self._charge(origin)
         noisy = self._noisy(total) if self.processes.first else torch.empty_like(total, dtype=torch.float32)
         noisy = self.processes.from_first(noisy)
         answer = noisy / self.expected
@@ -303,15 +316,46 @@ class Training:
         if following is not self.clip:
             self._set_clip(following)
         if self.report is not None and self.processes.first and self.steps % self.report_every == 0:
-            limit = None if self.account.limit is None else self.account.limit * self.planned.batches
-            self.report(Progress(self.steps, limit, self.epsilon(), self.account.delta or 0.0))
+            self.report(Progress(self.steps, self._limit, self.epsilon(), self.account.delta or 0.0))
         return flat if self.mean else flat * self.expected
+
+    @property
+    def _limit(self) -> int | None:
+        if self.planned.correlated is not None:
+            return self.planned.steps
+        return None if self.account.limit is None else self.account.limit * self.planned.batches
+
+    def _charge(self, origin: object | None) -> None:
+        """Charge this step; the first step of a pass, or of a unit of noise over time, is charged for all of it."""
+        kept = self.planned.correlated
+        if kept is not None and self._turn >= kept.steps:
+            raise BudgetError(refusal("correlated-at-end", steps=kept.steps))
+        if self._turn % kept.unit == 0 if kept is not None else origin is None or origin is not self._pass:
+            self.account.charge()
+            self._pass, self._released = origin, 0
+        self._released += 1
+        self._turn += 1
+
+    def _correlated(self, total: Tensor) -> Tensor:
+        """The sum with noise that depends on that of earlier steps."""
+        from shapedp.torch.overtime import Stream
+
+        law, kept = self.mechanism.law, self.planned.correlated
+        assert isinstance(law, Gaussian)
+        assert kept is not None
+        if self._stream is None:
+            self._stream = Stream(kept, law)
+        sums = total.detach().cpu().numpy()
+        noisy = self._stream.release(sums, self.source, lambda query, draw: watched(self.mechanism, query, draw))
+        return torch.from_numpy(np.ascontiguousarray(noisy)).to(total.device, torch.float32)
 
     def _noisy(self, total: Tensor) -> Tensor:
         """The float64 sum with noise, rounded to float32 after that."""
         if is_watched():
             self.account.secure = False
         law = self.mechanism.law
+        if self.planned.correlated is not None:
+            return self._correlated(total)
         if self.planned.gpu_noise and gpu.at_hand(total) and isinstance(law, Gaussian) and not is_watched():
             return gpu.draw(law, total, self.source)
         query = total.detach().cpu().numpy()

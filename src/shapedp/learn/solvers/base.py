@@ -57,7 +57,8 @@ class Solution:
 
     `weights` are those of the columns [x, c]; of several problems at once, one column each. `covariance` is that of
     the weights where it follows from what was released: privacy noise and sampling together, at first order, without
-    the bias of shrinking. `released` lists the releases of a solver that chooses them on its way.
+    the bias of shrinking; `resolved` is the least eigenvalue of the released X^T X over the noise's spectral norm where
+    intervals may rest on that covariance. `released` lists the releases of a solver that chooses them on its way.
 
     Examples
     --------
@@ -67,6 +68,7 @@ class Solution:
 
     weights: Floats
     covariance: Floats | None = None
+    resolved: float = 0.0
     released: tuple[Step, ...] = ()
 
 

@@ -267,7 +267,13 @@ class Loss(ABC):
         from shapedp.privacy.losses.table import Table
 
         accuracy = positive("accuracy", accuracy)
-        return Table.of(self, accuracy).under(self.adjacency) if self.slow else self
+        if not self.slow:
+            return self
+        kept = vars(self).get("_tabulated")
+        if kept is None or kept[0] != accuracy:  # a plan may ask again and again
+            kept = (accuracy, Table.of(self, accuracy))
+            object.__setattr__(self, "_tabulated", kept)
+        return kept[1].under(self.adjacency)
 
     def discretize(self, **options: Any) -> DiscreteLoss:
         """This loss on a grid, bounded from both sides, ready to be composed."""

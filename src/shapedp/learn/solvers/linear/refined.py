@@ -65,7 +65,8 @@ def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Soluti
         noisy = NoisyMoments(noisy.design, sums, noisy.design_scale, scale)
         found = shrunk(noisy)
         weights = weights + found.weights
-    return Solution(weights, covariance(noisy, found, residual))
+    resolved = float(np.linalg.eigvalsh(noisy.design)[0]) / noisy.edge
+    return Solution(weights, covariance(noisy, found, residual), resolved)
 
 
 REFINED = Solver(mechanisms, solve, passes=1 + STEPS)

@@ -1,0 +1,185 @@
+"""The clocks that a user sees, each with its bar: processor time, best of several, warm unless the name says cold.
+
+Every figure is also divided by a yardstick measured beside it, fixed numpy work of about 20 ms; a quick run fails where
+one of these quotients is more than twice the stored one. Peers are in `calibration`, `accounting` and `release`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable
+from importlib.resources import files
+
+import numpy as np
+
+import shapedp as sdp
+from _harness import RESULTS, Result
+from shapedp.mechanisms.mixing import draw_sketch
+from shapedp.noise import tilted
+from shapedp.numerics.gram import gram
+from shapedp.numerics.hyperspherical import from_angles, to_angles
+from shapedp.privacy.losses import largest_mus, sums
+from shapedp.sampling import SecureSource, rounded_sum
+
+CLAIM = {"epsilon": 1.0, "delta": 1e-5}
+ADVISE = 0.3
+ENOUGH = 2.0  # seconds: a case that took so long is not asked again
+LONG = 30.0  # yardsticks: what takes longer is left to whole runs
+Case = tuple[str, Callable[[], object], float]
+
+
+def _yardstick() -> None:
+    x = np.linspace(0.0, 1.0, 1 << 18)
+    np.fft.rfft(np.exp(np.sin(x)))
+    np.sort(np.cos(1e6 * x))
+
+
+def _forget() -> None:
+    """Empties what calibration keeps from one call to the next."""
+    sums._kept.cache_clear()
+    tilted._solved.cache_clear()
+
+
+def _sets() -> dict[str, sdp.Sensitivity]:
+    rng = np.random.default_rng(0)
+    return {
+        "L2, dim 2": sdp.L2(1.0, 2),
+        "L2, dim 14": sdp.L2(1.0, 14),
+        "L2, dim 1000": sdp.L2(1.0, 1000),
+        "L2 of a tensor 8x8x8": sdp.L2(1.0, shape=(8, 8, 8)),
+        "L1, dim 14": sdp.L1(1.0, 14),
+        "box, 1 bound": sdp.Box([1.0]),
+        "box, 14 equal bounds": sdp.Box(np.ones(14)),
+        "box, 14 bounds": sdp.Box(rng.uniform(0.1, 1, 14)),
+        "box, 1000 bounds": sdp.Box(rng.uniform(0.1, 1, 1000)),
+        "two blocks": sdp.Blocks([1.0, 2.0], [5, 9]),
+        "hull, 5 vertices in 14": sdp.Hull(rng.normal(size=(5, 14))),
+        "hull, 40 vertices in 40": sdp.Hull(rng.normal(size=(40, 40))),
+    }
+
+
+def _cases() -> list[Case]:
+    """Names, calls and the seconds each may take."""
+    cases: list[Case] = [
+        (f"advise, {name}", lambda chosen=chosen: sdp.advise(chosen, **CLAIM), ADVISE)  # type: ignore[misc]
+        for name, chosen in _sets().items()
+    ]
+    cases += [
+        (f"best radial law, dim {dim}", lambda dim=dim: sdp.calibrate("radial", sdp.L2(1.0, dim), **CLAIM), 0.3)  # type: ignore[misc]
+        for dim in (2, 14, 1000)
+    ]
+    for dim in (2, 14):
+        law = sdp.calibrate("radial", sdp.L2(1.0, dim), **CLAIM).law
+        cases.append(
+            (
+                f"2,000 sampled steps of radial noise, dim {dim}",
+                lambda law=law, dim=dim: sdp.compose([(sdp.subsample(law.loss(sdp.L2(1.0, dim)), 0.01), 2000)]).epsilon(
+                    1e-5
+                ),  # type: ignore[misc]
+                3.0,
+            )
+        )
+    training = {"epsilon": 2.0, "delta": 1e-5, "sampling_rate": 0.01}
+    cases += [(f"plan, {n} steps", lambda n=n: sdp.plan(**training, steps=n), 1.0) for n in (1000, 10_000)]  # type: ignore[misc]
+    rng = np.random.default_rng(2)
+    claims = 10 ** rng.uniform(-3, 1.69, 10**5), 10 ** rng.uniform(-30, -0.302, 10**5)
+    cases.append(("100,000 calibrations as one array", lambda: largest_mus(*claims), 0.2))
+    return cases
+
+
+def _best(call: Callable[[], object], rounds: int) -> tuple[float, float]:
+    """Processor seconds of a call, and over the yardstick's: the best of each."""
+    own, measure = [], []
+    while len(own) < rounds and sum(own) < ENOUGH:
+        _forget()
+        for what, into in ((_yardstick, measure), (call, own)):
+            start = time.process_time()
+            what()
+            into.append(time.process_time() - start)
+    return min(own), min(own) / min(measure)
+
+
+def _child(words: list[str], rounds: int) -> float:
+    """Processor seconds of a process, the best of several."""
+    times = []
+    for _ in range(rounds):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(words, stdout=subprocess.DEVNULL, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(times)
+
+
+def _command_line(result: Result, rounds: int) -> None:
+    book = tomllib.loads((files("shapedp.cli") / "commands.toml").read_text("utf-8"))["commands"]
+    python = [sys.executable]
+    shapedp = [*python, "-m", "shapedp"]
+    slowest = max((_child([*shapedp, name, "--help"], rounds), name) for name in book)
+    result.figure(f"slowest --help, {slowest[1]}: s", slowest[0], at_most=0.25)
+    special = _child([*python, "-c", "import scipy.special"], rounds + 3)
+    for words in ("--l1 1 --dim 14", "--l2 1 --dim 14", "--box 1,0.5,0.1"):
+        cold = _child([*shapedp, "advise", *words.split(), "--epsilon", "1", "--delta", "1e-5"], rounds + 3)
+        result.ratio(f"cold advise {words} / import scipy.special", cold / special, at_most=2.0)
+
+
+def _quotient(call: Callable[[], object], other: Callable[[], object], rounds: int = 5) -> float:
+    """The best processor time of a call over that of another, in turn."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(rounds):
+        for what, into in zip((call, other), times, strict=True):
+            start = time.process_time()
+            what()
+            into.append(time.process_time() - start)
+    return min(times[0]) / min(times[1])
+
+
+def _kernels(result: Result, size: int) -> None:
+    generator, source, zeros = np.random.default_rng(0), SecureSource(), np.zeros(size)
+    quotient = _quotient(
+        lambda: generator.standard_normal(size), lambda: rounded_sum(zeros, "gaussian", 1.0, None, source)
+    )
+    result.ratio("numpy's raw normals / secure, float-safe noise added", quotient, at_least=0.7)
+    x = generator.standard_normal(size)
+    quotient = _quotient(lambda: from_angles(*to_angles(x)), x.copy)
+    result.ratio("angles of a vector, there and back / copy", quotient, at_most=10.0)
+    bounds = generator.uniform(0.01, 1.0, size)
+    quotient = _quotient(lambda: sdp.calibrate("gaussian", sdp.Box(bounds), **CLAIM), bounds.copy)
+    result.ratio(f"box of {size:.0e} bounds: calibrate / copy", quotient, at_most=20.0)
+    rows = generator.normal(size=(size // 50, 100)) / 20
+    made = sdp.Mixing.calibrate(rows=500, row_bound=1.0, epsilon=1.0, delta=1e-6, records=len(rows), dim=100)
+    variance = made.noise_variance
+    quotient = _quotient(
+        lambda: made.release(rows), lambda: draw_sketch(gram(rows), 500, variance, variance / 2, source)
+    )
+    result.ratio("release of a sketch / Gram and sample", quotient, at_most=1.15)
+
+
+def run(quick: bool) -> Result:
+    result = Result("bars", what="what a user waits for: processor seconds, best of several", guards=quick)
+    stored = _stored() if quick else {}
+    for name, call, seconds in _cases():
+        if quick and stored.get(name, 0.0) > LONG:
+            continue
+        own, quotient = _best(call, 2 if quick else 4)
+        if not quick:
+            result.figure(f"{name}: s", own, at_most=seconds)
+        result.figure(f"{name}: yardsticks", quotient, at_most=2 * stored[name] if name in stored else None)
+    if not quick:
+        _kernels(result, 10**7)
+        _command_line(result, 3)
+    result.notes.append("The yardstick is an FFT, a sort and three functions of 262,144 numbers.")
+    return result
+
+
+def _stored() -> dict[str, float]:
+    """The quotients of the last whole run, by case."""
+    path = RESULTS / "bars.json"
+    figures = json.loads(path.read_text("utf-8"))["figures"] if path.exists() else []
+    end = ": yardsticks"
+    return {one["what"].removesuffix(end): one["value"] for one in figures if one["what"].endswith(end)}
