@@ -35,6 +35,7 @@ MENU = {
     "Train": (
         "tutorials/4-train-a-network.md",
         "deep-learning.md",
+        "fine-tuning.md",
         "geodp.md",
         "training-studies.md",
         "membership.md",

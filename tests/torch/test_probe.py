@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import UserDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
 from tests.torch.helpers import private, step
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.data import DataLoader
 
-from shapedp.torch import Layout, RecordError
-from shapedp.torch.loader import Part
+from shapedp.torch import Layout, RecordError, make_private
+from shapedp.torch.loader import Part, _Pieces
 from shapedp.torch.recorder import Recorder
 
 Tensor = torch.Tensor
@@ -194,3 +196,47 @@ def test_half_precision_is_no_mixing() -> None:
     recorder.attach()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         model(torch.randn(100, 64))
+
+
+class Mean(nn.Module):
+    """The mean of the words of a text, over those that count or, without a mask, over all places."""
+
+    def __init__(self, masked: bool) -> None:
+        super().__init__()
+        self.table, self.head, self.masked = nn.Embedding(20, 8), nn.Linear(8, 2), masked
+
+    def forward(self, words: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        kept = mask[..., None].float() if self.masked else torch.ones_like(mask)[..., None].float()
+        out: torch.Tensor = self.head((self.table(words) * kept).sum(1) / kept.sum(1))
+        return out
+
+
+@pytest.mark.parametrize("kind", [dict, UserDict])
+@pytest.mark.parametrize("masked", [True, False])
+def test_batches_of_any_mapping_are_looked_into(kind: Any, masked: bool) -> None:
+    """Tokenizers return a mapping that is no dict; an empty draw holds zeros there, too, and no record."""
+    texts = [[3 + k % 5] * (9 - k % 7) for k in range(40)]
+
+    def collate(records: list[list[int]]) -> Any:
+        longest = max(map(len, records))
+        rows = [one + [0] * (longest - len(one)) for one in records]
+        return kind({"words": torch.tensor(rows), "mask": torch.tensor(rows) > 0})
+
+    torch.manual_seed(0)
+    model: nn.Module = Mean(masked)
+    loader = DataLoader(cast(Any, texts), batch_size=8, collate_fn=collate)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model, optimizer, batches = make_private(model, optimizer, loader, clip=1.0, noise_multiplier=1.0)
+
+    def run() -> None:
+        for batch in batches:
+            model(batch["words"], batch["mask"]).square().sum(1).mean().backward()
+            optimizer.step()
+
+    if masked:
+        run()
+    else:
+        with pytest.raises(RecordError, match="collate_fn"):
+            run()
+    empty = _Pieces(texts, collate)[[]]
+    assert not empty["words"].any()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -40,10 +40,11 @@ def mapped(values: Any, change: Callable[[Any], Any], is_leaf: Callable[[Any], b
     """The same nested lists, tuples and dicts with `change` applied to each leaf, in order; the rest stays."""
     if is_leaf(values):
         return change(values)
-    if isinstance(values, dict):
+    if isinstance(values, Mapping):
         pairs = {key: mapped(value, change, is_leaf) for key, value in values.items()}
         try:
-            return pairs if type(values) is dict else type(values)(pairs)  # of another kind, as tokenizers return
+            made: Any = type(values)
+            return pairs if made is dict else made(pairs)  # of another kind, as tokenizers return
         except TypeError:
             return pairs
     if isinstance(values, tuple | list):

@@ -34,6 +34,9 @@ def fault_of(module: nn.Module) -> str | None:
     """Why a module is refused, or None."""
     if isinstance(module, DistributedDataParallel | DataParallel):
         return "pass the bare model; the processes of torch.distributed are found by make_private"
+    wrapped = type(module).__module__.startswith("torch.distributed.fsdp")
+    if wrapped or any(hasattr(p, "full_tensor") for p in module.parameters(recurse=False)):
+        return refusal("sharded")
     if isinstance(module, LazyModuleMixin) and module.has_uninitialized_params():
         return f"{type(module).__name__} has no parameters yet; run the model once on an input of zeros first"
     if isinstance(module, _InstanceNorm) and module.track_running_stats:
