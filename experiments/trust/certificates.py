@@ -37,6 +37,7 @@ KINDS = (
     "repetition",
     "logistic",
     "fixed-size",
+    "passes",
     "hull",
     "workload",
     "answers",
@@ -56,8 +57,11 @@ LATEST = 200_000  # and again
 LATEST_ROUND = (*LATER_ROUND, "hull", "workload")
 NEWEST = 700_000  # and again
 NEWEST_ROUND = (*LATEST_ROUND, "answers", "selection", "selection", "keys", "quantiles")
+PASSES = 3_000_000  # and again
+PASSES_ROUND = (*NEWEST_ROUND, "passes")
 # epsilon takes seconds
 _SLOW = (
+    "passes",
     "laplace",
     "logistic",
     "mixed",
@@ -75,7 +79,7 @@ _SLOW = (
 
 def kind_of(number: int) -> str:
     """The kind of a case."""
-    starts = ((NEWEST, NEWEST_ROUND), (LATEST, LATEST_ROUND), (LATER, LATER_ROUND), (0, ROUND))
+    starts = ((PASSES, PASSES_ROUND), (NEWEST, NEWEST_ROUND), (LATEST, LATEST_ROUND), (LATER, LATER_ROUND), (0, ROUND))
     kinds = next(kinds for start, kinds in starts if number >= start)
     return kinds[number % len(kinds)]
 
@@ -137,7 +141,7 @@ def _scaled(rng: np.random.Generator, region: Any, epsilon: float) -> np.ndarray
 
 def _subject(kind: str, rng: np.random.Generator, epsilon: float, delta: float) -> Any:
     relation = _relation(rng)
-    if kind in ("plan", "bare", "sampled", "fixed-size"):
+    if kind in ("plan", "bare", "sampled", "fixed-size", "passes"):
         return _plan(kind, rng, epsilon, delta)
     if kind == "sketch":
         return _sketch(rng, epsilon, delta)
@@ -329,6 +333,10 @@ def _plan(kind: str, rng: np.random.Generator, epsilon: float, delta: float) -> 
             least = None if rng.random() < 0.5 else mu * float(rng.uniform(0, 1))
             steps.append(Step(GaussianLoss(mu, least), count=int(rng.integers(1, 5))))
         return Plan(tuple(steps))
+    if kind == "passes":
+        scheme: Any = "allocation" if rng.random() < 0.7 else "shuffle"
+        mu, batches = float(np.exp(rng.uniform(-1.2, 1.2))), int(np.exp(rng.uniform(0, 7)))
+        return Plan((Step(GaussianLoss(mu), count=min(count, 10), scheme=scheme, batches=batches),))
     if kind in ("sampled", "fixed-size"):
         relation, scheme = ("add-remove", "poisson") if kind == "sampled" else ("replace", "without-replacement")
         rate = float(rng.choice([1e-3, 0.01, 0.1, 0.5, 0.9]))

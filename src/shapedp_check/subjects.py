@@ -13,6 +13,7 @@ from itertools import product
 from typing import Any
 
 from shapedp_check.additive import Bounds, Counted, additive
+from shapedp_check.allocation import Allocated
 from shapedp_check.answers import answers
 from shapedp_check.balls import Ball, ball, exact, normal_cdf, up
 from shapedp_check.files import NotDescribed, adjacency, entry, known, number, only, premises, schema, whole
@@ -24,7 +25,12 @@ from shapedp_check.workload import workload
 
 ANY = "any"  # a bare guarantee holds under the relation that it was proved for, which the file does not name
 _MOST_WAYS = 16
-_SCHEMES = {"poisson": ("add-remove", "zero-out"), "without-replacement": ("replace",)}
+_SCHEMES = {
+    "poisson": ("add-remove", "zero-out"),
+    "without-replacement": ("replace",),
+    "allocation": ("add-remove", "zero-out"),
+    "shuffle": ("zero-out",),
+}
 
 
 @dataclass(frozen=True)
@@ -273,7 +279,7 @@ def _some(ways: list[tuple[tuple[Counted, ...], ...]]) -> list[tuple[tuple[Count
 
 
 def _step(step: Any) -> Case:
-    only(step, ("subject", "sampling_rate", "count", "scheme"), "a step")
+    only(step, ("subject", "sampling_rate", "count", "scheme", "batches"), "a step")
     count = whole(entry(step, "count"), "count")
     rate = exact(number(entry(step, "sampling_rate"), "sampling_rate", least=0.0, most=1.0))
     case = _step_subject(entry(step, "subject"))
@@ -283,8 +289,15 @@ def _step(step: Any) -> Case:
         if relation not in (*_SCHEMES[scheme], ANY):
             raise NotDescribed(f"{scheme} sampling is not defined for {relation} neighbours")
         relation = _SCHEMES[scheme][0] if relation == ANY else relation
+    batches = whole(step.get("batches", 1), "batches")
+    passes = scheme in ("allocation", "shuffle")
+    if (passes and rate != 1) or (batches != 1 and not passes):
+        raise NotDescribed("batches go with a pass in which everybody takes part, and with nothing else")
     if rate != 1:
         sampled = _sampled(case.bounds, rate, scheme == "poisson")
+    if batches != 1:
+        sampled = _passed(case.bounds, batches, scheme == "allocation")
+        case = replace(case, failure=case.failure * batches, variation=case.variation * batches)
     bounds = Bounds(
         tuple((pair, count * times) for pair, times in sampled.above),
         tuple(tuple((pair, count * times) for pair, times in way) for way in sampled.below),
@@ -312,6 +325,15 @@ def _sampled(bounds: Bounds, rate: Fraction, poisson: bool) -> Bounds:
         return ((Sampled(items[0][0], rate, both), 1),)
 
     return Bounds(one(bounds.above, not poisson), tuple(one(way) for way in bounds.below), bounds.notes)
+
+
+def _passed(bounds: Bounds, batches: int, placed: bool) -> Bounds:
+    """A pass of so many runs. Of a shuffle into fixed sizes nothing is proved but what holds for a known order."""
+    if not placed:
+        return Bounds(bounds.above, (), bounds.notes)
+    if len(bounds.above) != 1 or bounds.above[0][1] != 1 or not isinstance(bounds.above[0][0], Gaussian | Laplace):
+        raise NotDescribed("records placed at random are covered for Gaussian noise, and for one Laplace ratio")
+    return Bounds(((Allocated(bounds.above[0][0], batches), 1),), (), bounds.notes)
 
 
 def _step_subject(data: Any) -> Case:

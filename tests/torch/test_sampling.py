@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import sys
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import shapedp as sdp
 from shapedp.accounting import Plan, Step
+from shapedp.privacy.losses.shuffle import ShuffledLoss
 from shapedp.sampling import Source, source
 from shapedp.sensitivity import ADJACENCIES
 from shapedp.torch import BudgetError, Flat, Layout, TrainingPlan, attach, make_private
@@ -270,3 +273,44 @@ def test_a_plan_attaches() -> None:
     _, optimizer, loader = attach(plan, model, torch.optim.SGD(model.parameters(), lr=0.1), data)
     assert (len(loader), optimizer.privacy_.planned.batches) == (5, 5)
     assert "drawn record by record" in str(plan)
+
+
+def test_no_pair_of_batches_is_worse_than_what_is_certified_of_a_shuffle() -> None:
+    """Two batches, the record in one and another record in the other, gradients by step at will: a grid of outputs."""
+    grid = np.linspace(-7, 7, 141)
+    cell = (grid[1] - grid[0]) ** 2 / (2 * math.pi)
+    rng, mu = np.random.default_rng(0), 1.0
+
+    def law(one: float, other: float) -> Any:
+        return np.exp(-((grid[:, None] - one) ** 2 + (grid[None, :] - other) ** 2) / 2) * cell
+
+    loss = ShuffledLoss(sdp.GaussianLoss(mu), 2)
+    worst = dict.fromkeys((0.1, 0.5, 1.0), 0.0)
+    for turn in range(60):
+        own = rng.choice([-1.0, 0.5, 1.0], 2) * mu
+        other = rng.uniform(-mu, mu, 2) if turn else -own
+        own = np.full(2, mu) if not turn else own
+        other = np.full(2, -mu) if not turn else other
+        present = (law(own[0], other[1]) + law(other[0], own[1])) / 2
+        blank = (law(0.0, other[1]) + law(other[0], 0.0)) / 2
+        for e in worst:
+            seen = max(np.maximum(a - math.exp(e) * b, 0).sum() for a, b in ((present, blank), (blank, present)))
+            worst[e] = max(worst[e], float(seen))
+    for e, seen in worst.items():
+        found = loss.delta(e)
+        assert found.lower * (1 - 1e-3) <= seen <= found.upper * (1 + 1e-3)
+
+
+def test_the_table_of_the_page() -> None:
+    """The quick rows are computed again, all are as in the stored block."""
+    root = Path(__file__).parents[2]
+    sys.path.insert(0, str(root / "experiments" / "trust"))
+    import passes
+
+    page = (root / "docs" / "deep-learning.md").read_text("utf-8")
+    block = page.partition("<!-- passes -->\n")[2].partition("\n<!-- end of passes -->")[0].splitlines()
+    assert len(block) == 2 + len(passes.ROWS)
+    for row in (0, 1):
+        sigma, batches, times = passes.ROWS[row]
+        shown = [part.strip() for part in block[2 + row].strip("|").split("|")]
+        assert shown == [f"{sigma:g}", f"{batches:,}", str(times), *passes.ways(sigma, batches, times)]

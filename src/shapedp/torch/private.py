@@ -80,7 +80,7 @@ def make_private(
     correlated: Correlation | str | None = None,
     unsafe: bool = False,
 ) -> Private:
-    """The same model and optimizer, whose steps are now private, and a loader of Poisson batches.
+    """The same model and optimizer, whose steps are now private, and a loader of batches drawn anew.
 
     Give `epsilon`, `delta` and the number of `epochs` (or `steps`): the least noise that meets the claim is solved
     for. Or give `noise_multiplier`, and ask `optimizer.privacy_.epsilon(delta)` what was spent. Or give a published
