@@ -29,6 +29,7 @@ from shapedp.sampling import SecureSource, rounded_sum
 
 CLAIM = {"epsilon": 1.0, "delta": 1e-5}
 ADVISE = 0.3
+ENOUGH = 2.0  # seconds: a case that took so long is not asked again
 LONG = 30.0  # yardsticks: what takes longer is left to whole runs
 Case = tuple[str, Callable[[], object], float]
 
@@ -95,7 +96,7 @@ def _cases() -> list[Case]:
 def _best(call: Callable[[], object], rounds: int) -> tuple[float, float]:
     """Processor seconds of a call, and over the yardstick's: the best of each."""
     own, measure = [], []
-    for _ in range(rounds):
+    while len(own) < rounds and sum(own) < ENOUGH:
         _forget()
         for what, into in ((_yardstick, measure), (call, own)):
             start = time.process_time()

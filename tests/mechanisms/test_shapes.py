@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from shapedp.mechanisms import calibrate
+from shapedp.noise.request import optimal_scales
 from shapedp.sensitivity import L1, L2, Blocks, Box
 
 EPSILON, DELTA, MU = 1.0, 1e-6, 0.2367043806634  # MU: the reference root of the Gaussian profile
@@ -308,3 +309,18 @@ def cost(profile: np.ndarray, runs: int = 6) -> float:
 def test_ten_million_coordinates_cost_at_most_twenty_copies():
     profile = np.random.default_rng(7).lognormal(size=10**7)
     assert cost(profile) <= 20
+
+
+@pytest.mark.parametrize("copies", [1, 7])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("top", [1e-120, 1.0, 1e120])
+def test_scales_without_powers_are_those_of_the_formula(top, weighted, copies):
+    rng = np.random.default_rng(24)
+    bounds = np.where(rng.random(500) < 0.1, 0.0, 10.0 ** rng.uniform(-9, 0, 500)) * top
+    weights = 10.0 ** rng.uniform(-6, 6, 500) if weighted else np.array([0.3])
+    found = optimal_scales(bounds, weights, 2.0, 2, 0.7, copies=copies)
+    relative = bounds / bounds.max()
+    shape = (relative**2 / weights) ** 0.25
+    reach = np.sqrt(copies * float((np.divide(relative, shape, where=shape > 0, out=np.zeros(500)) ** 2).sum()))
+    assert found == pytest.approx(shape * reach * bounds.max() / 0.7, rel=1e-13)
+    assert (found[bounds == 0] == 0).all()

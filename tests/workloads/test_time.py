@@ -145,3 +145,24 @@ def test_columns_that_say_too_little_are_refused():
         StepSums(5, rates=[1.0])
     with pytest.raises(ValueError, match="at most the 5 steps"):
         Banded.best(StepSums(5), 6)
+
+
+JAX_PRIVACY = [  # version 2.0.0: experiments/workloads/noise_over_time.py
+    ("bands", 64, 8, 439.4949879740184),
+    ("bands", 256, 64, 1879.476932584132),
+    ("Toeplitz", 1024, 8, 73017.56574814217),
+    ("Toeplitz", 1024, 64, 16928.411748210016),
+    ("buffers", 64, 16, 1547.219128879264),
+    ("buffers", 256, 64, 8580.01333161274),
+]
+
+
+@pytest.mark.parametrize(("kind", "steps", "bands", "theirs"), JAX_PRIVACY)
+def test_errors_are_those_of_jax_privacy(kind, steps, bands, theirs):
+    workload = StepSums(steps)
+    if kind == "buffers":
+        found = Buffered.best(workload, bands)
+        assert found.reach**2 * found.error(workload) <= 1.001 * theirs
+        return
+    found = (Banded if kind == "bands" else Toeplitz).best(workload, bands)
+    assert found.error(workload) == pytest.approx(theirs, rel=1e-3)

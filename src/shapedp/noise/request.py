@@ -84,6 +84,13 @@ def optimal_scales(
     relative = bounds / top
     if np.isinf(power):
         shape = np.where(relative > 0, 1 / np.sqrt(weights), 0.0)
+    elif power == order == 2:  # shape^2 = bounds/sqrt(w): in two passes or three, without powers
+        root = np.sqrt(weights)
+        alike = root.size == 1
+        total = float(relative.sum()) * float(root[0]) if alike else float((relative * root).sum())
+        shape = np.sqrt(relative if alike else relative / root)
+        shape *= np.sqrt(total * copies) * top / (reach * (root[0] ** 0.5 if alike else 1.0))
+        return np.asarray(shape)
     else:
         shape = (relative**order / weights) ** (1 / (power + order))
     with np.errstate(divide="ignore", invalid="ignore"):
