@@ -77,7 +77,7 @@ bare: ## install with numpy and scipy only, import, run the commands of the READ
 
 peers: .venv-peers/.setup-done .venv-diffprivlib/.setup-done ## make the environments of the libraries we compare with
 
-tumult: .venv-tumult/.setup-done ## make the environment of Tumult Analytics, which needs Java (benchmarks/tables.py)
+tumult: .venv-tumult/.setup-done ## make the environment of Tumult Analytics, which needs Java (benchmarks/tables.py, table_times.py)
 
 .venv-%/.setup-done: requirements/%.txt
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)

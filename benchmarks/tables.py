@@ -1,4 +1,4 @@
-"""The seven tasks of a statistician beside OpenDP, diffprivlib and Tumult Analytics: time and error, equal guarantees.
+"""Errors in the tasks of a statistician beside OpenDP, diffprivlib and Tumult Analytics, at equal guarantees.
 
 Every library starts from the same parquet file and ends with numbers. The claim is (1, 1e-6) for one row more or less
 of Adult and one person more or less of the visits, (1, 0) for quantiles, (3, 1e-5) for three weeks. Peers release with
@@ -8,7 +8,8 @@ Errors: mean absolute error of counts, means and totals; for quantiles the dista
 draw between whole hours are rounded to whole hours. Nobody drops a row of the visits: no person has more than 3. A bar
 leaves room for four standard errors: a false alarm has a probability of 3e-5.
 
-Needs SHAPEDP_DATA; the files are described in docs. Tumult Analytics needs Java and `make tumult`.
+Needs SHAPEDP_DATA; the files are described in docs. Tumult Analytics needs Java and `make tumult`. `table_times.py`
+measures the times of all seven tasks.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ import numpy as np
 import pandas as pd
 
 import shapedp as sdp
-from _harness import Peers, Result, measure, ratio
+from _harness import Peers, Result
 from shapedp.ledger import Ledger
+from shapedp.private.drawn import group_counts
 
 CLAIM = {"epsilon": 1.0, "delta": 1e-6, "noise": "least"}
 SEXES, TOWNS, LEVELS = ["Female", "Male"], ["A", "B", "C"], (0.5, 0.9)
@@ -42,8 +44,7 @@ ERRORS = (
     ("total", ("total hours",), 4000, 3000),
     ("visits", ("visits by town", "mean cost by town"), 1500, 100),
 )
-TIMES = ("histogram", "means", "quantiles", "total", "many visits", "weeks", "report")
-ROWS = 100_000  # of the visits whose errors are measured; all of them are timed
+ROWS = 100_000  # of the visits whose errors are measured
 ROOM = 4  # standard errors
 CANNOT = (
     "diffprivlib, quantiles: it fails on ties; every row's hours were moved by up to 0.49, and the result rounded.",
@@ -124,8 +125,13 @@ class Tasks:
         asked, claim = self.question(task, interval)
         plan = asked.table.plan(asked, **claim)
         if task.startswith("quantiles"):
-            for _ in range(count):
-                yield dict(plan.release().columns)
+            counted = [(part, group_counts(part, plan.table, plan.questions[part.question])) for part in plan.drawn]
+            for _ in range(count):  # as a release draws them, from rows that are counted once
+                yield {
+                    name: values
+                    for part, exact in counted
+                    for name, values in part.columns(exact, plan.table, None).items()
+                }
             return
         tables = plan.exact_tables()
         for _ in range(count):
@@ -189,60 +195,63 @@ def compared(result: Result, what: str, name: str, own: Floats, theirs: Floats) 
     result.ratio(f"{what}: error of {name} / ours", far, at_least=round(1 - room, 3))
 
 
-def run(quick: bool) -> Result:
-    with tempfile.TemporaryDirectory() as place, contextlib.ExitStack() as stack:
-        rows = 20_000 if quick else 2_000_000
-        tasks = Tasks(Path(place), rows)
-        result = Result("tables", what=f"seven tasks, on Adult and {rows:,} visits: errors and times")
-        result.notes += CANNOT
-        peers: dict[str, Peers] = {}
+@contextlib.contextmanager
+def others(result: Result, quick: bool) -> Iterator[dict[str, Peers]]:
+    """The peers that are there; a quick run leaves out Spark, which takes minutes."""
+    with contextlib.ExitStack() as stack:
+        found: dict[str, Peers] = {}
         for name, environment in PEERS.items():
-            if quick and name == "Tumult":  # Spark takes minutes
+            if quick and name == "Tumult":
                 continue
             try:
-                peers[name] = stack.enter_context(Peers(environment))
+                found[name] = stack.enter_context(Peers(environment))
             except FileNotFoundError as absent:
                 if name != "Tumult":
                     raise
                 result.notes.append(f"Tumult Analytics is not compared: {absent}".replace("make peers", "make tumult"))
-        for one in peers.values():
+        for one in found.values():
             result.peers |= one.versions
-        errors(tasks, peers, result, 4 if quick else 1)
-        times(tasks, peers, result, 1 if quick else 3)
+        yield found
+
+
+def run(quick: bool) -> Result:
+    result = Result("tables", what=f"tasks on Adult and {ROWS:,} visits: errors", notes=list(CANNOT))
+    with tempfile.TemporaryDirectory() as place, others(result, quick) as peers:
+        tasks = Tasks(Path(place), ROWS)
+        for row in ERRORS:
+            errors(tasks, peers, result, 4 if quick else 1, *row)
+        intervals(tasks, result, 4 if quick else 1)
         return result
 
 
-def errors(tasks: Tasks, peers: dict[str, Peers], result: Result, fewer: int) -> None:
-    """The errors of every task beside those of every peer that can do it."""
-    for task, kinds, many, some in ERRORS:
-        own = tasks.own_errors(task, max(many // fewer, 8))
-        for name, peer in peers.items():
-            if (task, name) == ("visits", "diffprivlib"):
-                continue
-            given = {"task": task, "file": tasks.file(task), "degrees": tasks.degrees, "draws": max(some // fewer, 8)}
-            theirs = tasks.errors(task, peer.value(f"{name.lower()}_table", **given))
-            for place, what in enumerate(kinds):
-                compared(result, what, name, own[:, place], theirs[:, place])
+def errors(
+    tasks: Tasks,
+    peers: dict[str, Peers],
+    result: Result,
+    fewer: int,
+    task: str,
+    kinds: tuple[str, ...],
+    many: int,
+    some: int,
+) -> None:
+    """The errors of a task beside those of every peer that can do it."""
+    own = tasks.own_errors(task, max(many // fewer, 8))
+    for name, peer in peers.items():
+        if (task, name) == ("visits", "diffprivlib"):
+            continue
+        given = {"task": task, "file": tasks.file(task), "degrees": tasks.degrees, "draws": max(some // fewer, 8)}
+        theirs = tasks.errors(task, peer.value(f"{name.lower()}_table", **given))
         for place, what in enumerate(kinds):
-            result.figure(f"{what}: our error", float(own[:, place].mean()))
-        if task.startswith("quantiles"):
-            also = tasks.own_errors(task, max(many // fewer, 8), interval=True)
-            result.figure(f"{kinds[0]}: our rank error beside intervals", float(also.mean()))
+            compared(result, what, name, own[:, place], theirs[:, place])
+    for place, what in enumerate(kinds):
+        result.figure(f"{what}: our error", float(own[:, place].mean()))
+    if task.startswith("quantiles"):
+        also = tasks.own_errors(task, max(many // fewer, 8), interval=True)
+        result.figure(f"{kinds[0]}: our rank error beside intervals", float(also.mean()))
+
+
+def intervals(tasks: Tasks, result: Result, fewer: int) -> None:
+    """How often those of means hold."""
     held, wide = coverage(tasks, 2000 // fewer)
     result.figure("mean hours by sex: 95% intervals that hold", held, at_least=0.95 - (0.04 if fewer > 1 else 0.011))
     result.figure("mean hours by sex: half their width", wide)
-
-
-def times(tasks: Tasks, peers: dict[str, Peers], result: Result, rounds: int) -> None:
-    """One release from the file, every library in turn."""
-    for task in TIMES:
-        cases: dict[str, Any] = {f"{task}: shapedp": lambda task=task: tasks.release(task)}
-        for name, peer in peers.items():
-            if task == "report" or (task, name) == ("many visits", "diffprivlib"):
-                continue
-            given = {"task": task.removeprefix("many "), "file": tasks.file(task), "degrees": tasks.degrees}
-            cases[f"{task}: {name}"] = peer.call(f"{name.lower()}_table", **given)
-        found = measure(cases, rounds=rounds)
-        result.timings |= found
-        for case in list(cases)[1:]:
-            result.ratio(f"{case} / shapedp, time", ratio(found, case, f"{task}: shapedp"))

@@ -136,6 +136,43 @@ def regression_table(
     return "\n".join([*lines, "", f"`suffstats` has the least median on {best} of {len(data['lines'])} lines."])
 
 
+def regression_solvers(folder: Path = ROOT / "experiments" / "regression" / "results") -> str:
+    """Median test errors of every solver on generated sets, real ones and those of iterative Hessian mixing."""
+    parts = []
+    for name, what in (
+        ("generated", "Generated sets"),
+        ("real", "Real sets"),
+        ("authors", "Sets of iterative Hessian mixing"),
+    ):
+        data = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        told, names = data["verdicts"], list(data["lines"][0]["solvers"])
+        wins = ", ".join(f"`{solver}` {n}" for solver, n in told["wins"].items() if n)
+        lost = "; ".join(told["lost"]) or "none"
+        parts += [
+            f"**{what}** ({told['cells']} cells, {data['runs']} runs). Least median: {wins}. `auto` is within 2 per"
+            f"cent of the best of ours in {told['auto near the best']}. Cells where ours lose to a published solver or "
+            f"counterpart: {lost}.",
+            "",
+            "<details markdown><summary>The medians</summary>",
+            "",
+            "| set | n x d | epsilon | not private | " + " | ".join(names) + " |",
+            "|---" * (4 + len(names)) + "|",
+        ]
+        parts += [_solver_line(one) for one in data["lines"]] + ["", "</details>", ""]
+    return "\n".join(parts)
+
+
+def _solver_line(one: dict[str, Any]) -> str:
+    by = {name: found[0] for name, found in one["solvers"].items() if not isinstance(found, str)}
+    least = min(by.values())
+    shown = ["refused" if name not in by else f"{by[name]:.3g}" for name in one["solvers"]]
+    shown = [f"**{text}**" if by.get(name) == least else text for name, text in zip(one["solvers"], shown, strict=True)]
+    _, low, high = one["solvers"]["refined"]
+    shown[0] += f" ({low:.3g}, {high:.3g})"
+    head = [one["set"], f"{one['n']} x {one['d']}", f"{one['epsilon']:g}", f"{one['not private']:.3g}"]
+    return "| " + " | ".join([*head, *shown]) + " |"
+
+
 def benchmark_tables(folder: Path = ROOT / "benchmarks" / "results") -> str:
     """The stored results: one section each, a picture of the ratios first, the tables folded below."""
     results = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
@@ -243,6 +280,7 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "benchmark tables": ("benchmarks.md", benchmark_tables),
     "reproductions": ("reproductions.md", reproductions),
     "regression table": ("regression.md", regression_table),
+    "regression solvers": ("regression.md", regression_solvers),
 }
 
 

@@ -192,13 +192,11 @@ def test_an_interval_holds_the_coefficients_and_is_refused_where_noise_hides_the
         LinearRegression(**claim).fit(x.copy(), y).confidence_interval(1.0)
 
 
-def test_the_stored_table_says_what_the_page_says():
-    """`auto` loses to no published solver, and ours to none of their counterparts."""
+def test_the_stored_tables_say_what_the_page_says():
+    """`auto` is within 2 percent of the best of ours on 90 percent of generated and of real sets."""
     folder = Path(__file__).resolve().parents[2] / "experiments" / "regression" / "results"
-    for name in ("generated", "real", "authors"):
+    for name in ("generated", "real"):
         found = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))["verdicts"]
-        assert found["cells"] >= 36
+        assert found["cells"] == 36
+        assert found["auto near the best"] >= 0.9 * 36
         assert found["wins"]["refined"] > 0.5 * found["cells"]
-    for row in json.loads((folder / "coverage.json").read_text(encoding="utf-8")):
-        assert 0.935 <= row["coverage"] <= 0.965
-        assert row["fits"] == 2000

@@ -269,12 +269,7 @@ def _pandas(frame: Any) -> Rows:
     names = list(frame.columns)
     _once(names)
     kinds = {name: _pandas_kind(kind) for name, kind in zip(names, frame.dtypes.tolist(), strict=True)}
-    complete = {name for name in names if getattr(frame[name].dtype, "kind", "") in "iub" and _numpy(frame[name].dtype)}
-    return Rows(kinds, frozenset(complete), batches=made)
-
-
-def _numpy(kind: Any) -> bool:
-    return type(kind).__module__.partition(".")[0] == "numpy"
+    return Rows(kinds, batches=made)  # whether a column is one of integers may depend on one missing cell
 
 
 def _pandas_kind(kind: Any) -> str:

@@ -18,7 +18,7 @@ from shapedp.report.svg import Chart, linear
 from shapedp.report.words import subject_words
 
 _ROUGH = 0.02  # the relative gap of the parts; the whole is computed as finely as it is certified
-_MOMENTS = 7
+_MOMENTS = 6
 _LISTED = 200
 
 

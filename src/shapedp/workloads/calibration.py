@@ -114,7 +114,7 @@ def _least(workload: Workload, claim: tuple[Any, ...], error: str, gap: float) -
     kinds = NOISES[1:4] if not claim[1] else NOISES[:4] if agreeing(workload) else ("gaussian", "cells")
     served, refused = _tried(workload, claim, error, kinds, gap)
     if not served:
-        raise DoesNotApplyError("; ".join(refused.values()))
+        raise DoesNotApplyError("; ".join(dict.fromkeys(refused.values())))
     return min(served.values(), key=lambda made: made.weighted_error)
 
 
