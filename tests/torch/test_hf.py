@@ -225,6 +225,7 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
         ({"gradient_checkpointing": True}, "gradient_checkpointing"),
         ({"auto_find_batch_size": True}, "auto_find_batch_size"),
         ({"label_smoothing_factor": 0.1}, "label_smoothing_factor"),
+        ({"neftune_noise_alpha": 5.0}, "neftune_noise_alpha"),
     ):
         with pytest.raises(ValueError, match=text):
             trainer(bert(), tmp_path, **options)
@@ -232,10 +233,37 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
         trainer(bert(), tmp_path, {"clip": 1.0, "epsilon": 1.0, "delta": 1e-3, "epochs": 3})
     with pytest.raises(TypeError, match="args must be given"):
         PrivateTrainer(bert(), privacy={"clip": 1.0})
+    for name in ("compute_loss_func", "model_init"):
+        with pytest.raises(ValueError, match=f"takes no {name}"):
+            PrivateTrainer(bert(), trainer(bert(), tmp_path).args, privacy={"clip": 1.0}, **{name: bert})
     run = trainer(bert(), tmp_path)
     run.losses = lambda outputs, labels: F.cross_entropy(outputs.logits, labels)
     with pytest.raises(ValueError, match="one loss per record"):
         run.train()
+
+
+def test_a_model_put_in_after_it_was_made_private_is_not_trained(tmp_path: Path) -> None:
+    """It would be trained without noise."""
+    run = trainer(bert(), tmp_path)
+    assert run.loader_ is not None
+    run.model = run.model_wrapped = bert()
+    before = [p.detach().clone() for p in run.model.parameters()]
+    with pytest.raises(RuntimeError, match="not the private one"):
+        run.train()
+    assert all(torch.equal(a, b) for a, b in zip(before, run.model.parameters(), strict=True))
+    run = trainer(bert(), tmp_path)
+    assert run.loader_ is not None
+    run.optimizer = torch.optim.SGD(run.model.parameters(), lr=0.1)
+    with pytest.raises(RuntimeError, match="not the private one"):
+        run.train()
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2 with peft"])
+def test_half_precision_takes_a_sum(name: str, tmp_path: Path) -> None:
+    run = trainer(MODELS[name](), tmp_path, bf16=True, max_steps=2)
+    run.train()
+    assert run.privacy_.steps == 2
+    assert run.privacy_.mean is False
 
 
 def test_a_sharded_model_is_refused() -> None:

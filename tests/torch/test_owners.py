@@ -408,3 +408,33 @@ def test_an_attack_on_a_real_person_stays_below_the_certificate() -> None:
     assert 0 < bound <= certified
     bound, certified = audited(False)
     assert bound > 1.5 * certified
+
+
+@pytest.mark.parametrize(
+    "kind", [{"sampling": "allocation"}, {"correlated": "banded"}, {"correlated": "blt"}, {}], ids=str
+)
+def test_persons_go_with_every_way_to_draw_them(kind: dict[str, str]) -> None:
+    """Once a pass where persons are placed, never within a band where noise is correlated; in pieces as well."""
+    ids, seen = [k % 40 for k in range(200)], {person: set[int]() for person in range(40)}
+    model: nn.Module = nn.Linear(1, 1)
+    model, optimizer, loader = make_private(
+        model, torch.optim.SGD(model.parameters(), lr=0.0),
+        DataLoader(TensorDataset(torch.arange(200.0)[:, None]), batch_size=8), clip=1.0, epsilon=4.0, delta=1e-3,
+        epochs=4, owner=ids, per_owner=2, physical_batch_size=6, **kind,
+    )  # fmt: skip
+    training = optimizer.privacy_
+    for _ in range(4):
+        for (rows,) in loader:
+            if training.part.records:
+                for row in rows[:, 0].long().tolist():
+                    seen[row % 40].add(training.steps)
+            model(rows / 200).mean().backward()
+            optimizer.step()
+    assert training.steps == 20
+    assert training.certificate.verdict == "certified"
+    assert "per person" in training.certificate.scope
+    gap = min(int(np.diff(sorted(steps)).min()) for steps in seen.values() if len(steps) > 1)
+    kept = training.planned.correlated
+    assert gap >= (kept.separation or 1 if kept is not None else 1)
+    if "sampling" in kind:
+        assert {len(steps) for steps in seen.values()} == {4}

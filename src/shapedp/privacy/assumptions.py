@@ -15,7 +15,8 @@ SENTENCES: dict[str, str] = {
     "loss": "The privacy loss is that of what is released: it was stated, not computed from a mechanism.",
     "own": "A class from outside this library computes a part of the guarantee: what it says is taken as true.",
     "gradients": "When a record joins or leaves a batch, the clipped gradients of the other records change by at most "
-    "2^-22 of the clip on average: torch computes them in float32, and for many networks this is not so.",
+    "2^-22 of the clip on average: torch computes them in float32, and for many networks this is not so. A GPU's "
+    "matrix instructions give the same bits for the same operands.",
     "jumps": "When a record joins or leaves a batch, the gradients of the other records do not change at all: this "
     "clip may jump where a gradient changes in its last bits.",
     "records": "No record changes what another one adds: the loss is the mean (or the sum) of one loss per record, and "

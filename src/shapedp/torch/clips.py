@@ -303,7 +303,7 @@ class Adaptive(NormClip):
         return _scaled_down(norms, self.each)
 
     def statistics(self, norms: Tensor) -> Tensor:
-        return (self.steepness / 2 * torch.log(norms.new_tensor(self.each) / norms)).clamp(-0.5, 0.5)
+        return (self.steepness / 2 * torch.log(_beside(norms, self.each) / norms)).clamp(-0.5, 0.5)
 
     def gradient(self, answer: Tensor, layout: Layout) -> Tensor:
         return answer[: layout.dim]
@@ -325,8 +325,16 @@ class Adaptive(NormClip):
 
 def _scaled_down(norms: Tensor, radii: Sequence[float]) -> Tensor:
     """The factors that bring each norm down to its radius, where it is longer."""
-    bounds = norms.new_tensor(radii)
+    bounds = _beside(norms, radii)
     return bounds / torch.maximum(norms, bounds)
+
+
+def _beside(norms: Tensor, radii: Sequence[float]) -> Tensor:
+    """The radii where the norms are; a GPU is not waited for."""
+    if len(radii) == 1:
+        return norms.new_full((1,), radii[0])
+    held = torch.tensor(radii, dtype=norms.dtype)
+    return held.pin_memory().to(norms.device, non_blocking=True) if norms.is_cuda else held
 
 
 def _shared(radii: float | Sequence[float], layers: int, p: float) -> tuple[float, ...]:

@@ -1,207 +1,40 @@
-"""Gradients of single records: their norms and their clipped sums, in float64; laid out only where needed."""
+"""The sum of clipped gradients: norms first, then one weighted product per parameter."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import ClassVar, Self
+import itertools
 
 import torch
 
 from shapedp.numerics.outward import UNIT
+from shapedp.torch import gpu
 from shapedp.torch.clips import Clip, NormClip
+from shapedp.torch.fused import Alike, Rows
 from shapedp.torch.layout import Layout
+from shapedp.torch.single import CANCEL as CANCEL
+from shapedp.torch.single import GRAMS as GRAMS
+from shapedp.torch.single import Dense as Dense
+from shapedp.torch.single import Outer as Outer
+from shapedp.torch.single import Piece as Piece
+from shapedp.torch.single import Products as Products
+from shapedp.torch.single import Scattered as Scattered
+from shapedp.torch.single import row_norms
 
 Tensor = torch.Tensor
-CANCEL = 128.0  # how much longer than the gradient the terms it is a sum of may be before they count
-POSITIONS = 1 << 20  # terms of one gradient
-GRAMS = 1 << 14  # the most rows, columns and (twice) positions of a gradient whose norm comes from Gram matrices
-_TAMED = (1e-100, 1e100)  # what float64 products can hold
-_STEP = 4096  # rows of one product
-_CACHED, _ON_DEVICE = 1 << 16, 1 << 25  # entries of a float64 copy: on the CPU it stays in a core's cache
+Gradients = dict[int, Piece]  # by the number of the parameter in the layout
+Groups = list[tuple[tuple[int, ...], Piece]]  # gradients of the numbered parameters, measured and added together
 TABLE = 1 << 30  # entries of the largest table of gradients laid out on a GPU
-
-
-@dataclass(frozen=True)
-class Piece(ABC):
-    """Gradients g_1 ... g_n of one parameter.
-
-    Where a gradient is a sum of terms, reach_i is the norm it would have if none cancelled.
-    Guarantee: with u = 2^-53 and h_i = max(|g_i|, reach_i/CANCEL), `squared_norms` lies between h_i^2 (1 - k u) and
-    h_i^2 (1 + k u), k the number of entries of a gradient plus 16 (for sums of terms between h_i^2 (1 - k u) and
-    h_i^2 (1 + 2^-23)); `weighted_sum` is within (s + 8) u sum_i |w_i| reach_i of the sum, s the number of additions
-    behind an entry, whatever their order.
-    """
-
-    cleared: ClassVar[tuple[str, ...]]  # the fields whose rows are the records'
-
-    @abstractmethod
-    def squared_norms(self) -> Tensor:
-        """h_i^2, float64."""
-
-    @abstractmethod
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        """sum_i w_i g_i for float64 weights, float64, in the parameter's shape."""
-
-    @abstractmethod
-    def dense(self) -> Tensor:
-        """All gradients, shape (n, *shape), in their own precision."""
-
-    def without(self, bad: Tensor) -> Self:
-        """The same with zeros for the records of the mask, whatever they hold."""
-        held = {name: getattr(self, name) for name in self.cleared}
-        return replace(self, **{k: v.masked_fill(bad.reshape(-1, *(1,) * (v.ndim - 1)), 0.0) for k, v in held.items()})
-
-
-@dataclass(frozen=True)
-class Dense(Piece):
-    """Gradients laid out, shape (n, *shape)."""
-
-    cleared = ("values",)
-    values: Tensor
-
-    def squared_norms(self) -> Tensor:
-        return row_norms(self.values.reshape(len(self.values), -1)).square()
-
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        rows = self.values.reshape(len(self.values), -1)
-        total = weights.new_zeros(rows.shape[1])
-        for start, wide in _wide(rows):
-            total.addmv_(wide.T, weights[start : start + len(wide)])
-        return total.reshape(self.values.shape[1:])
-
-    def dense(self) -> Tensor:
-        return self.values
-
-
-@dataclass(frozen=True)
-class _Factors(Piece):
-    """Gradients made of products of two factors.
-
-    float64 factors below 1e-100 become zero, above 1e100 infinite: their products and squares stay in range.
-    """
-
-    cleared = ("left", "right")
-    left: Tensor
-    right: Tensor
-
-    def __post_init__(self) -> None:
-        for name, values in (("left", self.left), ("right", self.right)):
-            if values.dtype == torch.float64:
-                size = values.abs()
-                tamed = torch.where(size < _TAMED[0], 0.0, torch.where(size > _TAMED[1], torch.inf, values))
-                object.__setattr__(self, name, tamed)
-
-
-@dataclass(frozen=True)
-class Outer(_Factors):
-    """g_i = left_i right_i^T: the weight of a linear layer seen once per record."""
-
-    def squared_norms(self) -> Tensor:
-        return (row_norms(self.left) * row_norms(self.right)).square()
-
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        return _products(self.left, self.right, weights)
-
-    def dense(self) -> Tensor:
-        return self.left[:, :, None] * self.right[:, None, :]
-
-
-@dataclass(frozen=True)
-class Products(_Factors):
-    """g_i = sum_t left_it right_it^T over positions t: the weight of a wide linear layer on sequences.
-
-    Factors have the shapes (n, positions, out) and (n, positions, in).
-    Norms come from Gram matrices, |g_i|^2 = sum_ts <left_t, left_s> <right_t, right_s>: terms may cancel, so the bound
-    (out + in + 2 positions + 8) 2^-53 reach^2 on the rounding of that sum is added, reach = sum_t |left_t| |right_t|.
-    """
-
-    def __post_init__(self) -> None:
-        if self.size(self.left.shape[1:], self.right.shape[2]) > GRAMS:
-            raise ValueError("a gradient of this size must be laid out: its Gram matrices would round too much")
-        super().__post_init__()
-
-    @staticmethod
-    def size(left: tuple[int, ...], inputs: int) -> int:
-        """out + in + 2 positions, which must not exceed GRAMS."""
-        return 2 * left[0] + left[1] + inputs
-
-    def squared_norms(self) -> Tensor:
-        sure = (self.size(self.left.shape[1:], self.right.shape[2]) + 8) * UNIT
-        found = []
-        for first in range(0, len(self.left), few := _few(self.left[0].numel() + self.right[0].numel(), self.left)):
-            left, right = self.left[first : first + few].double(), self.right[first : first + few].double()
-            grams = torch.bmm(left, left.transpose(1, 2)) * torch.bmm(right, right.transpose(1, 2))
-            reach = (torch.linalg.vector_norm(left, dim=2) * torch.linalg.vector_norm(right, dim=2)).sum(1).square()
-            squares = grams.sum(2).sum(1).clamp(min=0.0) + sure * reach
-            found.append(torch.maximum(squares, reach / CANCEL**2))
-        return torch.cat(found)
-
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        spread = weights.repeat_interleave(self.left.shape[1])
-        return _products(self.left.flatten(0, 1), self.right.flatten(0, 1), spread)
-
-    def dense(self) -> Tensor:
-        return torch.bmm(self.left.transpose(1, 2), self.right)
-
-
-@dataclass(frozen=True)
-class Scattered(Piece):
-    """Gradients of rows of a table: record i adds values_it to the row index_it.
-
-    What a record adds to a row is summed once, in float64; its norm and its share of the sum are those of that.
-    """
-
-    cleared = ("values",)
-    index: Tensor  # (n, positions)
-    values: Tensor  # (n, positions, width)
-    rows: int
-
-    def __post_init__(self) -> None:
-        if self.index.shape[1] > POSITIONS:
-            raise ValueError(f"a record may look up at most {POSITIONS} rows of a table, got {self.index.shape[1]}")
-
-    @cached_property
-    def _summed(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Record and row of each row that a record adds to, what it adds there, and the squared reach of that."""
-        n, positions = self.index.shape
-        record = torch.arange(n, device=self.index.device)[:, None]
-        keys, place = torch.unique((record * self.rows + self.index).reshape(-1), return_inverse=True)
-        wide = self.values.reshape(n * positions, -1).double()
-        sums = wide.new_zeros(len(keys), wide.shape[1]).index_add_(0, place, wide)
-        reach = wide.new_zeros(len(keys)).index_add_(0, place, torch.linalg.vector_norm(wide, dim=1))
-        return keys, sums, reach.square()
-
-    def squared_norms(self) -> Tensor:
-        keys, sums, reach = self._summed
-        record = keys // self.rows
-        none = reach.new_zeros(len(self.index))
-        squares = none.index_add(0, record, torch.linalg.vector_norm(sums, dim=1).square())
-        return torch.maximum(squares, none.index_add(0, record, reach) / CANCEL**2)
-
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        keys, sums, _ = self._summed
-        total = weights.new_zeros(self.rows, self.values.shape[2])
-        return total.index_add_(0, keys % self.rows, sums * weights[keys // self.rows, None])
-
-    def dense(self) -> Tensor:
-        n = self.index.shape[0]
-        total = self.values.new_zeros(n * self.rows, self.values.shape[2])
-        record = torch.arange(n, device=self.index.device)[:, None]
-        total.index_add_(0, (record * self.rows + self.index).reshape(-1), self.values.flatten(0, 1))
-        return total.reshape(n, self.rows, -1)
 
 
 def added(pieces: list[Piece]) -> Piece:
     """The gradients of a parameter that one pass used several times."""
-    if len(pieces) == 1:
-        return pieces[0]
-    return Dense(torch.stack([piece.dense() for piece in pieces]).sum(0))
-
-
-Gradients = dict[int, Piece]  # by the number of the parameter in the layout
+    first, *others = pieces
+    for other in others:
+        joined = first.joined(other) or other.joined(first)
+        if joined is None:
+            return Dense(torch.stack([piece.dense() for piece in pieces]).sum(0))
+        first = joined
+    return first
 
 
 def summed_rows(clip: Clip, layout: Layout, records: int, gradients: Gradients, scale: float = 1.0) -> Tensor:
@@ -220,32 +53,67 @@ def summed_rows(clip: Clip, layout: Layout, records: int, gradients: Gradients, 
 def _by_norms(clip: NormClip, layout: Layout, records: int, gradients: Gradients, scale: float) -> Tensor:
     blocks = clip.blocks(layout)
     above = 1 + (layout.dim + 16) * UNIT
-    if _worth_one_table(layout, records, gradients) and blocks[-1] == 0:
-        gradients, layout = {0: Dense(_laid_out(layout, records, gradients))}, Layout.single(layout.dim)
-        blocks = (0,)
-    found = {place: piece.squared_norms() for place, piece in gradients.items()}
-    squares = next(iter(found.values())).new_zeros(records, blocks[-1] + 1)
-    for place, one in found.items():
-        squares[:, blocks[place]] += one
+    if blocks[-1] == 0 and _worth_one_table(layout, records, gradients):
+        groups: Groups = [((0,), Rows(_laid_out(layout, records, gradients)))]
+        layout, blocks, gradients = Layout.single(layout.dim), (0,), {0: groups[0][1]}
+    else:
+        groups = _groups(gradients, records)
+    found = [piece.squared_norms().reshape(len(places), records) for places, piece in groups]
+    rows = torch.cat(found)
+    order = tuple(blocks[place] for places, _ in groups for place in places)
+    if blocks[-1] == 0:
+        squares = rows.sum(0)[:, None]
+    else:
+        number = gpu.kept(order, rows.device)
+        squares = rows.T @ (number[:, None] == torch.arange(blocks[-1] + 1, device=rows.device)).double()
     norms = squares.sqrt() * (scale * above)
     bad = ~torch.isfinite(norms).all(1)
-    if bool(bad.any()):
-        gradients = {place: piece.without(bad) for place, piece in gradients.items()}
-        norms = norms.masked_fill(bad[:, None], 0.0)
-    factors = clip.factors(norms) * scale
-    parts = [norms.new_zeros(size) for size in layout.sizes]
-    for place, piece in gradients.items():
-        parts[place] = piece.weighted_sum(factors[:, blocks[place]]).reshape(-1)
+    norms = norms.masked_fill(bad[:, None], 0.0)
+    factors = (clip.factors(norms) * scale).masked_fill(bad[:, None], 0.0)
+    cleared = norms.is_cuda or bool(bad.any())  # asking a GPU would wait for it
     extra = clip.statistics(norms)
+    total = norms.new_empty(layout.dim + (0 if extra is None else extra.shape[1]))
+    ends = [*itertools.accumulate(layout.sizes, initial=0)]
+    parts = [total[start:end] for start, end in itertools.pairwise(ends)]
+    for place in set(range(len(parts))) - set(gradients):
+        parts[place].zero_()
+    each = factors.T.contiguous()
+    each = each.expand(len(order), -1) if blocks[-1] == 0 else each[number]
+    start = 0
+    for places, piece in groups:
+        one = piece.without(bad) if cleared and not piece.heeds else piece
+        one.put([parts[place] for place in places], each[start : start + len(places)])
+        start += len(places)
     if extra is not None:
-        parts.append(extra.masked_fill(bad[:, None], 0.0).sum(0))
-    return torch.cat(parts)
+        total[layout.dim :] = extra.masked_fill(bad[:, None], 0.0).sum(0)
+    return total
 
 
 def _worth_one_table(layout: Layout, records: int, gradients: Gradients) -> bool:
-    """Whether one long product saves enough launches on a GPU to pay for a copy."""
-    table = all(isinstance(p, Dense | Outer) and getattr(p, p.cleared[0]).is_cuda for p in gradients.values())
+    """Whether few launches on a GPU pay for a copy."""
+    table = all(isinstance(p, Dense | Outer) and gpu.at_hand(getattr(p, p.cleared[0])) for p in gradients.values())
     return table and records * layout.dim <= TABLE
+
+
+def _groups(gradients: Gradients, records: int) -> Groups:
+    """Gradients with the numbers of their parameters; on a GPU small ones of one size share their launches."""
+    groups: Groups = []
+    alike: dict[int, list[int]] = {}
+    for place, piece in gradients.items():
+        one = piece
+        if isinstance(one, Outer) and gpu.at_hand(one.left) and one.left[0].numel() * one.right.numel() <= TABLE:
+            one = Dense(one.dense())
+        if not isinstance(one, Dense) or not gpu.at_hand(one.values):
+            groups.append(((place,), one))
+        elif Alike.serves(one.values):
+            alike.setdefault(one.values[0].numel(), []).append(place)
+            gradients = gradients | {place: one}
+        else:
+            groups.append(((place,), Rows(one.values)))
+    for places in alike.values():
+        values = [gradients[place].dense().reshape(records, -1) for place in places]
+        groups.append((tuple(places), Alike(torch.stack(values))))
+    return groups
 
 
 def _laid_out(layout: Layout, records: int, gradients: Gradients) -> Tensor:
@@ -255,36 +123,3 @@ def _laid_out(layout: Layout, records: int, gradients: Gradients) -> Tensor:
         for place, size in enumerate(layout.sizes)
     ]
     return torch.cat(parts, dim=1)
-
-
-def row_norms(rows: Tensor) -> Tensor:
-    """|row|_2 of a matrix, float64: within (entries + 4) 2^-53 of itself, squares of float32 never leave the range."""
-    found = rows.new_empty(len(rows), dtype=torch.float64)
-    for start, wide in _wide(rows):
-        torch.linalg.vector_norm(wide, dim=1, out=found[start : start + len(wide)])
-    return found
-
-
-def _wide(rows: Tensor) -> Iterator[tuple[int, Tensor]]:
-    """(first row, rows in float64), some rows at a time in one buffer."""
-    if rows.dtype == torch.float64:
-        yield 0, rows
-        return
-    few = max(1, min(_few(rows.shape[1], rows), len(rows)))
-    buffer = rows.new_empty(few, rows.shape[1], dtype=torch.float64)
-    for start in range(0, len(rows), few):
-        yield start, buffer[: len(rows) - start].copy_(rows[start : start + few])
-
-
-def _products(left: Tensor, right: Tensor, weights: Tensor) -> Tensor:
-    """sum_i w_i left_i right_i^T, some rows at a time."""
-    total = weights.new_zeros(left.shape[1], right.shape[1])
-    for start in range(0, len(left), _STEP):
-        part = slice(start, start + _STEP)
-        total.addmm_((left[part].double() * weights[part, None]).T, right[part].double())
-    return total
-
-
-def _few(entries: int, like: Tensor) -> int:
-    """How many records of so many entries are copied to float64 at a time."""
-    return max(1, (_CACHED if like.device.type == "cpu" else _ON_DEVICE) // max(entries, 1))

@@ -63,6 +63,9 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         unknown = [name for name in _OURS if name in privacy]
         if unknown:
             raise ValueError(refusal("trainer-decides", names=", ".join(unknown)))
+        taken = [name for name in ("compute_loss_func", "model_init") if others.get(name) is not None]
+        if taken:
+            raise ValueError(refusal("trainer-hooks", names=", ".join(taken)))
         self.privacy, self.losses = dict(privacy), losses
         self._private: PoissonLoader | None = None
         args = _checked(args)
@@ -104,6 +107,9 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
 
     def training_step(self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None) -> Tensor:
         """Run a draw forward and backward, in pieces; the loss is not told to anybody."""
+        optimizer = getattr(self.optimizer, "optimizer", self.optimizer)
+        if getattr(optimizer, "privacy_", None) is not self.privacy_ or self.model is not self.privacy_.model:
+            raise RuntimeError("the trainer's model or optimizer is not the private one: make a new PrivateTrainer")
         model.train()
         batch = dict(self._prepare_inputs(inputs))
         rows = len(leaves(batch)[0])
@@ -131,7 +137,9 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         return 0
 
     def _record_losses(self, model: Any, inputs: dict[str, Any]) -> tuple[Tensor, Any]:
-        labels = inputs.pop("labels")
+        labels = inputs.pop("labels", None)
+        if labels is None:
+            raise ValueError(refusal("trainer-losses"))
         outputs = model(**inputs)
         found = record_losses(self.model, outputs, labels) if self.losses is None else self.losses(outputs, labels)
         if found.shape != (len(labels),):
@@ -242,6 +250,8 @@ def _checked(args: Any) -> Any:
         "gradient_checkpointing": getattr(args, "gradient_checkpointing", False),
         "activation_checkpointing": getattr(args, "activation_checkpointing", False),
         "auto_find_batch_size": args.auto_find_batch_size,
+        "neftune_noise_alpha": getattr(args, "neftune_noise_alpha", None),
+        "use_liger_kernel": getattr(args, "use_liger_kernel", False),
         "label_smoothing_factor": args.label_smoothing_factor, "several GPUs in one process": args.n_gpu > 1,
         "include_num_input_tokens_seen": args.include_num_input_tokens_seen not in (False, "no"),
     }  # fmt: skip

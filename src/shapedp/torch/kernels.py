@@ -102,10 +102,12 @@ def _pair(
 
 @triton.jit
 def noise_kernel(
-    x, out, scales, key, n, sigma, grid, per,
-    rounds: tl.constexpr, vector: tl.constexpr, wide: tl.constexpr, block: tl.constexpr,
+    x, out, scales, key, n, starts, ends, sigma, grid, per,
+    rounds: tl.constexpr, vector: tl.constexpr, table: tl.constexpr, wide: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     """x + noise on a grid; lane l of program p turns ChaCha block p * block + l into 16 normals.
+
+    With a `table` each program has its own part of x and standard deviation (`starts`, `ends`, `scales`).
 
     The bytes that the eight angles of a block leave extend all its eight radii: they matter beyond 6.7 sigma only,
     which two radii of a block reach with probability 2^-59.
@@ -135,6 +137,13 @@ def noise_kernel(
     s12 = s12 + counter
     high, low = _last_bytes(s1, s3, s5, s7), _last_bytes(s9, s11, s13, s15)
     at = pid.to(tl.int64) * (block * 16) + lane
+    if table:
+        at = tl.load(starts + pid) + lane
+        n = tl.load(ends + pid)
+        sigma = tl.load(scales + pid)
+        exponent = (sigma.to(tl.int32, bitcast=True) & 0x7F800000) - (23 << 23)
+        grid = exponent.to(tl.float32, bitcast=True)
+        per = ((254 << 23) - exponent).to(tl.float32, bitcast=True)
     _pair(x, out, scales, at, n, s0, s1, high, low, sigma, grid, per, vector, wide, block)
     _pair(x, out, scales, at + 2 * block, n, s2, s3, high, low, sigma, grid, per, vector, wide, block)
     _pair(x, out, scales, at + 4 * block, n, s4, s5, high, low, sigma, grid, per, vector, wide, block)

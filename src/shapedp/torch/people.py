@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from shapedp.torch.gradients import GRAMS, Dense, Gradients, Outer, Piece, Products, Scattered
+from shapedp.torch.fused import Factors, Fused
+from shapedp.torch.gradients import Gradients
 from shapedp.torch.rules import WIDE
+from shapedp.torch.single import GRAMS, Dense, Outer, Piece, Products, Scattered
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,9 @@ class People:
             return _product(self._side_by_side(piece.left[:, None], True), self._side_by_side(piece.right[:, None]))
         if isinstance(piece, Products):
             return _product(self._side_by_side(piece.left, True), self._side_by_side(piece.right))
+        if isinstance(piece, Fused) and piece.factors.left is not None and piece.factors.right is not None:
+            left, right = piece.factors.left.float(), piece.factors.right.float()
+            return Fused(Factors(self._side_by_side(left, True), self._side_by_side(right)))
         if isinstance(piece, Scattered):
             values = self._side_by_side(piece.values, True)
             return Scattered(self._side_by_side(piece.index), values, piece.rows)

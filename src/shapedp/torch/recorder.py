@@ -15,12 +15,13 @@ from torch.nn.utils.parametrize import is_parametrized
 from shapedp.sampling import Source, source
 from shapedp.torch.detour import Detour, enrolled, notice
 from shapedp.torch.detour import RecordError as RecordError
-from shapedp.torch.gradients import Gradients, Piece, added
+from shapedp.torch.gradients import Gradients, added
 from shapedp.torch.layout import Layout
 from shapedp.torch.probe import Probe
 from shapedp.torch.refusals import refusal
 from shapedp.torch.rules import Rule, rule_for
 from shapedp.torch.secret import secret_states
+from shapedp.torch.single import Piece
 
 _CALL = "_call_impl"  # what torch runs when a module is called: its hooks, and its forward
 
@@ -72,6 +73,10 @@ class Call:
     grad: Tensor | None = None
     over: bool = False
 
+    def take(self, grad: Tensor) -> None:
+        """The gradient of the output; those of one pass add up."""
+        self.grad = grad if self.grad is None else self.grad + grad
+
     def end(self) -> None:
         """Forget the records: a graph that somebody keeps still refers to the call."""
         self.over, self.args, self.kwargs, self.grad = True, (), {}, None
@@ -81,7 +86,9 @@ class Call:
         assert self.grad is not None
         if self.versions != _versions(self.args, self.kwargs):
             raise RecordError(refusal("changed-in-place", name=self.site.name))
-        grad = self.grad.to(next(self.site.module.parameters()).dtype)
+        grad = self.grad
+        if not self.site.rule.cast:
+            grad = grad.to(next(self.site.module.parameters()).dtype)
         parts = self.site.rule.pieces(self.site.module, self.args, self.kwargs, grad)
         if parts.keys() != self.site.places.keys():
             raise RecordError(f"{self.site.name} has parameters whose gradients of single records are not known")
@@ -106,11 +113,46 @@ class _Tap(torch.autograd.Function):
             name = call.site.name
             del ctx, grad, call  # the error's frames hold no record
             raise RecordError(refusal("gradient-too-late", name=name))
-        call.grad = grad if call.grad is None else call.grad + grad  # those of one pass add up
+        call.take(grad)
         return grad, None, None
 
 
+class _Linear(torch.autograd.Function):
+    """A linear layer on sequences, and the gradient of its output kept.
+
+    torch's own returns a view, and to mark a view would copy its gradient.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, anchor: Tensor, call: Call) -> Tensor:
+        ctx.call = call
+        layer: Any = call.site.module
+        weight, bias = layer.weight.to(x.dtype), layer.bias
+        ctx.save_for_backward(weight)
+        output = x.new_empty(*x.shape[:-1], len(weight))
+        rows, flat = x.reshape(-1, x.shape[-1]), output.view(-1, len(weight))
+        if bias is None:
+            torch.mm(rows, weight.t(), out=flat)
+        else:
+            torch.addmm(bias.to(x.dtype), rows, weight.t(), out=flat)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        call = ctx.call
+        if call.over:
+            name = call.site.name
+            del ctx, grad, call
+            raise RecordError(refusal("gradient-too-late", name=name))
+        call.take(grad)
+        if not ctx.needs_input_grad[0]:
+            return None, None, None
+        (weight,) = ctx.saved_tensors
+        return torch.mm(grad.reshape(-1, grad.shape[-1]), weight).view(*grad.shape[:-1], -1), None, None
+
+
 _apply: Any = _Tap.apply
+_apply_linear: Any = _Linear.apply
 
 
 @dataclass(eq=False)
@@ -188,7 +230,13 @@ class Recorder:
         records = next((len(value) for value in tensors if value.ndim), None)
         if records is None:
             raise RecordError(f"{site.name} was called without a tensor whose first axis is the record")
+        if site.rule.cast:
+            args, kwargs = _cast(args), {name: _cast((one,))[0] for name, one in kwargs.items()}
         versions = _versions(args, kwargs)
+        if site.rule.cast and args and not kwargs and _on_sequences(site.module, args[0]):
+            call = Call(site, (args[0].detach(),), {}, records, versions)
+            self.calls.append(call)
+            return _apply_linear(args[0], self.anchor, call)
         output = site.rule.forward(site.module, *args, **kwargs)
         rest: tuple[Any, ...] = ()
         if isinstance(output, tuple) and isinstance(site.module, nn.MultiheadAttention):
@@ -230,11 +278,15 @@ class Recorder:
         grads = [call.grad for call in calls if call.grad is not None]
         if self.mean:
             check_precision(grads)
-        with torch.no_grad(), torch.autocast(grads[0].device.type, enabled=False):
+        device = grads[0].device.type
+        with torch.no_grad(), torch.autocast(device, enabled=False):
+            del grads
             for call in calls:
                 for place, piece in call.pieces().items():
                     found.setdefault(place, []).append(piece)
-            self.on_pass(records, {place: added(pieces) for place, pieces in found.items()}, scale)
+                call.end()  # what is kept from here on is the pieces'
+            del calls
+            self.on_pass(records, {place: added(found.pop(place)) for place in [*found]}, scale)
 
 
 def check_precision(grads: list[Tensor]) -> None:
@@ -251,6 +303,23 @@ def check_precision(grads: list[Tensor]) -> None:
 
 def _detached(value: Any) -> Any:
     return value.detach() if isinstance(value, Tensor) else value
+
+
+def _on_sequences(layer: Any, x: Tensor) -> bool:
+    """Whether a linear layer is called on sequences in its own precision or in that of autocast."""
+    return x.ndim > 2 and (x.dtype == layer.weight.dtype or torch.is_autocast_enabled(x.device.type))
+
+
+def _cast(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The values in the precision that autocast would turn them to, if it is on."""
+
+    def one(value: Any) -> Any:
+        if not isinstance(value, Tensor) or not value.is_floating_point() or value.dtype == torch.float64:
+            return value
+        kind = value.device.type
+        return value.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else value
+
+    return tuple(map(one, values))
 
 
 def _versions(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int]:

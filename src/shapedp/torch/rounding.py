@@ -8,6 +8,8 @@ entries of the query, u = 2^-53. Then, as shares of the clip:
   much with and without the record: n of them;
 - the sum is within (4096 + 8 n) u of the rows' own reach, at most n times `CANCEL`, for each of the two neighbours,
   whatever the order of the additions;
+- rows that are added on the matrix units of a GPU are what was measured there (see `fused`), times a weight rounded
+  down; their sum is within 2^-35 of the rows' lengths for each of the two neighbours;
 - on a GPU sum and noise are rounded to a grid of at most 2^-23 of the noise.
 
 These are proved. `OTHERS` is not: it is the room left for the gradients of the other records, which torch computes
@@ -22,12 +24,13 @@ from __future__ import annotations
 import math
 
 from shapedp.numerics.outward import UNIT
-from shapedp.torch.gradients import CANCEL
+from shapedp.torch.single import CANCEL
 
 OWN = 2.0**-22
 NORMS = 2.0**-24
 OTHERS = 2.0**-22
 GRID = 2.0**-23
+PAIRS = 2.0**-34
 _RARE = 128 * math.log(2)
 
 
@@ -59,4 +62,4 @@ def margin(expected: float, dim: int, scale: float, steepness: float = 1.0) -> f
     n = most_records(expected)
     norms = max(2 * (dim + 16) * UNIT, NORMS)
     sums = 2 * (4096 + 8 * n) * UNIT * CANCEL
-    return OWN + n * (steepness * (norms + OTHERS) + sums) + scale * GRID * math.sqrt(dim)
+    return OWN + n * (steepness * (norms + OTHERS) + sums + PAIRS) + scale * GRID * math.sqrt(dim)

@@ -18,8 +18,9 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from shapedp.torch import gpu
 from shapedp.torch.detour import RecordError
-from shapedp.torch.gradients import GRAMS, Dense, Outer, Piece, Products, Scattered
+from shapedp.torch.fused import Factors, Fused
 from shapedp.torch.refusals import refusal
+from shapedp.torch.single import GRAMS, Dense, Outer, Piece, Products, Scattered
 
 Parts = dict[str, Piece]
 Given = dict[str, Callable[[], Piece]]  # how to compute the gradients of a parameter, by its name
@@ -33,12 +34,14 @@ class Rule:
 
     `forward(module, *args, **kwargs)` returns the layer's output; `pieces(module, args, kwargs, grad)` returns the
     gradients of its own parameters by name, from the gradient of its output. The record is the first axis of both.
-    `fresh` says that nothing keeps the output for its own backward pass, so that it may be marked in place.
+    `fresh` says that nothing keeps the output for its own backward pass, so that it may be marked in place. `cast` says
+    that autocast runs the layer in half precision: its input is turned once, and its gradient is taken as it comes.
     """
 
     forward: Callable[..., Any]
     pieces: Callable[[Any, tuple[Any, ...], dict[str, Any], Tensor], Parts]
     fresh: bool = True
+    cast: bool = False
 
 
 def rule_for(module: nn.Module) -> Rule:
@@ -56,7 +59,9 @@ def rule_for(module: nn.Module) -> Rule:
     return UNIT
 
 
-def _layer(run: Callable[[Any, Tensor, Any, Any], Any], gradients: Callable[[Any, Tensor, Tensor], Given]) -> Rule:
+def _layer(
+    run: Callable[[Any, Tensor, Any, Any], Any], gradients: Callable[[Any, Tensor, Tensor], Given], cast: bool = False
+) -> Rule:
     """The rule of a layer with a weight and a bias.
 
     `run(module, x, weight, bias)` is its forward; `gradients(module, x, grad)` gives, by the parameters' names, what
@@ -68,13 +73,16 @@ def _layer(run: Callable[[Any, Tensor, Any, Any], Any], gradients: Callable[[Any
         return run(module, x, None if weight is None else weight.detach(), None if bias is None else bias.detach())
 
     def pieces(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], grad: Tensor) -> Parts:
-        trained = {name for name, p in module.named_parameters() if p.requires_grad}
+        trained = {name for name, p in module._parameters.items() if p is not None and p.requires_grad}
         return {name: made() for name, made in gradients(module, args[0], grad).items() if name in trained}
 
-    return Rule(forward, pieces)
+    return Rule(forward, pieces, cast=cast)
 
 
 def _linear(module: nn.Linear, x: Tensor, grad: Tensor) -> Given:
+    if x.ndim > 2 and gpu.has_room(grad) and grad.dtype != torch.float64:
+        return _linear_on_device(module, x, grad)
+    grad = grad.to(module.weight.dtype)
     x = x.to(grad.dtype)
     if x.ndim == 2:
         return {"weight": lambda: Outer(grad, x), "bias": lambda: Dense(grad)}
@@ -86,6 +94,22 @@ def _linear(module: nn.Linear, x: Tensor, grad: Tensor) -> Given:
         return Products(left, right) if wide else Dense(torch.bmm(left.transpose(1, 2), right))
 
     return {"weight": weight, "bias": lambda: Dense(left.sum(1))}
+
+
+def _linear_on_device(module: nn.Linear, x: Tensor, grad: Tensor) -> Given:
+    """Sequences on a GPU: wide weights are never laid out."""
+    left, right = grad.flatten(1, -2), x.flatten(1, -2)
+    if left.dtype != right.dtype:
+        left, right = left.float(), right.float()
+
+    def weight() -> Piece:
+        if module.weight.numel() >= WIDE:
+            return Fused(Factors(left, right))
+        if left.dtype == torch.float32:
+            return Dense(torch.bmm(left.transpose(1, 2), right))
+        return Dense(gpu.products_of_half(left, right))
+
+    return {"weight": weight, "bias": lambda: Dense(left.sum(1, dtype=torch.float32))}
 
 
 def _conv(module: Any, x: Tensor, grad: Tensor) -> Given:
@@ -254,7 +278,7 @@ UNIT = Rule(unit_forward, _unit, fresh=False)
 _CONV = _layer(lambda m, x, w, b: m._conv_forward(x, w, b), _conv)
 _INSTANCE = _norm(lambda m, x, w, b: F.instance_norm(x, None, None, w, b, True, 0.0, m.eps), _per_channel)
 RULES: dict[type[nn.Module], Rule] = {
-    nn.Linear: _layer(lambda m, x, w, b: F.linear(x, w, b), _linear),
+    nn.Linear: _layer(lambda m, x, w, b: F.linear(x, w, b), _linear, cast=True),
     **dict.fromkeys((nn.Conv1d, nn.Conv2d, nn.Conv3d), _CONV),
     nn.Embedding: _layer(lambda m, x, w, b: F.embedding(x, w, m.padding_idx), _embedding),
     nn.LayerNorm: _norm(lambda m, x, w, b: F.layer_norm(x, m.normalized_shape, w, b, m.eps), _over_positions),

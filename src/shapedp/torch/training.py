@@ -252,7 +252,7 @@ class Training:
                 raise RecordError(refusal("person-split"))
             records, gradients = len(self.part.people.sizes), self.part.people.together(gradients)
         rows = summed_rows(self.clip, self.layout, records, gradients, scale)
-        self.total = rows if self.total is None else self.total + rows
+        self.total = rows if self.total is None else self.total.add_(rows)
 
     def has_records(self) -> bool:
         """Whether the piece at hand is not empty."""
