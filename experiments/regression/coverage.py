@@ -3,7 +3,8 @@
     python experiments/regression/coverage.py [--full]
 
 Every fit draws new residuals and new noise; sums of residuals are taken in plain floats.
-Expected: 93.5 to 96.5 percent on each set.
+Expected: 93.5 to 96.5 percent on each of the eight; where noise hides the size of the residuals (a ninth set) most fits
+refuse to give intervals.
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ SETS = (  # design, records, columns, standard deviation of the residual, epsilo
     ("isotropic", 20_000, 5, 0.1, 2.0),
     ("positive", 20_000, 3, 0.1, 1.0),
     ("correlated", 20_000, 4, 0.15, 2.0),
-    ("correlated", 20_000, 3, 0.05, 1.0),
+    ("correlated", 20_000, 3, 0.12, 1.0),
     ("indicators", 20_000, 4, 0.1, 1.0),
     ("indicators", 10_000, 3, 0.2, 3.0),
 )
+HIDDEN = ("correlated", 20_000, 3, 0.05, 1.0)  # noise hides how small the residuals are: mostly refused
 
 
 def design(name: str, n: int, d: int) -> tuple[Any, Any]:
@@ -75,7 +77,7 @@ def covered(name: str, n: int, d: int, spread: float, epsilon: float, fits: int)
 if __name__ == "__main__":
     full = "--full" in sys.argv
     rows = []
-    for one in SETS if full else SETS[:2]:
+    for one in (*SETS, HIDDEN) if full else (SETS[1], HIDDEN):
         rows.append(covered(*one, 2000 if full else 100))
         print(rows[-1], flush=True)
     if full:

@@ -147,3 +147,24 @@ def test_a_model_trained_privately_answers_as_before_in_evaluation() -> None:
     del recorder
     model.train()
     assert torch.equal(model(x), before)
+
+
+def test_a_linear_layer_on_sequences_of_another_precision_is_refused_as_torch_does() -> None:
+    model = nn.Linear(4, 3)
+    Recorder(model, Layout.of(model), False, lambda n, gradients, scale: None).attach()
+    with pytest.raises(RuntimeError, match="dtype"):
+        model(torch.randn(2, 5, 4, dtype=torch.float64))
+
+
+def test_a_linear_layer_on_sequences_may_be_followed_by_a_change_in_place() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(30, 3))
+    x, y = torch.randn(RECORDS, 5, 4, requires_grad=True), torch.randint(0, 3, (RECORDS,))
+    expected = Flat(0.7).rows(naive_rows(model, x, y), Layout.of(model)).sum(0)
+    x.grad = None
+    F.cross_entropy(model(x), y).backward()
+    slope, x.grad = x.grad, None
+    model.zero_grad(set_to_none=True)
+    assert (by_route(Recorder, Flat(0.7), model, x, y, True) - expected).abs().max() < 1e-6
+    assert slope is not None
+    assert torch.allclose(x.grad, slope, atol=1e-7)

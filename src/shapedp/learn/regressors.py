@@ -108,7 +108,8 @@ class LinearRegression(PrivateRegressor):
         The lower and the upper ends, like `coef_`. From what was released: it costs nothing.
 
         Refused where shrinking, whose bias no interval knows, plays a part: for other solvers than "refined", and where
-        the least eigenvalue of the released X^T X is below four times the noise. Not covered are records that were
+        the least eigenvalue of the released X^T X is below four times the noise; and where noise hides the size of the
+        residuals. Not covered are records that were
         pulled into the bounds, and residuals that are not symmetric.
         """
         check_is_fitted(self, "coef_")

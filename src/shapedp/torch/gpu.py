@@ -48,6 +48,19 @@ def at_hand(like: Tensor) -> bool:
     return like.is_cuda and kernels() is not None
 
 
+def has_room(like: Tensor) -> bool:
+    """Whether kernels can run where the tensor is, and their tiles of products fit into its shared memory."""
+    return at_hand(like) and _capability(like.device) in _ROOMY
+
+
+_ROOMY = ((8, 0), (9, 0), (10, 0), (10, 3))  # compute capabilities with 160 KiB or more per multiprocessor
+
+
+@cache
+def _capability(device: Any) -> tuple[int, int]:
+    return torch.cuda.get_device_capability(device)
+
+
 def draw(law: Gaussian, values: Tensor, source: Source, *, rounds: int = ROUNDS) -> Tensor:
     """values (float32 or float64) + noise, float32, on the grid; the key comes from `source`."""
     words = source.words(4).view(np.int32)

@@ -233,7 +233,7 @@ class Recorder:
         if site.rule.cast:
             args, kwargs = _cast(args), {name: _cast((one,))[0] for name, one in kwargs.items()}
         versions = _versions(args, kwargs)
-        if site.rule.cast and args and args[0].ndim > 2 and not kwargs:
+        if site.rule.cast and args and not kwargs and _on_sequences(site.module, args[0]):
             call = Call(site, (args[0].detach(),), {}, records, versions)
             self.calls.append(call)
             return _apply_linear(args[0], self.anchor, call)
@@ -303,6 +303,11 @@ def check_precision(grads: list[Tensor]) -> None:
 
 def _detached(value: Any) -> Any:
     return value.detach() if isinstance(value, Tensor) else value
+
+
+def _on_sequences(layer: Any, x: Tensor) -> bool:
+    """Whether a linear layer is called on sequences in its own precision or in that of autocast."""
+    return x.ndim > 2 and (x.dtype == layer.weight.dtype or torch.is_autocast_enabled(x.device.type))
 
 
 def _cast(values: tuple[Any, ...]) -> tuple[Any, ...]:

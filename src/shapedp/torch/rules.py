@@ -80,7 +80,7 @@ def _layer(
 
 
 def _linear(module: nn.Linear, x: Tensor, grad: Tensor) -> Given:
-    if x.ndim > 2 and gpu.at_hand(grad) and grad.dtype != torch.float64:
+    if x.ndim > 2 and gpu.has_room(grad) and grad.dtype != torch.float64:
         return _linear_on_device(module, x, grad)
     grad = grad.to(module.weight.dtype)
     x = x.to(grad.dtype)

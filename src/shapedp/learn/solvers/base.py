@@ -57,8 +57,9 @@ class Solution:
 
     `weights` are those of the columns [x, c]; of several problems at once, one column each. `covariance` is that of
     the weights where it follows from what was released: privacy noise and sampling together, at first order, without
-    the bias of shrinking; `resolved` is the least eigenvalue of the released X^T X over the noise's spectral norm where
-    intervals may rest on that covariance. `released` lists the releases of a solver that chooses them on its way.
+    the bias of shrinking; `resolved` is the least eigenvalue of the released X^T X over the noise's spectral norm, 0
+    where intervals must not rest on that covariance. `released` lists the releases of a solver that chooses them on its
+    way.
 
     Examples
     --------

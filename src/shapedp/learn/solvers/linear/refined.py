@@ -21,6 +21,7 @@ from shapedp.sensitivity.symmetric import symmetric_matrix, upper_triangle
 SHARES = (0.3, 0.16, 0.02)  # of mu^2 for X^T X, X^T y and y^T y; the steps share the rest equally
 STEPS = 3
 LEAST = 2.0**-6  # of the target bound: the least clip
+SEEN = 3.0  # standard deviations of the noise of y^T y: a smaller sum of squared residuals is not known
 
 
 def wide(problem: Problem) -> float:
@@ -57,7 +58,8 @@ def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Soluti
     noisy = NoisyMoments(symmetric_matrix(value[:corner]), value[corner:-1], float(scales[0]), float(scales[corner]))
     found = shrunk(noisy)
     weights = found.weights
-    residual = max(float(value[-1]) + found.risk, 0.0) / moments.records
+    left = float(value[-1]) + found.risk
+    residual = max(left, 0.0) / moments.records
     given = Problem(moments.records, order, moments.bounds, first.epsilon, first.delta, first.sensitivity.adjacency)
     clip = min(max(wide(given) * math.sqrt(residual), LEAST * target), target)
     for _ in range(again.count):
@@ -65,7 +67,7 @@ def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Soluti
         noisy = NoisyMoments(noisy.design, sums, noisy.design_scale, scale)
         found = shrunk(noisy)
         weights = weights + found.weights
-    resolved = float(np.linalg.eigvalsh(noisy.design)[0]) / noisy.edge
+    resolved = float(np.linalg.eigvalsh(noisy.design)[0]) / noisy.edge if left > SEEN * float(scales[-1]) else 0.0
     return Solution(weights, covariance(noisy, found, residual), resolved)
 
 
