@@ -43,6 +43,7 @@ def best_bands(workload: Floats, bands: int) -> Floats:
 
     found = np.zeros((steps, steps))
     found[inside] = _least(error, first[inside], 1e-10)
+    found *= np.where(found.diagonal() < 0, -1.0, 1.0)[:, None]  # a row's sign changes neither error nor norms
     return np.asarray(found / np.linalg.norm(found, axis=0))
 
 
