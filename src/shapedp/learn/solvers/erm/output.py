@@ -12,7 +12,7 @@ from shapedp.boundary.refusals import refusal
 from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.learn.solvers.erm.problem import Problem, Records, Risk
 from shapedp.mechanisms import Additive, calibrate
-from shapedp.noise.radial import best_shape
+from shapedp.noise.radial_shape import best_shape
 from shapedp.noise.request import DoesNotApplyError
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.convex import least_tolerance, minimum
