@@ -16,7 +16,7 @@ OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(shapedp.__path__, "shapedp.")
-    if not module.name.startswith(("shapedp.__main__", "shapedp.torch.kernels"))
+    if not module.name.startswith(("shapedp.__main__", "shapedp.torch.kernels", "shapedp.torch.product_kernels"))
 ]
 
 

@@ -147,12 +147,15 @@ OUTPUT = learn.LogisticRegression(**CLASSIFIER, solver="output")
 
 def estimators() -> dict[str, Any]:
     linear = ("mixing", "mixing-paper", "adassp", "adassp-joint", "suffstats", "sheffet", "sheffet-rdp", "auto")
+    linear += ("refined", "hessian-mixing", "hessian-mixing-paper", "boosted", "descent")
     found: dict[str, Any] = {f"linear {s}": learn.LinearRegression(**REGRESSION, solver=s, unsafe=True) for s in linear}
     for solver in learn.LogisticRegression.solvers:
         found[f"logistic {solver}"] = learn.LogisticRegression(**CLASSIFIER, solver=solver, unsafe=True)
     for solver in learn.HuberSVC.solvers:
         found[f"svc {solver}"] = learn.HuberSVC(**CLASSIFIER, solver=solver)
     found |= {"lasso": learn.Lasso(**BY_COLUMN), "ridge": learn.Ridge(**BY_COLUMN)}
+    found["bayes"] = learn.GaussianNB(**CLAIM, low=0.0, high=1.0, classes=[0, 1])
+    found["means"] = learn.KMeans(2, **CLAIM, low=0.0, high=1.0)
     found["pca"] = learn.PCA(2, **CLAIM, feature_bound=1.0)
     found["scaler"] = learn.PrivateScaler(**CLAIM, low=0.0, high=1.0)
     found["imputer"] = learn.PrivateImputer(**CLAIM, low=0.0, high=1.0)
@@ -178,7 +181,7 @@ def containers(y: Any) -> dict[str, tuple[Any, Any]]:
 
 def taken(estimator: Any, y: Any) -> dict[str, tuple[Any, Any]]:
     """The containers that an estimator reads."""
-    dense = type(estimator).__name__ in ("PrivateScaler", "PrivateImputer", "PrivatePipeline")
+    dense = type(estimator).__name__ in ("PrivateScaler", "PrivateImputer", "PrivatePipeline", "GaussianNB", "KMeans")
     return {name: given for name, given in containers(y).items() if name != "sparse" or not dense}
 
 

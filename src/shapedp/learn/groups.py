@@ -15,12 +15,12 @@ from shapedp.learn.solvers.cd import MOST_RECORDS
 from shapedp.mechanisms import Additive
 from shapedp.noise import Gaussian
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.outward import ABOVE_512, BELOW_8192
+from shapedp.numerics.outward import ABOVE_512, ABOVE_GRID, BELOW_8192
 from shapedp.privacy import GaussianLoss
 from shapedp.sensitivity import L2, Adjacency, Box
 from shapedp.tables.sources import CHUNK
 
-ROUNDED = 1 + 2.0**-26  # entries are rounded to a grid of 2^-30 of their bounds
+ROUNDED = ABOVE_GRID  # entries are rounded to a grid
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -103,7 +102,7 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     def predict_log_proba(self, X: Any) -> Floats:
         """The logarithms of `predict_proba`."""
         joint = self.predict_joint_log_proba(X)
-        return np.asarray(joint - special.logsumexp(joint, axis=1, keepdims=True))
+        return np.asarray(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True))
 
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class."""

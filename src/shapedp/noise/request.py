@@ -89,7 +89,8 @@ def optimal_scales(
         alike = root.size == 1
         total = float(relative.sum()) * float(root[0]) if alike else float((relative * root).sum())
         shape = np.sqrt(relative if alike else relative / root)
-        shape *= np.sqrt(total * copies) * top / (reach * (root[0] ** 0.5 if alike else 1.0))
+        with np.errstate(over="ignore"):  # an infinite scale is refused by the law
+            shape *= np.sqrt(total * copies) * top / (reach * (root[0] ** 0.5 if alike else 1.0))
         return np.asarray(shape)
     else:
         shape = (relative**order / weights) ** (1 / (power + order))

@@ -189,7 +189,7 @@ class Accountant:
         self.accounts: list[Account] = []
         self.past: tuple[Step, ...] = ()
 
-    step = get_optimizer_hook_fn = history = Refused("steps-are-counted")
+    step = get_optimizer_hook_fn = history = Refused(refusal("steps-are-counted"))
 
     @property
     def steps(self) -> tuple[Step, ...]:

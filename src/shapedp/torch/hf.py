@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader
 
+from shapedp.boundary.documents import read, write
 from shapedp.torch.loader import PoissonLoader
 from shapedp.torch.madeup import leaves, mapped
 from shapedp.torch.owners import Owners
@@ -176,12 +176,12 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         super()._save_optimizer_and_scheduler(output_dir)
         if self.args.should_save:
-            Path(output_dir, _STATE).write_text(json.dumps(self.privacy_.state_dict()))
+            write(Path(output_dir, _STATE), self.privacy_.state_dict())
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is not None:
-            self.privacy_.load_state_dict(json.loads(Path(checkpoint, _STATE).read_text()))
+            self.privacy_.load_state_dict(read(Path(checkpoint, _STATE)))
 
 
 @dataclass(frozen=True)

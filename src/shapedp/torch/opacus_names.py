@@ -99,13 +99,13 @@ class BatchMemoryManager:
 
 
 class Refused:
-    """An attribute that is refused with its remedy, which stands in the refusals under `name`."""
+    """An attribute that is refused with its remedy."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, remedy: str) -> None:
+        self.remedy = remedy
 
     def __get__(self, holder: Any, kind: Any = None) -> NoReturn:
-        raise AttributeError(refusal(self.name))
+        raise AttributeError(self.remedy)
 
 
 class _Names:
@@ -114,9 +114,9 @@ class _Names:
     privacy_: Any
     step_hook: Any = None
     accumulated_iterations = 1
-    grad_samples = Refused("no-grad-samples")
-    pre_step = clip_and_accumulate = add_noise = scale_grad = Refused("no-parts-of-a-step")
-    signal_skip_step = Refused("no-skipped-steps")
+    grad_samples = Refused(refusal("no-grad-samples"))
+    pre_step = clip_and_accumulate = add_noise = scale_grad = Refused(refusal("no-parts-of-a-step"))
+    signal_skip_step = Refused(refusal("no-skipped-steps"))
 
     @property
     def noise_multiplier(self) -> float:

@@ -152,8 +152,10 @@ class TrainingPlan:
             raise ValueError(refusal("correlated-steps", made=kept.steps, given=self.steps))
         most = kept.separation * self.batch_size
         if (most > self.records) if kept.sampled else (most < self.records):
-            name = "correlated-too-far" if kept.sampled else "correlated-too-near"
-            raise ValueError(refusal(name, separation=kept.separation, batch=self.batch_size, records=self.records))
+            apart, batch, records = kept.separation, self.batch_size, self.records
+            if kept.sampled:
+                raise ValueError(refusal("correlated-too-far", separation=apart, batch=batch, records=records))
+            raise ValueError(refusal("correlated-too-near", separation=apart, batch=batch, records=records))
         object.__setattr__(self, "gpu_noise", False)
 
     def _take_claim(self, noise: Published) -> None:

@@ -29,6 +29,12 @@ class Correlation(ABC):
 
     Guarantee: `reach` times the clip bounds the norm of all that one record changes of C g in `unit` steps, signs and
     directions of its gradients included; where `sampled`, records may be drawn at random in their step.
+
+    Example:
+        >>> from shapedp.workloads import Banded, StepSums
+        >>> found = Banded.best(StepSums(64), bands=4)
+        >>> isinstance(found, Correlation), found.separation
+        (True, 4)
     """
 
     steps: int

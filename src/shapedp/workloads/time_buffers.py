@@ -34,7 +34,7 @@ class Buffered(Correlation):
     --------
     >>> found = Buffered.best(StepSums(64), separation=64, buffers=3)
     >>> round(found.reach**2 * found.error(StepSums(64)))
-    284
+    304
     """
 
     steps: int

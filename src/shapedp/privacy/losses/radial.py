@@ -235,7 +235,10 @@ class RadialLoss(Loss):
             ends = ShiftExcess(dim, a, b, math.exp(log_ratio)).bounds(at, gap, gap * delta)
             return math.log(max(float(ends[1][0]), 1e-3 * delta)) - math.log(delta)
 
-        first, slope = cls.estimated(dim, a, b, epsilon, delta, start=start)
+        try:
+            first, slope = cls.estimated(dim, a, b, epsilon, delta, start=start)
+        except SearchError:  # where the fixed rule sees nothing, such as in very heavy tails
+            first, slope = _typical(dim, a, b, epsilon, delta) if start is None else math.log(start), SLOPE
         return math.exp(increasing_root(above, first, tolerance, slope))
 
     @classmethod
