@@ -95,7 +95,7 @@ CURVES = {
         4,
         7,
         "X, ball = np.random.default_rng(0).standard_normal((n, 20)), sdp.L2(1.0, 20)",
-        "ball.clip(X)",
+        "ball.clip(X, adjacency='add-remove')",
     ),
 }
 

@@ -257,7 +257,9 @@ class RadialLoss(Loss):
 
         By a fixed rule: quick, and nothing is known of its error. `start` is a ratio to begin with.
         """
-        first = _typical(dim, a, b, epsilon, delta) if start is None else math.log(start)
+        dim, a, b = count("dim", dim), positive("a", a), positive("b", b)
+        epsilon, delta, slope = positive("epsilon", epsilon), positive("delta", delta), positive("slope", slope)
+        first = _typical(dim, a, b, epsilon, delta) if start is None else math.log(positive("start", start))
         return ShiftGuide(dim, a, b, epsilon, delta).root(delta, first, slope)
 
 
