@@ -24,6 +24,7 @@ from shapedp_check.sets import read_set
 from shapedp_check.workload import workload
 
 ANY = "any"  # a bare guarantee holds under the relation that it was proved for, which the file does not name
+_BLANKS = "sampled under zero-out: a row of zeros is taken for a row that is not drawn"
 _MOST_WAYS = 16
 _SCHEMES = {
     "poisson": ("add-remove", "zero-out"),
@@ -293,6 +294,8 @@ def _step(step: Any) -> Case:
     passes = scheme in ("allocation", "shuffle")
     if (passes and rate != 1) or (batches != 1 and not passes):
         raise NotDescribed("batches go with a pass in which everybody takes part, and with nothing else")
+    if relation == "zero-out" and scheme in ("poisson", "allocation") and (rate != 1 or batches != 1):
+        case = replace(case, bounds=replace(case.bounds, notes=(*case.bounds.notes, _BLANKS)))
     if rate != 1:
         sampled = _sampled(case.bounds, rate, scheme == "poisson")
     if batches != 1:

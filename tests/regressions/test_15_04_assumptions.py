@@ -13,20 +13,23 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import shapedp as sdp
-from shapedp.accounting import BareLoss, Plan, Step
+import shapedp_check
+from shapedp.accounting import BareLoss, Plan, Step, allocate
 from shapedp.cli import main
 from shapedp.privacy import Certificate
 from shapedp.privacy.assumptions import SENTENCES, UNSTATED
 from shapedp.report import of
+from shapedp.workloads import StepSums, Toeplitz
 
 COMPUTED = sdp.calibrate("gaussian", sdp.L2(1.0, dim=2, adjacency="replace"), epsilon=1.0, delta=1e-6)
 VOUCHED = sdp.calibrate("gaussian", sdp.L2(1.0, dim=2), epsilon=1.0, delta=1e-6)
 
 
 def training(**options: Any) -> Any:
+    rows = 10 if "correlated" in options else 40
     model = nn.Linear(3, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(TensorDataset(torch.zeros(40, 3), torch.zeros(40, dtype=torch.long)), batch_size=40)
+    loader = DataLoader(TensorDataset(torch.zeros(40, 3), torch.zeros(40, dtype=torch.long)), batch_size=rows)
     rest: dict[str, Any] = {"clip": 1.0, "delta": 1e-5, "noise_multiplier": 3.0} | options
     sdp.torch.make_private(model, optimizer, loader, **rest)
     found = optimizer.privacy_  # type: ignore[attr-defined]
@@ -37,7 +40,7 @@ def training(**options: Any) -> Any:
 def test_a_training_names_its_premises() -> None:
     made = training().certificate
     assert made.verdict == "certified"
-    assert made.assumptions == tuple(SENTENCES[name] for name in ("gradients", "records", "draws"))
+    assert made.assumptions == tuple(SENTENCES[name] for name in ("gradients", "records", "draws", "rare"))
     assert SENTENCES["unchecked"] in training(check_records=False).certificate.assumptions
     assert "2^-22" in made.explain()
 
@@ -59,8 +62,43 @@ def test_a_plan_rests_on_what_each_part_rests_on() -> None:
     mixed = Plan(steps[1:3])
     assert sdp.certify(mixed, epsilon=9.0, delta=1e-4).assumptions == (SENTENCES["sensitivity"], SENTENCES["loss"])
     plan = Plan((steps[2], steps[3]))
-    names = ("loss", "gradients", "records", "draws")
+    names = ("loss", "gradients", "records", "draws", "rare")
     assert sdp.certify(plan, epsilon=9.0, delta=1e-4).assumptions == tuple(SENTENCES[name] for name in names)
+
+
+def test_sampling_under_zero_out_takes_a_row_of_zeros_for_an_absent_one() -> None:
+    blanked = sdp.calibrate("gaussian", sdp.L2(1.0, dim=2, adjacency="zero-out"), epsilon=1.0, delta=1e-6)
+    joined = sdp.calibrate("gaussian", sdp.L2(1.0, dim=2, adjacency="add-remove"), epsilon=1.0, delta=1e-6)
+    said = (SENTENCES["blanks"],)
+    for step in (Step(blanked, 0.1), Step(blanked, scheme="allocation", batches=10)):
+        made = sdp.certify(Plan((step, Step(blanked))), epsilon=9.0, delta=1e-4)
+        assert made.assumptions == said
+        written = made.to_json()
+        assert sdp.verify(Certificate.from_json(written)).assumptions == said
+        with pytest.raises(ValueError, match="assumptions"):
+            sdp.verify(Certificate.from_json(written | {"assumptions": []}))
+        assert any("row of zeros" in note for note in shapedp_check.check(written).notes)
+    for step in (Step(blanked), Step(blanked, scheme="shuffle", batches=10), Step(joined, 0.1)):
+        made = sdp.certify(Plan((step,)), epsilon=9.0, delta=1e-4)
+        assert made.assumptions == ()
+        assert not any("row of zeros" in note for note in shapedp_check.check(made.to_json()).notes)
+    for loss in (sdp.subsample(blanked, 0.1), sdp.compose([(sdp.subsample(blanked, 0.1), 3), blanked]).with_failure(1e-9),
+                 allocate(blanked, 10)):  # fmt: skip
+        assert sdp.certify(loss, epsilon=9.0, delta=1e-4).assumptions == (SENTENCES["loss"], *said)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({}, True),
+        ({"sampling": "allocation"}, True),
+        ({"sampling": "fixed"}, False),
+        ({"sampling": "shuffle"}, False),
+        ({"correlated": Toeplitz.best(StepSums(8), 2), "steps": 8}, True),
+    ],
+)
+def test_chances_that_are_left_out_are_named(options: dict[str, Any], named: bool) -> None:
+    assert (SENTENCES["rare"] in training(**options).certificate.assumptions) is named
 
 
 def test_a_file_cannot_drop_what_its_subject_implies() -> None:

@@ -16,7 +16,7 @@ from shapedp.accounting.pld import Direction, Place, View
 from shapedp.boundary.values import boolean
 from shapedp.numerics import SearchError, falling_root, first_true_near, last_true, last_true_near
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import nonnegative, positive, probability
+from shapedp.numerics.checks import count, entries, nonnegative, positive, probability, share
 from shapedp.numerics.outward import ABOVE_128, BELOW_8192, ROUNDINGS_128, ROUNDINGS_2048, ROUNDINGS_8192
 from shapedp.privacy import Bracket, Loss
 from shapedp.privacy.losses.base import Pieces
@@ -55,6 +55,13 @@ class ComposedLoss(Loss):
     settled = False
 
     def __post_init__(self) -> None:
+        pairs = entries("parts", self.parts)
+        if not pairs or any(type(pair) is not tuple or len(pair) != 2 for pair in pairs):
+            raise TypeError("parts must be (loss, count) pairs, at least one")
+        object.__setattr__(self, "parts", tuple((loss, count("count", times)) for loss, times in pairs))
+        for name in ("certain", "spoilt"):
+            if (given := getattr(self, name)) is not None or name == "certain":
+                object.__setattr__(self, name, share(name, given))
         self._inherit(loss for loss, _ in self.parts)
 
     @property

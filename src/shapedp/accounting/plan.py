@@ -12,11 +12,10 @@ from typing import Any
 from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.compose import common_adjacency, compose, loss_from
 from shapedp.accounting.passes import PASSES, WAYS, Way, one_run
-from shapedp.accounting.subsample import sampling_rate as _rate
 from shapedp.boundary.documents import described
 from shapedp.boundary.values import whole_text
 from shapedp.mechanisms.certify import KINDS, mechanism_from_json
-from shapedp.numerics.checks import count, entries, one_of, positive, probability
+from shapedp.numerics.checks import count, entries, one_of, positive, probability, share
 from shapedp.privacy import Bracket, GaussianLoss, Loss
 from shapedp.privacy.losses.base import adjacency_of
 
@@ -80,7 +79,7 @@ class Step:
 
     def __post_init__(self) -> None:
         loss_from(self.subject)
-        object.__setattr__(self, "sampling_rate", _rate(self.sampling_rate))
+        object.__setattr__(self, "sampling_rate", share("sampling_rate", self.sampling_rate))
         object.__setattr__(self, "count", count("count", self.count))
         one_of("scheme", self.scheme, WAYS)
         object.__setattr__(self, "batches", count("batches", self.batches))
@@ -98,6 +97,12 @@ class Step:
     def adjacency(self) -> str | None:
         """The neighbour relation of the subject, or of its sampling."""
         return adjacency_of(self.subject) or adjacency_of(self.loss)
+
+    @property
+    def premises(self) -> tuple[str, ...]:
+        """What its sampling rests on; see `privacy.assumptions`."""
+        drawn = self.scheme == "allocation" or (self.scheme == "poisson" and self.sampling_rate < 1)
+        return ("blanks",) if drawn and self.adjacency == "zero-out" else ()
 
     def to_json(self) -> dict[str, Any]:
         plain = {"subject": _subject_to_json(self.subject), "sampling_rate": self.sampling_rate, "count": self.count}
@@ -275,7 +280,7 @@ def plan(
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     steps, relative = count("steps", steps), positive("relative", relative)
     smallest, largest = positive("smallest", smallest), positive("largest", largest)
-    rate, deadline = _rate(sampling_rate), time.monotonic() + positive("seconds", seconds)
+    rate, deadline = share("sampling_rate", sampling_rate), time.monotonic() + positive("seconds", seconds)
 
     def composed(scale: float, accuracy: float) -> Loss:
         one = one_run(family(scale), rate, scheme, batches, rough=accuracy == _COARSE)

@@ -11,7 +11,7 @@ import numpy as np
 from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.compose import loss_from
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import nonnegative, one_of, probability, real
+from shapedp.numerics.checks import nonnegative, one_of, probability, share
 from shapedp.numerics.outward import ABOVE_2, ABOVE_16, ABOVE_32, BELOW_16, ROUNDINGS_8, ROUNDINGS_16
 from shapedp.privacy import Bracket, GaussianLoss, Loss
 from shapedp.privacy.losses.base import Pieces, adjacency_of
@@ -21,14 +21,6 @@ Scheme = Literal["poisson", "without-replacement"]
 SCHEMES: tuple[Scheme, ...] = ("poisson", "without-replacement")
 _EXP_LIMIT = 700.0
 RELATIONS = {"poisson": ("add-remove", "zero-out"), "without-replacement": ("replace",)}
-
-
-def sampling_rate(rate: object) -> float:
-    """A number in [0, 1]."""
-    number = real("rate", rate)
-    if not 0 <= number <= 1:
-        raise ValueError(f"rate must lie in [0, 1], got {rate!r}")
-    return abs(number)
 
 
 @dataclass(frozen=True)
@@ -58,7 +50,7 @@ class SubsampledLoss(Loss):
 
     def __post_init__(self) -> None:
         self._inherit([self.base])
-        object.__setattr__(self, "rate", sampling_rate(self.rate))
+        object.__setattr__(self, "rate", share("rate", self.rate))
         one_of("scheme", self.scheme, SCHEMES)
         one_of("person", self.person, ("P", "Q", None))
         fits = RELATIONS[self.scheme]
@@ -69,6 +61,11 @@ class SubsampledLoss(Loss):
                 f"{self.scheme} sampling is analysed under {' or '.join(fits)}, not {self.adjacency}: "
                 "derive the sensitivity under that relation, or choose the other scheme"
             )
+
+    @property
+    def premises(self) -> tuple[str, ...]:
+        """What sampling rests on; see `privacy.assumptions`."""
+        return ("blanks",) if self.adjacency == "zero-out" and self.rate < 1 else ()
 
     @property
     def settled(self) -> bool:  # type: ignore[override]
@@ -210,7 +207,7 @@ def subsample(
         >>> round(subsample(GaussianLoss(1.0), 0.1, adjacency="add-remove").epsilon(1e-6).upper, 2)
         2.18
     """
-    rate = sampling_rate(rate)
+    rate = share("rate", rate)
     one_of("scheme", scheme, SCHEMES)
     if adjacency is not None:
         one_of("adjacency", adjacency, ADJACENCIES)
@@ -235,7 +232,7 @@ def amplify(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
         >>> tuple(round(value, 9) for value in amplify(1.0, 1e-6, 0.1))
         (0.158565079, 1e-07)
     """
-    epsilon, delta, rate = nonnegative("epsilon", epsilon), probability("delta", delta), sampling_rate(rate)
+    epsilon, delta, rate = nonnegative("epsilon", epsilon), probability("delta", delta), share("rate", rate)
     return _log_mix(epsilon, rate) * ABOVE_16, delta * rate * ABOVE_2
 
 
@@ -257,7 +254,7 @@ def amplify_pure(epsilon: float, rate: float) -> BareLoss:
         >>> round(amplify_pure(1.0, 0.1).pure_epsilon, 3)
         0.224
     """
-    epsilon, rate = nonnegative("epsilon", epsilon), sampling_rate(rate)
+    epsilon, rate = nonnegative("epsilon", epsilon), share("rate", rate)
     if rate == 1:
         return BareLoss(epsilon, attained=False)
     value = _log_mix(epsilon, rate) - math.log1p(rate * math.expm1(-epsilon))

@@ -95,6 +95,14 @@ def probability(name: str, value: object) -> float:
     return abs(number)
 
 
+def share(name: str, value: object) -> float:
+    """A number in [0, 1]."""
+    number = real(name, value)
+    if not 0 <= number <= 1:
+        raise ValueError(f"{name} must lie in [0, 1], got {_shown(value)}")
+    return abs(number)
+
+
 def count(name: str, value: object, *, least: int = 1) -> int:
     """An integer of at least `least`; floats and booleans are refused, even whole ones."""
     item = _item(value)

@@ -72,6 +72,11 @@ class AllocatedLoss(Loss):
             )
 
     @property
+    def premises(self) -> tuple[str, ...]:
+        """What placing records at random rests on; see `privacy.assumptions`."""
+        return ("blanks",) if self.adjacency == "zero-out" and self.steps > 1 else ()
+
+    @property
     def _nodes(self) -> int:
         assert self.nodes is not None
         return self.nodes

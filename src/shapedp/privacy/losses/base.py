@@ -178,7 +178,10 @@ class Loss(ABC):
 
     def _inherit(self, parts: Iterable[Loss]) -> None:
         """Takes the neighbour relation of what this loss is made of; refuses a mixture."""
-        found = one_relation([self.adjacency, *(part.adjacency for part in parts)])
+        made = [*parts]
+        if any(not isinstance(part, Loss) for part in made):
+            raise TypeError(f"a {type(self).__name__} is made of losses")
+        found = one_relation([self.adjacency, *(part.adjacency for part in made)])
         object.__setattr__(self, "adjacency", found)
 
     def __init_subclass__(cls, **options: Any) -> None:
