@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 from bounds import Composition
 from kinds import CHEAP, KINDS, Generator, Item, mixing, radial, slow
+from pass_kinds import allocated, shuffled
 
 import shapedp as sdp
 from laws import Law
 from shapedp.accounting import compose
 
 SEED = 20261115
+PASSES = 105_000  # from this case on there are passes: records placed in one run at random, and shuffles
 LONGER = 50_000  # from this case on the quick kinds, too, are composed up to 10,000 times
 SLOWER = 40_000  # from this case on there are slow tails and users' losses with mass at infinity
 LATER = 20_000  # from this case on epsilons beside atoms are asked for; the cases before keep their questions
@@ -136,6 +138,7 @@ def _items(rng: Generator, cheap: bool, number: int) -> list[tuple[Item, int]]:
     extreme = rng.random() < 0.25
     pool = CHEAP if cheap and rng.random() < 0.85 else KINDS
     pool = (*pool, slow, slow) if number >= SLOWER else pool
+    pool = (*pool, allocated, allocated, shuffled) if number >= PASSES else pool
     different = int(rng.choice([1, 2, 3, 4], p=[0.6, 0.3, 0.1, 0.0] if cheap else [0.4, 0.3, 0.2, 0.1]))
     most = 2 if cheap and number < LONGER else 4
     total = int(rng.integers(2, 9)) if rng.random() < 0.4 else int(10 ** rng.uniform(math.log10(2), most))

@@ -21,6 +21,7 @@ import cases
 import numpy as np
 from cases import Case, Fault, Outcome, Question
 from kinds import Generator, Item, bare, box, calibrated, gaussian, laplace, mixed, prelude, radial, scale
+from pass_kinds import base_of_pass, shuffled
 
 import shapedp as sdp
 from laws import Normal, Sampled
@@ -28,6 +29,7 @@ from shapedp.accounting import (
     ACCOUNTANTS,
     Plan,
     Step,
+    allocate,
     compose,
     from_dp_accounting,
     from_event,
@@ -209,6 +211,7 @@ WAYS: dict[str, Callable[[Asked], Iterator[Answer]]] = {
     "risk": through_risk,
 }
 _WIDER = 1000  # cases from here on hold more kinds of losses
+_PASSES = 2000  # and from here on passes
 _REFUSED = (TypeError, ValueError)  # a way that does not serve a composition says so
 
 
@@ -223,6 +226,27 @@ def _sampled(rng: Generator, item: Item) -> tuple[Item, float]:
     return Item(item.kind, text, item.build, worst, None, back, relation="add-remove"), rate
 
 
+def _pass(rng: Generator) -> tuple[Item, Callable[[int], Step]]:
+    """A pass of randomly placed or shuffled records as a step of a plan."""
+    if rng.random() < 0.25:
+        item = shuffled(rng, False)
+        loss: Any = item.build()
+        return item, lambda n: Step(loss.base, count=n, scheme="shuffle", batches=loss.steps)
+    text, build, runs, laws = base_of_pass(rng, False)
+    (there, back), (best, best_back) = laws[0], laws[-1]
+    item = Item(
+        "allocation",
+        f"Step({text}, scheme='allocation', batches={runs})",
+        lambda: allocate(build(), runs, adjacency="add-remove"),
+        (there,),
+        (best,),
+        (back,),
+        (best_back,),
+        "add-remove",
+    )
+    return item, lambda n: Step(build(), count=n, scheme="allocation", batches=runs)
+
+
 def make(number: int) -> Asked:
     """The case of a number: mechanisms and losses that a plan can hold."""
     rng = np.random.default_rng([cases.SEED, number, 2])
@@ -232,10 +256,14 @@ def make(number: int) -> Asked:
         pool = (*pool, noisy, laplace, box, mixed, radial)
     items, steps = [], []
     for _ in range(int(rng.choice([1, 2, 3], p=[0.5, 0.3, 0.2]))):
-        item, rate = _sampled(rng, pool[int(rng.integers(len(pool)))](rng, False))
+        placed = number >= _PASSES and rng.random() < 0.3
+        if placed:
+            item, step = _pass(rng)
+        else:
+            item, rate = _sampled(rng, pool[int(rng.integers(len(pool)))](rng, False))
         n = 1 if rng.random() < 0.3 else int(10 ** rng.uniform(0.3, 2))
         items.append((item, n))
-        steps.append(Step(item.build(), rate, n))
+        steps.append(step(n) if placed else Step(item.build(), rate, n))
     case = Case(number, items, [], 2**11)
     epsilon = max(cases._epsilon(rng, case.side(True, False)), 1e-3)
     return Asked(case, tuple(steps), epsilon, float(10 ** -rng.uniform(3, 15 if rng.random() < 0.7 else 200)))

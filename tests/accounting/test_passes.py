@@ -7,8 +7,9 @@ import json
 import pytest
 
 import shapedp as sdp
-from shapedp.accounting import Plan, Step, allocate, compose, plan
+from shapedp.accounting import BareLoss, Plan, Step, allocate, compose, plan
 from shapedp.privacy.losses.allocation import AllocatedLoss
+from shapedp.privacy.losses.shuffle import ShuffledLoss
 
 
 def noise(adjacency: str | None) -> sdp.Mechanism:
@@ -66,3 +67,20 @@ def test_what_is_refused() -> None:
         allocate(noise("replace"), 5)
     with pytest.raises(ValueError, match="none under add-remove"):
         _ = Step(noise("add-remove"), scheme="shuffle", batches=4).loss
+
+
+@pytest.mark.parametrize("noise_", ["laplace", "bare", "failing", "composed"])
+def test_passes_of_every_sort_of_run(noise_: str) -> None:
+    """Runs whose parts are new objects each time, or whose loss may be infinite, ended in endless recursion."""
+    runs: dict[str, sdp.privacy.Loss] = {
+        "laplace": sdp.LaplaceLoss(1.0, [1.0], True),
+        "bare": BareLoss(1.0),
+        "failing": BareLoss(1.0, 1e-7),
+        "composed": compose([(BareLoss(0.5), 2)]),
+    }
+    one = runs[noise_]
+    placed = compose([(allocate(one, 5, adjacency="add-remove"), 3)]).delta(1.0)
+    shuffled = compose([(ShuffledLoss(one, 5), 3)]).delta(1.0)
+    known = compose([(one, 3)]).delta(1.0)
+    assert 0 < placed.lower <= placed.upper < known.lower
+    assert shuffled.lower <= known.upper <= shuffled.upper <= known.upper * 1.001

@@ -5,6 +5,7 @@ The bounds are deterministic, so there is no false-alarm rate. The full scan: ex
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from importlib.util import find_spec
@@ -16,9 +17,12 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "experiments" / "trust"))
 
 import cases
 import dp_accounting_goldens as goldens
+import numpy as np
+import placed
 import settle
 import ways
 from bounds import Composition
+from scipy import integrate
 from tests.reference.pairs import laplace_delta, response_delta
 
 from laws import ChiSquare, Laplacian, Law, Moved, Normal, Sampled, response
@@ -40,6 +44,20 @@ def test_two_thousand_compositions(part: int) -> None:
         outcome = cases.run(case)
         raised = [text for text in outcome.raised if "cannot mix neighbour relations" not in text]  # rightly refused
         wrong += [f"case {number}: {text}\n  {case.text}" for text in [*map(str, outcome.faults), *raised]]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_compositions_with_passes(part: int) -> None:
+    """Records placed in one of several runs at random, and shuffled batches, with all other losses."""
+    wrong, seen = [], 0
+    for number in range(cases.PASSES + 40 * part, cases.PASSES + 40 * (part + 1)):
+        case = cases.make(number, cheap=True)
+        outcome = cases.run(case)
+        seen += "allocation" in case.kinds or "shuffle" in case.kinds
+        raised = [text for text in outcome.raised if "cannot mix neighbour relations" not in text]
+        wrong += [f"case {number}: {text}\n  {case.text}" for text in [*map(str, outcome.faults), *raised]]
+    assert seen > 5
     assert not wrong, "\n".join(wrong)
 
 
@@ -115,3 +133,61 @@ def test_cases_depend_on_their_number_alone() -> None:
     assert (one.text, one.questions) == (other.text, other.questions)
     assert cases.make(18).text != one.text
     assert all(math.isfinite(q.epsilon) for n in range(50) for q in cases.make(n, cheap=True).questions)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("mu", "epsilon"), [(0.3, 0.1), (1.0, 1.0), (2.5, 6.0), (1.0, 9.0)])
+def test_two_places_against_a_double_integral(mu: float, epsilon: float, reverse: bool) -> None:
+    """H = E (S - e^epsilon)_+ over both outcomes, without any tail."""
+    k = 2 * math.exp(-epsilon if reverse else epsilon)
+
+    def inner(z: float) -> float:
+        rest = k - math.exp(mu * z - mu * mu / 2)
+        if rest <= 0:
+            return 0.0 if reverse else 1 - rest
+        cut = math.log(rest) / mu + mu / 2
+        ends = [0.5 * math.erfc((cut - shift) / math.sqrt(2)) for shift in (mu, 0.0)]
+        held = [0.5 * math.erfc((shift - cut) / math.sqrt(2)) for shift in (mu, 0.0)]
+        return rest * held[1] - held[0] if reverse else ends[0] - rest * ends[1]
+
+    def density(z: float) -> float:
+        return math.exp(-z * z / 2) / math.sqrt(2 * math.pi) * inner(z)
+
+    cut = math.log(k) / mu + mu / 2
+    edges = sorted({-12.0, 0.0, mu, cut, cut + 3, max(cut, 0.0) + 14})
+    pieces = [integrate.quad(density, a, b, epsabs=0, epsrel=1e-11, limit=400)[0] for a, b in itertools.pairwise(edges)]
+    truth = math.fsum(pieces) / 2 * (math.exp(epsilon) if reverse else 1.0)
+    law, at = placed.TwoPlaces(mu, not reverse), np.array([epsilon])
+    assert float(law.tail(at)[0] - math.exp(epsilon) * law.qtail(at)[0]) == pytest.approx(truth, rel=1e-8)
+    for made, sign in ((placed.normal_below, 1), (placed.normal_above, -1)):
+        side = Composition([(made(mu, 2)[reverse], 1)])
+        assert sign * (truth - (side.lower(epsilon) if sign > 0 else side.upper(epsilon))) >= 0
+
+
+def test_a_pass_listed_is_a_pass_summed() -> None:
+    """The law of few values by all 2^runs orders."""
+    base, runs = response(0.8, 1e-3), 7
+    there, back = placed.of_atoms(base, runs)
+    high, low = (0.999 / (1 + math.exp(side * 0.8)) for side in (1, -1))
+    outcomes = [(math.exp(0.8), high), (math.exp(-0.8), low), (0.0, 1e-3)]
+    for law, epsilon, reverse in ((there, 0.3, False), (back, 0.2, True)):
+        truth = 0.0 if reverse else 1e-3
+        for picked in itertools.product(outcomes, repeat=runs):
+            mean, mass = sum(one[0] for one in picked) / runs, math.prod(one[1] for one in picked)
+            truth += mass * max(1 - math.exp(epsilon) * mean if reverse else mean - math.exp(epsilon), 0.0)
+        found = float(law.tail(np.array([epsilon]))[0] - math.exp(epsilon) * law.qtail(np.array([epsilon]))[0])
+        assert found + law.infinity == pytest.approx(truth, rel=1e-10)
+
+
+def test_the_scan_finds_a_pass_with_too_many_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that counts one run more is caught, and so is one fewer."""
+    import pass_kinds
+
+    honest, caught = pass_kinds.allocate, {"more": 0, "fewer": 0}
+    for name, by in (("more", 1), ("fewer", -1)):
+        monkeypatch.setattr(pass_kinds, "allocate", lambda base, runs, by=by, **how: honest(base, runs + by, **how))
+        for number in range(cases.PASSES, cases.PASSES + 60):
+            case = cases.make(number, cheap=True)
+            if "allocation" in case.kinds:
+                caught[name] += bool(cases.run(case).faults)
+    assert min(caught.values()) >= 1, caught

@@ -139,7 +139,7 @@ def test_transform_of_one_coordinate():
     t = np.array([0.0, 0.7, 5.0, 40.0])
     truth = np.array([mgf(tilt + 1j * x) / mgf(tilt) for x in t])
     inner = 0.5 - 0.25 / (tilt + 0.5 + 1j * t)
-    whole, ends = _factor(a, tilt, t, inner)
+    whole, ends = (rows[0] for rows in _factor(np.array([a]), tilt, t, inner))
     np.testing.assert_allclose(whole, truth, rtol=1e-10)
     theta = tilt + 1j * t
     at_ends = (np.exp(theta * a) + np.exp(-a * (1 + theta))) / 2

@@ -55,6 +55,8 @@ class AdjustedComposition(AdjustedLoss):
                 return Bracket(
                     lower, first_true(lambda e: self.delta(e).upper <= target, near, top, relative=ROUNDINGS_2048)
                 )
+            if not top < 700 or math.exp(top) * self.total_variation > target:  # so it is beyond
+                break
         return Bracket(lower, math.inf)
 
     def delta(self, epsilon: float) -> Bracket:

@@ -36,6 +36,9 @@ _THIN = 16
 _ALONE = 6
 _TABLE = np.linspace(math.log(1e-14), math.log(1e4), 6000)
 _FARTHEST = 800.0
+_SECANTS = 8
+_FAR = 2.0  # of log lambda: a secant that reaches further is not trusted
+_STEEPEST = 1e6
 Maker = Callable[[Floats, NDArray[np.bool_]], Law]  # a law from scales, and which coordinates are Gaussian
 _CLOSE = 2e-6  # how close, in log delta, the certified claim comes to the one asked for
 
@@ -95,8 +98,13 @@ class Problem:
         slope = (high - low) / math.log(t)
         return slope if 0.1 < slope < 1e7 else 20.0
 
-    def solve(self, c: float, split: int, guess: float, *, close: float = 1e-5) -> float:
-        """The log lambda at which the claim is just met."""
+    def solve(
+        self, c: float, split: int, guess: float, slope: float | None = None, *, close: float = 1e-5
+    ) -> tuple[float, float | None]:
+        """The log lambda at which the claim is just met, and the slope of log delta there, if it was met.
+
+        Secants where the slope is known from before, a bracket where it is not or where they do not come near.
+        """
 
         tilt: float | None = None  # that of the last sum, where it was near
 
@@ -109,8 +117,21 @@ class Problem:
             tilt = tilt if abs(found) < _NEAR else None
             return min(max(found, -60.0), 60.0)
 
+        at = excess(guess)
+        if slope is not None:
+            for _ in range(_SECANTS):
+                step = -at / slope
+                if not abs(step) < _FAR:
+                    break
+                if abs(step) <= close / 4:
+                    return guess + step, slope
+                before, guess = at, guess + step
+                at = excess(guess)
+                slope = (at - before) / step
+                if not -_STEEPEST < slope < -1 / _STEEPEST:
+                    break
         low = high = guess
-        at_low = at_high = excess(guess)
+        at_low = at_high = at
         step = 0.1
         while at_low < 0:
             _within(low)
@@ -121,7 +142,9 @@ class Problem:
             _within(high)
             low, at_low, high = high, at_high, high + step
             at_high, step = excess(high), 2 * step
-        return between(excess, (low, at_low), (high, at_high), close)
+        slope = (at_high - at_low) / (high - low) if low < high else None
+        usable = slope is not None and -_STEEPEST < slope < -1 / _STEEPEST and max(at_low, -at_high) < 60
+        return between(excess, (low, at_low), (high, at_high), close), slope if usable else None
 
     def start(self, c: float, split: int) -> float:
         """A log lambda at which the claim is met by far: ratios that add up to epsilon/2, mu below epsilon/8."""
@@ -135,15 +158,15 @@ class Problem:
     def best(self, split: int, *, search: bool = True) -> tuple[float, float, float]:
         """(error, c, log lambda): c at the tilt of its own solution first, then searched around it."""
         c = 2 * math.log(1 / self.delta) / self.epsilon
-        log_lambda = self.start(c, split)
+        log_lambda, slope = self.start(c, split), None
         for _ in range(4 if search else 2):
-            log_lambda = self.solve(c, split, log_lambda, close=1e-3)
+            log_lambda, slope = self.solve(c, split, log_lambda, slope, close=1e-3)
             new = best_tilt(self.loss(c, log_lambda, split), self.epsilon)
             done = abs(math.log(new / c)) < 0.02
             c = new
             if done or math.isinf(self.power):
                 break
-        log_lambda = self.solve(c, split, log_lambda, close=1e-5 if search else 1e-3)
+        log_lambda, slope = self.solve(c, split, log_lambda, slope, close=1e-5 if search else 1e-3)
         found = (self.error(c, log_lambda, split), c, log_lambda)
         if math.isinf(self.power) or self.y.size == 1 or not search:
             return found
@@ -151,7 +174,7 @@ class Problem:
         while step > 0.15:
             for sign in (-1.0, 1.0):
                 tried = found[1] * math.exp(sign * step)
-                value = self.solve(tried, split, found[2])
+                value, slope = self.solve(tried, split, found[2], slope)
                 found = min(found, (self.error(tried, value, split), tried, value))
             step /= 2
         return found

@@ -36,6 +36,7 @@ _LEAST_BUDGET = 1e-270
 _ROUNDS = 40
 _CHUNK = 512
 _MOST = 512
+_OFF = 0.7  # where what was found is less than this part of the guess, a second look is worth its time
 _FAR = 1e-7  # balls about the pole whose volumes are so nearly equal
 
 
@@ -116,14 +117,22 @@ class ShiftExcess:
             if slack == 0:
                 return eta
             eta = np.minimum(level / (slack + b * y), eta)
+            log_y, y, level = (np.broadcast_to(one, eta.shape) for one in (log_y, y, level))
+            open_ = np.ones(eta.shape, dtype=np.bool_)
             for _ in range(60):
-                size = b * eta
-                grown = np.where(size > 1, np.exp(log_y + size) - y, y * np.expm1(np.minimum(size, 1.0)))
-                step = (slack * eta + grown - level) / (slack + b * (grown + y))
-                eta = eta - step
-                if np.all(np.abs(step) <= 4e-16 * eta):
+                eta[open_], more = self._newton(eta[open_], log_y[open_], y[open_], level[open_])
+                open_[open_] = more
+                if not more.any():
                     break
         return eta
+
+    def _newton(self, eta: Floats, log_y: Floats, y: Floats, level: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """One step of `_rise`, and where it still moved: few radii near the pole take many steps."""
+        size = self.b * eta
+        grown = np.where(size > 1, np.exp(log_y + size) - y, y * np.expm1(np.minimum(size, 1.0)))
+        step = (self.slack * eta + grown - level) / (self.slack + self.b * (grown + y))
+        eta = eta - step
+        return eta, ~(self.b * step * step <= 2e-16 * eta)
 
     def _triangle(self, z: Floats, level: Floats) -> _Triangle:
         """The triangle at log-radius z: c1 = t1 - t2, c2 = e^-eta (t1 + t2), both t positive."""
@@ -266,17 +275,24 @@ class ShiftExcess:
         below, above = log_f + np.log(tail + 1e-320), log_f + np.log(rest + 1e-320)
         return np.where(tall < 1.5, log_f, np.inf), first, second, below, above, crude
 
-    def bounds(self, levels: Floats, relative: float, absolute: float = 0.0) -> tuple[Floats, Floats]:
-        """Lower and upper bounds on H at each level >= 0, aiming at a relative or absolute gap, the wider of both."""
+    def bounds(
+        self, levels: Floats, relative: float | Floats, absolute: float = 0.0, guess: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        """Lower and upper bounds on H at each level >= 0, aiming at a relative or absolute gap, the wider of both.
+
+        `relative` may differ by level. A `guess` at H says how much work a level is worth; the bounds hold for any.
+        """
         levels = np.asarray(levels, dtype=np.float64)
-        flat = levels.ravel()
+        flat, aims = levels.ravel(), np.broadcast_to(relative, levels.shape).ravel()
+        about = None if guess is None else guess.ravel()
         lower, upper = np.zeros_like(flat), np.zeros_like(flat)
         for start in range(0, flat.size, _CHUNK):
             part = slice(start, start + _CHUNK)
-            lower[part], upper[part] = self._bounds(flat[part], relative, absolute)
+            scale = None if about is None else about[part]
+            lower[part], upper[part] = self._bounds(flat[part], aims[part], absolute, scale)
         return lower.reshape(levels.shape), upper.reshape(levels.shape)
 
-    def _bounds(self, levels: Floats, relative: float, absolute: float) -> tuple[Floats, Floats]:
+    def _bounds(self, levels: Floats, relative: Floats, absolute: float, scale: Floats | None) -> tuple[Floats, Floats]:
         lower, upper = np.zeros_like(levels), np.ones_like(levels)
         if self.slack == 0 and self.b <= 1:  # log g is Lipschitz: the loss never exceeds shift^b
             most = self.shift if self.b == 1 else self.shift**self.b * ABOVE_8
@@ -284,18 +300,20 @@ class ShiftExcess:
         far, low, high = self._far(levels)
         lower[far], upper[far] = low, high
         todo = np.flatnonzero((upper > 1e-12) & ~far)
-        scale: Floats | None = None
+        guessed, scale = scale is not None, None if scale is None else scale[todo]
         before = np.full_like(levels, np.inf)
         for _ in range(3):
             if not todo.size:
                 break
-            low, high, middle = self._enclose(levels[todo], relative, absolute, scale)
+            low, high, middle = self._enclose(levels[todo], relative[todo], absolute, scale)
             lower[todo], upper[todo] = np.maximum(lower[todo], low), np.minimum(upper[todo], high)
-            wide = upper[todo] - lower[todo] > np.maximum(relative * upper[todo], max(absolute, 1e-260))
+            wide = upper[todo] - lower[todo] > np.maximum(relative[todo] * upper[todo], max(absolute, 1e-260))
             wide &= upper[todo] - lower[todo] < 0.5 * before[todo]
             before[todo] = upper[todo] - lower[todo]
-            scale = np.maximum(np.minimum(middle, 0.5 * (lower[todo] + upper[todo])), lower[todo])[wide]
-            todo = todo[wide]
+            found = np.maximum(np.minimum(middle, 0.5 * (lower[todo] + upper[todo])), lower[todo])
+            if guessed and scale is not None:  # the same work again would not come closer
+                wide &= found < _OFF * scale
+            scale, todo = found[wide], todo[wide]
         return lower, upper
 
     @np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore")
@@ -334,7 +352,7 @@ class ShiftExcess:
         return far, lower, upper + _FLOOR
 
     def _enclose(
-        self, levels: Floats, relative: float, absolute: float, scale: Floats | None
+        self, levels: Floats, relative: Floats, absolute: float, scale: Floats | None
     ) -> tuple[Floats, Floats, Floats]:
         total, below, above, panels, estimate, bound = self._layout(levels)
         budget = np.maximum(relative / 64 * (estimate if scale is None else scale), max(absolute / 64, _LEAST_BUDGET))

@@ -28,6 +28,7 @@ _WIDTH = 7.5  # chords reach this many deviations to either side
 _PERIOD = 30.0  # aliases are below e^-_PERIOD of the value sought
 _TILTS = 200
 _MAX_TILT = 1e13
+_JUST = 2.0**-24  # of a step
 
 
 class Transform(Protocol):
@@ -63,21 +64,25 @@ class _Line:
 def best_tilt(transform: Transform, x: float) -> float:
     """The c > 0 that minimises log M(c) - c x - log(c (c + 1)): the saddle point of the inversion."""
 
-    def slope(c: float) -> float:
-        return transform.cumulants(c)[1] - x - 1 / c - 1 / (1 + c)
+    def slope(c: float) -> tuple[float, float]:
+        _, first, second = transform.cumulants(c)
+        return first - x - 1 / c - 1 / (1 + c), c * (second + 1 / c**2 + 1 / (1 + c) ** 2)
 
-    low, high = 1e-9, 1.0
-    while slope(high) < 0 and high < _MAX_TILT:
-        low, high = high, 4 * high
-    for _ in range(60):
-        middle = math.sqrt(low * high) if high > 4 * low else (low + high) / 2
-        if slope(middle) < 0:
-            low = middle
+    low, high, c = 1e-9, math.inf, 1.0
+    for _ in range(80):  # Newton's steps in log c, inside what is still open
+        value, rise = slope(c)
+        if value < 0:
+            low = c
         else:
-            high = middle
-        if high - low < 1e-3 * high:
+            high = c
+        step = -value / rise if rise > 0 else math.copysign(1.5, -value)
+        if abs(step) < 1e-3 or high - low < 1e-3 * high or low >= _MAX_TILT:
             break
-    return high
+        following = c * math.exp(min(max(step, -3.0), 3.0))
+        if not low < following < high:
+            following = math.sqrt(low * high) if high > 4 * low else (low + high) / 2
+        c = min(following, _MAX_TILT)
+    return c
 
 
 def chernoff(transform: Transform, x: float, c: float) -> float:
@@ -274,7 +279,9 @@ class _Window:
         low_node, t = self._place(x - slack, 0, count - 2)
         upper = (1 - t) * self.upper[low_node] + t * self.upper[low_node + 1]
         upper *= ABOVE_8192
-        base, t = self._place(x + slack, chord + 1, count - chord - 2)
+        # a node just above the point does for the lower end: the expectation falls
+        base, t = self._place(x + slack + _JUST * self.step, chord + 1, count - chord - 2)
+        t = np.where(x + slack <= self.start + base * self.step, 0.0, t)
         t *= math.exp(self.step)
         below = self._unsmoothed(base, chord, bound) if chord else self.lower[base]
         lower = below * (1 + t) - t * self.upper[base - 1]

@@ -23,6 +23,8 @@ _POINTS = 10  # interpolation nodes per bucket
 _BUCKET = 0.25  # log2 width of a bucket
 _LARGEST = 0.25  # values above it are never interpolated
 _ATOMS = 2**13  # the most atoms that are counted one by one
+_SQUARED = 16
+_TOGETHER = 2**12  # frequencies times values that are taken at once: arrays that stay in the cache
 _LEBESGUE = 3.0  # of 10 Chebyshev points: 2.4
 _DEAD = 1e-22  # a product this small no longer counts
 
@@ -98,7 +100,8 @@ class LaplaceSum:
         total = float(self.counts @ self.values)
         with np.errstate(under="ignore"):
             normal = self.deviation**2 * s * s * np.exp(-0.5 * np.square(self.deviation * frequencies))
-        error = 256 * UNIT * (1 + total * s + normal)
+        squared = float(self.counts[self.counts <= self._squared].sum())
+        error = 256 * UNIT * (1 + total * s + normal) + 16 * UNIT * squared
         theta = tilt + 1j * frequencies
         half = self.deviation * self.deviation / 2
         log = np.asarray(half * (theta * (theta + 1) - tilt * (tilt + 1)), dtype=np.complex128)
@@ -110,40 +113,65 @@ class LaplaceSum:
         return values, error + bound + slip * (np.abs(values) + bound)
 
     def _one_by_one(self, tilt: float, frequencies: Floats, log: Complexes, begin: int) -> tuple[Complexes, Floats]:
-        """e^log times the factors of the values from `begin` on, the largest first, and what was left out.
+        """e^log times the factors of the values from `begin` on, and what was left out, by blocks of frequencies."""
+        many = self.values.size - begin > _FEW
+        values, bound, left = np.empty_like(log), np.empty(frequencies.size), 0.0
+        for start in range(0, frequencies.size, _TOGETHER):
+            part = slice(start, start + _TOGETHER)
+            count = frequencies[part].size
+            left += (4e6 / frequencies.size + _FEW) * count if many else math.inf
+            values[part], bound[part], left = self._block(tilt, frequencies[part], log[part], begin, left)
+        return values, bound
+
+    def _block(
+        self, tilt: float, frequencies: Floats, log: Complexes, begin: int, budget: float
+    ) -> tuple[Complexes, Floats, float]:
+        """The same for a few frequencies, the largest values first, and what is left of the budget.
 
         Frequencies where the product has died leave. Where there are too many values the product is cut short: it
         then bounds the modulus, nothing more.
         """
         size = self.values.size - begin
         alive = np.arange(frequencies.size)
-        budget = 4e6 + _FEW * frequencies.size if size > _FEW else math.inf
         dead = _DEAD * (1 + np.square(frequencies))  # what is divided by t^2 later may be larger
         values = np.zeros(frequencies.size, dtype=np.complex128)
         product: Complexes = np.asarray(np.exp(log), dtype=np.complex128)
         ends = product.copy() if self.bare else np.zeros(0, dtype=np.complex128)
         inner = np.asarray(0.5 - 0.25 / (tilt + 0.5 + 1j * frequencies), dtype=np.complex128)
-        for index in range(size):
+        done = 0
+        while done < size:
             if budget < 0:
                 bound = dead.copy()
                 bound[alive] = 2 * np.abs(product)
-                return values, bound
-            g = self.values.size - 1 - index
-            factor, end = _factor(float(self.values[g]), tilt, frequencies[alive], inner[alive])
-            product = np.multiply(product, whole_power(factor, float(self.counts[g])))
-            if self.bare:
-                ends = np.multiply(ends, whole_power(end, float(self.counts[g])))
-            budget -= alive.size
-            if index % 4 == 1:
-                left = np.abs(product) > dead[alive]
+                return values, bound, 0.0
+            stop = min(done + max(_TOGETHER // alive.size, 1), size)
+            at = self.values.size - 1 - np.arange(done, stop)
+            often = np.flatnonzero(self.counts[at] > self._squared)
+            for one in at[often]:
+                logs = _log_factor(float(self.values[one]), tilt, frequencies[alive])
+                product = np.multiply(product, np.exp(self.counts[one] * logs))
+            if often.size < at.size:
+                few = np.delete(at, often) if often.size else at
+                factors, tips = _factor(self.values[few], tilt, frequencies[alive], inner[alive])
+                product = np.multiply(product, _powers(factors, self.counts[few]))
                 if self.bare:
-                    left |= np.abs(ends) > dead[alive]
-                if not left.all():
-                    alive, product, ends = alive[left], product[left], ends[left] if self.bare else ends
-                    if not alive.size:
-                        break
+                    ends = np.multiply(ends, _powers(tips, self.counts[few]))
+            budget -= alive.size * at.size
+            done = stop
+            left = np.abs(product) > dead[alive]
+            if self.bare:
+                left |= np.abs(ends) > dead[alive]
+            if not left.all():
+                alive, product, ends = alive[left], product[left], ends[left] if self.bare else ends
+                if not alive.size:
+                    break
         values[alive] = product - ends if self.bare else product
-        return values, 2 * dead
+        return values, 2 * dead, budget
+
+    @property
+    def _squared(self) -> float:
+        """Up to this many equal terms are a product, each off by units of 1; the logarithm's error is that of n t a."""
+        return math.inf if self.bare else _SQUARED
 
     def decay(self, tilt: float, low: float, high: float) -> float:
         """|factor|^2 <= 1 - 4 p q sin^2(t a), p and q its masses at +-a; the terms with t a <= 1 are counted.
@@ -207,15 +235,15 @@ def _compress(values: Floats, counts: Floats) -> tuple[Floats, Floats, Floats, N
     return np.concatenate(nodes), np.concatenate(weights), np.array(tops), ends.astype(np.int64)
 
 
-def _factor(a: float, tilt: float, t: Floats, inner: Complexes) -> tuple[Complexes, Complexes]:
-    """E e^((tilt + i t) L)/E e^(tilt L) for one term, and the part of it that the two ends give.
+def _factor(a: Floats, tilt: float, t: Floats, inner: Complexes) -> tuple[Complexes, Complexes]:
+    """E e^((tilt + i t) L)/E e^(tilt L) of some terms, a row each, and the part of it that the two ends give.
 
     e^(i t a) A/A0, see `_log_factor`, with inner = 1/2 - 1/(4 s); inner = 1/2 leaves the ends.
     """
     s0 = tilt + 0.5
-    fall, damp = math.expm1(-2 * s0 * a), math.exp(-2 * s0 * a)
-    angle = a * t
-    turn = np.empty(t.shape, dtype=np.complex128)
+    fall, damp = np.expm1(-2 * s0 * a)[:, None], np.exp(-2 * s0 * a)[:, None]
+    angle = np.multiply.outer(a, t)
+    turn = np.empty(angle.shape, dtype=np.complex128)
     turn.real, turn.imag = np.cos(angle), np.sin(angle)
     back = np.conj(turn)
     sine = turn.imag.copy()
@@ -227,6 +255,13 @@ def _factor(a: float, tilt: float, t: Floats, inner: Complexes) -> tuple[Complex
     shift += 1
     shift *= turn
     return np.asarray(shift), ends
+
+
+def _powers(factors: Complexes, counts: Floats) -> Complexes:
+    """The product of rows, each to its whole power."""
+    if (counts > 1).any():
+        factors = np.stack([whole_power(row, float(n)) for row, n in zip(factors, counts, strict=True)])
+    return np.asarray(np.multiply.reduce(factors, axis=0))
 
 
 def whole_power(base: Complexes, exponent: float) -> Complexes:

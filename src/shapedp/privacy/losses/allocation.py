@@ -18,6 +18,7 @@ from shapedp.privacy.losses.discrete import DiscreteLoss
 from shapedp.privacy.losses.masses import Masses
 
 RELATIONS = ("add-remove", "zero-out")
+_HIGH = 300.0  # losses above it count as infinite
 _FINE = 4  # points of one ratio for each point of a sum
 _TAIL = 1e-30
 _MOST, _MANY = 10**6, 300
@@ -129,13 +130,15 @@ class AllocatedLoss(Loss):
         """What every run has on top, `steps` times: an error of the sampler is made in each of them."""
         base = self.base.pieces()
         part, times = base.parts[0]
-        if part is self.base or base.log_ratio or base.certain or len(base.parts) != 1 or times != 1:
+        failure = (base.failure + base.certain) * self.steps * ABOVE_8
+        plain = not (failure or base.total_variation or base.slip)
+        if plain or base.log_ratio or len(base.parts) != 1 or times != 1:
             return Pieces(((self, 1),))
         return Pieces(
             ((replace(self, base=part), 1),),
-            failure=min(base.failure * self.steps * ABOVE_8, 1.0),
+            failure=min(failure, 1.0),
             total_variation=min(base.total_variation * self.steps * ABOVE_8, 1.0),
-            spoilt=base.spoilt,
+            spoilt=min(base.spoilt * self.steps * ABOVE_8, 1.0),
             slip=base.slip * math.sqrt(self.steps) * ABOVE_16,
         )
 
@@ -150,7 +153,7 @@ def _sum(base: Loss, steps: int, nodes: int, reverse: bool, upper: bool) -> Poin
     """The sum of `steps` ratios under Q, for means of (S - k)_+, or in reverse of (k - S)_+."""
     found = _ratios(base, _FINE * nodes)
     if reverse:
-        one = _backward(found.reverse_upper if upper else found.reverse_lower)
+        one = _backward(found.reverse_upper if upper else found.reverse_lower, upper)
     else:
         one = _forward(found.upper if upper else found.lower, upper)
     return one.times(steps, nodes, upper=upper, falling=reverse)
@@ -164,8 +167,12 @@ def _slack(losses: Floats) -> float:
 def _forward(masses: Masses, upper: bool) -> Points:
     """The law of e^L under Q, from masses of L under P; what P has elsewhere is at infinity, what Q has at 0."""
     losses, logs = masses.held[0] - masses.shift, masses.held[1]
-    ratios, held, slack = np.exp(losses), np.exp(logs - losses), _slack(losses)
     beyond = masses.infinity if upper or masses.log_price == -math.inf else 0.0
+    high = losses > _HIGH
+    if high.any():  # from below they are left out: S falls
+        beyond += math.fsum(np.exp(logs[high])) * ABOVE_WIDE if upper else 0.0
+        losses, logs = losses[~high], logs[~high]
+    ratios, held, slack = np.exp(losses), np.exp(logs - losses), _slack(losses)
     mean, mass = math.fsum(np.exp(logs)) + beyond, math.fsum(held)
     if upper:  # means of sums are bounded if those of one, mass and mean, are at least 1: points move up for that
         move = (max(1 - mean, 0.0) + slack) * ABOVE_WIDE
@@ -175,8 +182,11 @@ def _forward(masses: Masses, upper: bool) -> Points:
     return Points(np.append(0.0, ratios), np.append(rest, held), beyond / max(mean, 1.0), slack, slack)
 
 
-def _backward(masses: Masses) -> Points:
+def _backward(masses: Masses, upper: bool) -> Points:
     """The law of e^-L under Q, from masses of the reversed loss L under Q; at infinity the ratio is 0."""
     losses, logs = masses.held[0][::-1] - masses.shift, masses.held[1][::-1]
+    low = losses < -_HIGH
+    if low.any():  # ratios above e^300: smaller ones from above, none from below
+        losses, logs = (np.maximum(losses, -_HIGH), logs) if upper else (losses[~low], logs[~low])
     zero, slack = masses.infinity if masses.log_price == -math.inf else 0.0, _slack(losses)
     return Points(np.append(0.0, np.exp(-losses)), np.append(zero, np.exp(logs)), 0.0, slack, slack)

@@ -71,9 +71,14 @@ class RadialLoss(Loss):
         return ShiftExcess(self.dim, self.a, self.b, self.ratio)
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
+        return self.profile_within(epsilon, np.zeros_like(epsilon), None)
+
+    def profile_within(
+        self, epsilon: Floats, gap: Floats, guess: Floats | None, *, reverse: bool = False
+    ) -> tuple[Floats, Floats]:
         if self.ratio == 0:
             return np.zeros_like(epsilon), np.zeros_like(epsilon)
-        lower, upper = self._excess.bounds(np.minimum(epsilon, _FAR), self.gap)
+        lower, upper = self._excess.bounds(np.minimum(epsilon, _FAR), np.maximum(gap, self.gap), guess=guess)
         return np.where(epsilon > _FAR, 0.0, lower * BELOW_8192), upper
 
     @property

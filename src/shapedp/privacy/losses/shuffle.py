@@ -84,12 +84,11 @@ class ShuffledLoss(Loss):
     def pieces(self) -> Pieces:
         """The base's from above; of several passes nothing is known from below."""
         base = self.base.pieces()
-        if isinstance(self.base, GaussianLoss):
-            return Pieces(((GaussianLoss(self.base.mu, 0.0, adjacency="zero-out"), 1),))
-        if len(base.parts) != 1 or base.parts[0][1] != 1:
-            return Pieces(((self, 1),))
-        one = ShuffledLoss(base.parts[0][0], self.steps, adjacency=self.adjacency)
+        part, times = base.parts[0]
+        if len(base.parts) != 1 or times != 1 or not isinstance(part, GaussianLoss):
+            return Pieces(((self, 1),))  # its profile has nothing from below for other noise than Gaussian
         return Pieces(
-            one.pieces().parts, base.log_ratio, min(base.failure * self.steps, 1.0),
-            min(base.total_variation * self.steps, 1.0), base.certain, base.spoilt, base.slip * self.steps**0.5,
+            ((GaussianLoss(part.mu, 0.0, adjacency="zero-out"), 1),), base.log_ratio,
+            min(base.failure * self.steps, 1.0), min(base.total_variation * self.steps, 1.0),
+            base.certain, base.spoilt, base.slip * self.steps**0.5,
         )  # fmt: skip

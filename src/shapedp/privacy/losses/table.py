@@ -23,6 +23,8 @@ _FADE = 1 / 8  # far out the bounds may be rougher, by this power of how far del
 _NEAR = 16.0  # and as the epsilons that are asked for grow
 _ROUGHEST = 0.3
 _GONE = 1e-120
+_WITHIN = 1 / 16  # of the allowed gap: what the loss itself may be apart at the nodes
+_LEAST = 1e-2
 _NARROW = ROUNDINGS_8192
 
 
@@ -102,19 +104,25 @@ class Table(Loss):
         return cls(forward, forward if loss.symmetric else _curve(loss, goal, reverse=True))
 
 
+def _roughness(curve: Curve, epsilon: Floats, value: Floats, accuracy: float) -> Floats:
+    """The relative gap that is allowed at an epsilon where the profile has about that value."""
+    fallen = np.maximum(curve.upper[0] / np.maximum(value, 1e-300), 1.0)
+    return np.asarray(np.minimum(accuracy * fallen**_FADE * (1 + epsilon / _NEAR), _ROUGHEST))
+
+
 def _curve(loss: Loss, accuracy: float, *, reverse: bool) -> Curve:
     """Cells are split until the bounds are close enough in their middle, or hardly closer than at their ends.
 
     The gap falls with the square of the width, which says into how many parts a cell goes.
     """
-    curve = Curve(_NODES, *loss.profile(_NODES, reverse=reverse))
+    gaps = np.full_like(_NODES, accuracy * _WITHIN)
+    curve = Curve(_NODES, *loss.profile_within(_NODES, gaps, None, reverse=reverse))
     for _ in range(_ROUNDS):
         nodes = curve.epsilon
         width, middle = np.diff(nodes), 0.5 * (nodes[1:] + nodes[:-1])
         lower, upper = curve.at(middle)
         noise = np.maximum(curve.upper - curve.lower, 0.0)
-        fallen = np.maximum(curve.upper[0] / np.maximum(upper, 1e-300), 1.0)
-        allowed = upper * np.minimum(accuracy * fallen**_FADE * (1 + middle / _NEAR), _ROUGHEST)
+        allowed = upper * _roughness(curve, middle, upper, accuracy)
         excess = (upper - lower) / np.maximum(np.maximum(allowed, 8 * np.maximum(noise[1:], noise[:-1])), 1e-300)
         excess[(upper <= _GONE) | (width <= _NARROW * middle)] = 0.0
         parts = np.where(excess > 1, np.ceil(np.sqrt(np.minimum(excess, _PARTS**2))), 1).astype(np.intp)
@@ -123,7 +131,9 @@ def _curve(loss: Loss, accuracy: float, *, reverse: bool) -> Curve:
             break
         share = (np.arange(new.size) - np.repeat(np.cumsum(parts - 1) - parts + 1, parts - 1) + 1) / parts[new]
         points = nodes[new] + share * width[new]
-        found = loss.profile(points, reverse=reverse)
+        below, above = curve.at(points)
+        gaps = _WITHIN * _roughness(curve, points, above, accuracy)
+        found = loss.profile_within(points, gaps, np.maximum(below, _LEAST * above), reverse=reverse)
         old = (nodes, curve.lower, curve.upper)
         curve = Curve(*(np.insert(one, new + 1, other) for one, other in zip(old, (points, *found), strict=True)))
     return curve
