@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.learn.trainers import BINARY, CLAIM, CUT, PRODUCT, ROOM, TRAINERS, huber, lone, lopsided, noise_times
+from tests.learn.transcripts import TRANSCRIPTS
 
 import shapedp as sdp
 from shapedp import learn
@@ -34,10 +35,10 @@ study = importlib.util.module_from_spec(_spec)
 sys.modules["trainer_audits"] = study
 _spec.loader.exec_module(study)
 ROWS = {(row["trainer"], row["kept"]): row for row in study.everything()}
-# Replayed on neighbours (test_linear_replay), not audited through their fits yet: docs/known-issues.md.
-REPLAYED = {
-    f"LinearRegression, {one}" for one in ("refined", "hessian-mixing", "hessian-mixing-paper", "boosted", "descent")
-}
+# Solvers of several releases: audited by all that they release (test_transcript_audits).
+REPLAYED = {name for name in TRANSCRIPTS if name.startswith("LinearRegression")}
+# The same code with other numbers, whose certificate is that of the same plan; replayed in test_linear_replay.
+REPLAYED |= {"LinearRegression, hessian-mixing-paper"}
 QUICK = ["HuberSVC, output", "HuberSVC, objective", "Lasso, objective", "PCA, isometric"]
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -65,8 +66,8 @@ def audited(name, samples, kept=1.0):
 def test_every_trainer_is_audited():
     kinds = {trainer.kind.__name__ for trainer in TRAINERS.values()}
     steps = {"PublicOneHot", "PublicScaler", "PrivateImputer", "PrivatePipeline", "PrivateScaler"}  # see test_pipelines
-    replayed = {"GaussianNB", "KMeans"}  # in test_groups: one Gaussian release of sums, which the law's tests audit
-    assert kinds | steps | replayed == {name for name in learn.__all__ if hasattr(getattr(learn, name), "fit")}
+    by_transcript = {name for name in TRANSCRIPTS if "," not in name}  # see test_transcript_audits
+    assert kinds | steps | by_transcript == {name for name in learn.__all__ if hasattr(getattr(learn, name), "fit")}
     for name, solvers in (
         ("HuberSVC", HuberSVC.solvers),
         ("LogisticRegression", LogisticRegression.solvers),

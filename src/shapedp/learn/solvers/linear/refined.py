@@ -56,7 +56,7 @@ def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Soluti
     value = draws.release(first, query)
     scales = first.law.marginal_scales()
     noisy = NoisyMoments(symmetric_matrix(value[:corner]), value[corner:-1], float(scales[0]), float(scales[corner]))
-    found = shrunk(noisy)
+    found = shrunk(noisy, wary=True)
     weights = found.weights
     left = float(value[-1]) + found.risk
     residual = max(left, 0.0) / moments.records

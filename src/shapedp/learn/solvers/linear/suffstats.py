@@ -21,6 +21,8 @@ from shapedp.sensitivity import L2, Adjacency
 from shapedp.sensitivity.symmetric import symmetric, symmetric_matrix, upper_triangle
 
 RIDGES = (0.0, *np.geomspace(2.0**-5, 4.0, 24).tolist())  # in units of the noise's spectral norm
+FAR = (8.0, 16.0, 32.0, 64.0, 128.0, 256.0, math.inf)  # where the release may carry no signal: up to predicting 0
+CALM, WARY = (0.5, 2.0), (2.0, 1.0)  # p and t of `shrunk`
 SHARES = (0.45, 0.53, 0.02)  # of mu^2 for X^T X, X^T y and y^T y
 
 
@@ -107,25 +109,30 @@ class Shrunk:
     risk: float
 
 
-def shrunk(noisy: NoisyMoments) -> Shrunk:
+def shrunk(noisy: NoisyMoments, *, wary: bool = False) -> Shrunk:
     """The estimate of X^+ y that the noisy moments allow.
 
     Noise moves a large eigenvalue l to w = l + (edge/2)^2/l and hides those below edge/2 (Benaych-Georges and
     Nadakuditi 2011), so w counts as (w + sqrt(w^2 - edge^2))/2, and as edge/2 where w < edge. To it ridges r >= 0 are
-    added, and the solutions averaged with weights exp(-(risk + spread/2)/(2 s)): risk is unbiased, spread about its
-    standard deviation, s the median of the spreads (1/2 and 2 were set on synthetic data). Everything here reads what
-    was released, and the law of the noise.
+    added, and the solutions averaged with weights exp(-(risk + p spread)/(t s)): risk is unbiased, spread about its
+    standard deviation, s the median of the spreads of RIDGES. p and t (CALM) were set on synthetic data. Everything
+    here reads what was released, and the law of the noise.
+
+    `wary` is for a first estimate that later steps correct: there are larger ridges too, up to predicting 0, and p
+    and t (WARY) keep weights near 0 that the release does not show to explain anything.
     """
     values, vectors = np.linalg.eigh(noisy.design)
     turned = vectors.T @ noisy.cross
     edge = noisy.edge
     clean, slopes = cleaned(values, edge)
-    factors = 1 / (clean + edge * np.array(RIDGES)[:, None])
+    ridges, penalty, width = (RIDGES + FAR, *WARY) if wary else (RIDGES, *CALM)
+    factors = 1 / (clean + edge * np.array(ridges)[:, None])
     risks = risk(noisy, values, turned, factors, -factors * (factors * np.diag(slopes) + factors @ slopes))
     lengths = np.square(factors * turned).sum(1)
     spreads = np.sqrt(np.square(noisy.design_scale * lengths) + 4 * noisy.cross_scale**2 * lengths)
-    costs = risks + spreads / 2
-    share = np.exp(-(costs - costs.min()) / max(2 * float(np.median(spreads)), np.finfo(float).tiny))
+    costs = risks + penalty * spreads
+    unit = width * float(np.median(spreads[: len(RIDGES)]))
+    share = np.exp(-(costs - costs.min()) / max(unit, np.finfo(float).tiny))
     share /= share.sum()
     mean = share @ factors
     return Shrunk(vectors @ (mean * turned), (vectors * mean) @ vectors.T, float(share @ risks))
