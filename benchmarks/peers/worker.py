@@ -30,6 +30,8 @@ LIBRARIES += ("numpy", "scipy")
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from models import diffprivlib_model  # noqa: E402
+
 from tables import diffprivlib_table, opendp_table, tumult_table  # noqa: E402
 
 
@@ -118,6 +120,7 @@ FUNCTIONS = {
         opendp_quantile,
         opendp_release,
         diffprivlib_sigma,
+        diffprivlib_model,
         diffprivlib_table,
         opendp_table,
         tumult_table,

@@ -20,6 +20,9 @@ STEPPED = ("refined", "hessian-mixing", "hessian-mixing-paper", "boosted", "desc
 CERTIFIED = ("auto", "suffstats", "mixing", "adassp", "adassp-joint", "sheffet", "sheffet-rdp", *STEPPED)
 EXPECTED_FAILED = {
     "check_supervised_y_no_nan": "a record with a NaN or an infinity counts as zeros: an error tells of one person",
+    "check_all_zero_sample_weights_error": "weights are private as their records are: an error tells of them",
+    "check_sample_weight_equivalence_on_dense_data": "the number of records is public, and noise follows from it",
+    "check_sample_weight_equivalence_on_sparse_data": "weights are for dense records",
 }
 
 
@@ -38,7 +41,13 @@ def fitted(x, y, **options):
 @parametrize_with_checks(
     [
         LinearRegression(
-            epsilon=5.0, delta=1e-5, feature_bound=100.0, target_bound=100.0, random_state=0, solver=solver
+            epsilon=5.0,
+            delta=1e-5,
+            feature_bound=100.0,
+            target_bound=100.0,
+            weight_bound=4.0,
+            random_state=0,
+            solver=solver,
         )
         for solver in ("auto", "mixing", "adassp-joint")
     ],

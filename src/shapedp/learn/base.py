@@ -82,6 +82,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         certificate = replace(certificate.with_randomness(self.random_state is None and not is_watched()), scope=SCOPE)
         return certificate if self.unsafe else certificate.require()
 
+    @property
+    def partial_fit(self) -> Any:
+        """Not offered, and `hasattr` says so: the reason and the remedy are in the error."""
+        raise AttributeError(refusal("learn", "partial-fit", kind=type(self).__name__))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -113,13 +118,17 @@ class PrivateModel(PrivateEstimator):
         self, name: str, x: Any, y: Any, bounds: Bounds, rows: int | None, classes: Sequence[Any] | None = None
     ) -> Solution:
         """The solution of a least-squares solver on whatever `read_table` reads; leaves its name in `solver_`."""
-        data = Reading(read_table(self, x, y, classes=classes), bounds, self.progress)
+        return self._solution(name, read_table(self, x, y, classes=classes), bounds, rows)
+
+    def _solution(self, name: str, table: Table, bounds: Bounds, rows: int | None) -> Solution:
+        """The same on a table that was read."""
+        data = Reading(table, bounds, self.progress)
         if name == "auto":
             name = linear.AUTO if rereadable(data.table) else linear.AUTO_ONCE
         self.solver_ = name
         if linear.SOLVERS[name].passes > 1 and not rereadable(data.table):
             raise ValueError(refusal("learn", "one-pass", solver=name))
-        order = self.n_features_in_ + (bounds.constant > 0)
+        order = data.table.columns + (bounds.constant > 0)
         problem = linear.Problem(data.records, order, bounds, *self._claim(), sketch_rows=rows)
         with one_blas_thread(order < 500):
             return self._solved(linear.SOLVERS, name, problem, lambda: data.moments)

@@ -19,6 +19,7 @@ from shapedp.learn.moments import Bounds
 from shapedp.learn.register import counted
 from shapedp.learn.solvers.cd import CD, SQUARED, UNITS, Columns, Descended, Descent, Penalized, Penalty
 from shapedp.learn.solvers.linear import SOLVERS, Solution
+from shapedp.learn.weights import checked_in_memory, weight_bound, weighted
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability, vector
 from shapedp.tables.blocks import finite_records, target_of
@@ -43,6 +44,7 @@ class LinearRegression(PrivateRegressor):
     fit_intercept: whether there is a constant term.
     adjacency: what a neighbour is, "zero-out" or "replace".
     sketch_rows: the rows of the sketch, for solvers that make one.
+    weight_bound: a bound on sample weights, from knowledge about the data; needed for `sample_weight`.
     random_state: a seed, for simulations only; None: secure randomness.
     unsafe: release even if the claim is not certified.
     progress: show a progress bar.
@@ -70,15 +72,29 @@ class LinearRegression(PrivateRegressor):
     solver: str = "auto"
     fit_intercept: bool = True
     sketch_rows: int | None = None
+    weight_bound: float | None = None
 
     @counted
-    def fit(self, X: Any, y: Any) -> LinearRegression:
-        """Fit to features X (n, d) and a target y (n,) or the name of its column: whatever `read_table` reads."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearRegression:
+        """Fit to features X (n, d) and a target y (n,) or the name of its column: whatever `read_table` reads.
+
+        `sample_weight` (n,), between 0 and `weight_bound`, multiplies squared residuals; larger weights are clipped,
+        and a record whose weight is negative or no number counts as none. A weight is private, as its record is.
+        """
         self._claim()
         bounds = Bounds.of(self.feature_bound, self.target_bound, intercept=self.fit_intercept)
         rows = None if self.sketch_rows is None else count("sketch_rows", self.sketch_rows)
         one_of("solver", self.solver, ("auto", *SOLVERS))
-        found = self._least_squares(self.solver, X, y, bounds, rows)
+        shape = getattr(y, "shape", ())
+        if len(shape) == 2 and shape[1] > 1:
+            raise ValueError(refusal("learn", "multi-output", kind=type(self).__name__, shape=shape))
+        if sample_weight is None:
+            found = self._least_squares(self.solver, X, y, bounds, rows)
+        else:
+            bound = weight_bound(self.weight_bound)
+            table = weighted(checked_in_memory(self, X), y, sample_weight, bound, bounds)
+            found = self._solution(self.solver, table, Bounds(bounds.design, bounds.target), rows)
+        self._weighted = sample_weight is not None
         self._publish(found, bounds.constant)
         return self
 
@@ -115,6 +131,8 @@ class LinearRegression(PrivateRegressor):
         check_is_fitted(self, "coef_")
         if not 0 < probability("level", level) < 1:
             raise ValueError(f"level must lie in (0, 1), got {level!r}")
+        if self._weighted:
+            raise ValueError(refusal("learn", "weighted-interval"))
         if self._resolved < RESOLVED:
             raise ValueError(refusal("learn", "no-interval"))
         width = float(special.ndtri((1 + level) / 2)) * self.coef_standard_error_
