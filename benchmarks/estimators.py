@@ -152,7 +152,7 @@ def medians(case: Case, epsilon: float, runs: int, theirs: Callable[..., Any]) -
 
 
 def run(quick: bool) -> Result:
-    runs = 3 if quick else 20
+    runs = 3 if quick else 10
     with Peers(".venv-diffprivlib") as peers:
         result = Result("estimators", what=f"errors as multiples of those without privacy, medians of {runs} fits")
         result.peers = peers.versions

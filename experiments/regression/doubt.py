@@ -5,8 +5,8 @@
 Two families: sets with a signal (residuals half as large), and hopeless ones, where the residual is up to ten times
 the signal, or y uses a third of its range. A ratio is the median error over that of `refined` whose first estimate is
 as calm as its later ones. Chosen is the candidate with the least error on hopeless sets among those that do not raise
-the error of sets with a signal on average. Expected: p = 2, t = 1, which lowers the error of hopeless sets by a sixth; in
-single cells it raises it by a third.
+the error of sets with a signal on average. Expected: p = 2, t = 1, which lowers the error of hopeless sets by a sixth;
+in single cells it raises it by a third.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class LinearRegression(PrivateRegressor):
         bounds = Bounds.of(self.feature_bound, self.target_bound, intercept=self.fit_intercept)
         rows = None if self.sketch_rows is None else count("sketch_rows", self.sketch_rows)
         one_of("solver", self.solver, ("auto", *SOLVERS))
-        shape = getattr(y, "shape", ())
+        shape: tuple[int, ...] = getattr(y, "shape", ())
         if len(shape) == 2 and shape[1] > 1:
             raise ValueError(refusal("learn", "multi-output", kind=type(self).__name__, shape=shape))
         if sample_weight is None:
