@@ -82,8 +82,8 @@ def test_sampling_under_zero_out_takes_a_row_of_zeros_for_an_absent_one() -> Non
         made = sdp.certify(Plan((step,)), epsilon=9.0, delta=1e-4)
         assert made.assumptions == ()
         assert not any("row of zeros" in note for note in shapedp_check.check(made.to_json()).notes)
-    for loss in (sdp.subsample(blanked, 0.1), sdp.compose([(sdp.subsample(blanked, 0.1), 3), blanked]).with_failure(1e-9),
-                 allocate(blanked, 10)):  # fmt: skip
+    sampled = sdp.subsample(blanked, 0.1)
+    for loss in (sampled, sdp.compose([(sampled, 3), blanked]).with_failure(1e-9), allocate(blanked, 10)):
         assert sdp.certify(loss, epsilon=9.0, delta=1e-4).assumptions == (SENTENCES["loss"], *said)
 
 
