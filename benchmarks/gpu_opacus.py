@@ -1,4 +1,4 @@
-"""The same steps by Opacus, as its PrivacyEngine makes them: ghost clipping, and hooks that keep every record's gradient."""
+"""The same steps by Opacus, by its PrivacyEngine: ghost clipping, and hooks that keep every record's gradient."""
 
 from __future__ import annotations
 
