@@ -1,4 +1,4 @@
-"""IMDb by `transformers` and LoRA on a GPU: epochs of `PrivateTrainer`, per record and per person, against `Trainer`."""
+"""IMDb by `transformers` and LoRA on a GPU: `PrivateTrainer`, per record and per person, against `Trainer`."""
 
 from __future__ import annotations
 
@@ -136,7 +136,5 @@ def run(quick: bool) -> Result:
         result.notes.append(f"{name}: {said}.")
     for name in list(kinds)[1:]:
         result.ratio(f"{name} / Trainer, an epoch", ratio(result.timings, name, "Trainer"))
-    result.notes.append(
-        "Weights start at random: accuracy is not what a pretrained model would reach."
-    )
+    result.notes.append("Weights start at random: accuracy is not what a pretrained model would reach.")
     return result
