@@ -294,9 +294,9 @@ class TrainingPlan:
 
     @property
     def _note(self) -> str:
-        """What the certificate says of its steps where they are not those of the training."""
+        """What the certificate says of its steps where they are not those of the training, and of blank records."""
         if self.correlated is None:
-            return ""
+            return refusal("blank-scope") if SAMPLING[self.sampling][1] == "zero-out" else ""
         return refusal("correlated-scope", unit=self.correlated.unit, separation=self.correlated.separation)
 
     @property
