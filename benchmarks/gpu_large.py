@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import importlib.metadata
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
+import gpu_opacus
 from _harness import Result, Timing, ratio
 from gpu_noise import on_device, without_gpu
 from gpu_resnet import plain_step, private_step, resnet20
@@ -146,6 +148,16 @@ def cases() -> dict[str, Callable[[], Case]]:
 
     found["ResNet-20, not private"] = lambda: images(plain_step)
     found["ResNet-20, flat"] = lambda: images(private_step, "sum")
+    if gpu_opacus.installed():
+        for name, half in (("float32", False), ("bf16 autocast", True)):
+            for mode in ("ghost", "hooks"):
+                found[f"GPT-2, {name}, Opacus {mode}"] = lambda h=half, m=mode: gpu_opacus.language_step(
+                    gpt2().cuda(), sequences(), h, m
+                )
+            found[f"LoRA, {name}, Opacus ghost"] = lambda h=half: gpu_opacus.language_step(
+                adapted(gpt2()).cuda(), sequences(), h, "ghost"
+            )
+        found["ResNet-20, Opacus hooks"] = lambda: images(gpu_opacus.image_step)
     return found
 
 
@@ -222,20 +234,31 @@ def run(quick: bool) -> Result:
         return without_gpu("gpu_large")
     size = sum(math.prod(p.shape) for p in gpt2().parameters())
     what = f"one step; GPT-2 small ({size} parameters, {RECORDS} x {TOKENS} tokens), LoRA of rank 8 on it, ResNet-20"
-    result = Result("gpu_large", what=f"{what}; {torch.cuda.get_device_name()}", peers={"torch": torch.__version__})
+    peers = {"torch": torch.__version__}
+    if gpu_opacus.installed():
+        peers["opacus"] = importlib.metadata.version("opacus")
+    result = Result("gpu_large", what=f"{what}; {torch.cuda.get_device_name()}", peers=peers)
     torch.backends.cudnn.benchmark = True
     memory: dict[str, float] = {}
     for name, build in cases().items():
-        result.timings[name], memory[name] = timed(build, 2 if quick else 8)
+        try:
+            result.timings[name], memory[name] = timed(build, 2 if quick else 8)
+        except (RuntimeError, NotImplementedError) as why:
+            if "Opacus" not in name:
+                raise
+            result.notes.append(
+                f"{name}: no figure, it ended in {type(why).__name__}: {str(why).splitlines()[0][:120]}"
+            )
     bounds = {"GPT-2, float32": 1.3, "GPT-2, bf16 autocast": 1.5, "LoRA, float32": 1.1, "LoRA, bf16 autocast": 1.2}
     bounds["ResNet-20"] = 1.15
     for name in result.timings:
         family, _, kind = name.rpartition(", ")
         if kind == "not private":
             continue
-        base = f"{family}, not private"
-        result.ratio(f"{name} / not private", ratio(result.timings, name, base), at_most=bounds.get(family))
-        most = None if family == "ResNet-20" else 1.3  # there the gradients of single records are laid out
+        base, ours = f"{family}, not private", "Opacus" not in kind
+        most = bounds.get(family) if ours else None
+        result.ratio(f"{name} / not private", ratio(result.timings, name, base), at_most=most)
+        most = 1.3 if ours and family != "ResNet-20" else None  # there the gradients of single records are laid out
         result.ratio(f"{name} / not private, memory", memory[name] / memory[base], at_most=most)
     for name, value in differences().items():
         result.figure(f"{name}, a small copy: relative difference from a naive loop", value, at_most=1e-5)

@@ -40,7 +40,7 @@ def base_of_pass(rng: Generator, extreme: bool) -> Made:
         atoms, text = placed.two(a, b), f"compose([BareLoss({a!r}), BareLoss({b!r})])"
         build = lambda: compose([BareLoss(a), BareLoss(b)])  # noqa: E731
     runs = int(rng.integers(2, placed.room(len(atoms.values) + bool(atoms.infinity)) + 1))
-    return text, build, runs, [placed.of_atoms(atoms, runs)]
+    return text, build, runs, placed.of_atoms(atoms, runs)
 
 
 def allocated(rng: Generator, extreme: bool) -> Item:

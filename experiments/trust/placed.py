@@ -19,6 +19,7 @@ from scipy import special
 from laws import Atoms, Floats, Law
 
 MOST = 40_000  # multisets that are listed
+_ROUNDED = 2.0**-50  # a sum's rounding, by its number of terms
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 
 
@@ -30,7 +31,7 @@ def room(values: int) -> int:
     return runs
 
 
-def listed(ratios: Floats, masses: Floats, runs: int, infinity: float = 0.0) -> tuple[Law, Law]:
+def listed(ratios: Floats, masses: Floats, runs: int, infinity: float = 0.0) -> tuple[Atoms, Atoms]:
     """Both directions of `runs` runs, from the values of R and their masses under Q; P has `infinity` beyond."""
     keep = masses > 0
     ratios, masses = ratios[keep], masses[keep]
@@ -53,12 +54,20 @@ def _atoms(values: Floats, masses: Floats, infinity: float) -> Atoms:
     return Atoms(tuple(values[keep].tolist()), tuple(masses.tolist()), infinity)
 
 
-def of_atoms(base: Atoms, runs: int) -> tuple[Law, Law]:
-    """A base pair with finitely many losses that mirrors itself: where it has mass at infinity, Q has as much at 0."""
+def of_atoms(base: Atoms, runs: int) -> list[tuple[Law, Law]]:
+    """A base pair with finitely many losses that mirrors itself: where it has mass at infinity, Q has as much at 0.
+
+    Its losses are logarithms of rounded sums: one pair with each a little less, and one with each a little more.
+    """
     ratios, masses = np.exp(base.values), np.array(base.masses) * np.exp(-np.array(base.values))
     if base.infinity:
         ratios, masses = np.append(0.0, ratios), np.append(base.infinity, masses)
-    return listed(ratios, masses, runs, base.infinity)
+    there, back = listed(ratios, masses, runs, base.infinity)
+    return [(_moved(there, by), _moved(back, by)) for by in (-_ROUNDED * runs, _ROUNDED * runs)]
+
+
+def _moved(law: Atoms, by: float) -> Atoms:
+    return Atoms(tuple(value + by for value in law.values), law.masses, law.infinity)
 
 
 def convolved(base: Atoms, times: int) -> Atoms:

@@ -167,16 +167,23 @@ def test_two_places_against_a_double_integral(mu: float, epsilon: float, reverse
 def test_a_pass_listed_is_a_pass_summed() -> None:
     """The law of few values by all 2^runs orders."""
     base, runs = response(0.8, 1e-3), 7
-    there, back = placed.of_atoms(base, runs)
     high, low = (0.999 / (1 + math.exp(side * 0.8)) for side in (1, -1))
     outcomes = [(math.exp(0.8), high), (math.exp(-0.8), low), (0.0, 1e-3)]
-    for law, epsilon, reverse in ((there, 0.3, False), (back, 0.2, True)):
-        truth = 0.0 if reverse else 1e-3
-        for picked in itertools.product(outcomes, repeat=runs):
-            mean, mass = sum(one[0] for one in picked) / runs, math.prod(one[1] for one in picked)
-            truth += mass * max(1 - math.exp(epsilon) * mean if reverse else mean - math.exp(epsilon), 0.0)
-        found = float(law.tail(np.array([epsilon]))[0] - math.exp(epsilon) * law.qtail(np.array([epsilon]))[0])
-        assert found + law.infinity == pytest.approx(truth, rel=1e-10)
+    for side, pair in zip((1, -1), placed.of_atoms(base, runs), strict=True):
+        for law, epsilon, reverse in zip(pair, (0.3, 0.2), (False, True), strict=True):
+            truth = 0.0 if reverse else 1e-3
+            for picked in itertools.product(outcomes, repeat=runs):
+                mean, mass = sum(one[0] for one in picked) / runs, math.prod(one[1] for one in picked)
+                truth += mass * max(1 - math.exp(epsilon) * mean if reverse else mean - math.exp(epsilon), 0.0)
+            at = np.array([epsilon])
+            found = float(law.tail(at)[0] - math.exp(epsilon) * law.qtail(at)[0]) + law.infinity
+            assert found == pytest.approx(truth, rel=1e-10)
+            assert side * (truth - found) >= 0
+
+
+def test_the_scan_allows_for_its_own_roundings_at_the_largest_loss() -> None:
+    """A claim one rounding above the largest loss of three passes, at 1e-66."""
+    assert not cases.run(cases.make(108314, cheap=True)).faults
 
 
 def test_the_scan_finds_a_pass_with_too_many_runs(monkeypatch: pytest.MonkeyPatch) -> None:

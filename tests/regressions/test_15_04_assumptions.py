@@ -19,6 +19,7 @@ from shapedp.cli import main
 from shapedp.privacy import Certificate
 from shapedp.privacy.assumptions import SENTENCES, UNSTATED
 from shapedp.report import of
+from shapedp.torch import Flat, Layout, TrainingPlan
 from shapedp.workloads import StepSums, Toeplitz
 
 COMPUTED = sdp.calibrate("gaussian", sdp.L2(1.0, dim=2, adjacency="replace"), epsilon=1.0, delta=1e-6)
@@ -40,7 +41,7 @@ def training(**options: Any) -> Any:
 def test_a_training_names_its_premises() -> None:
     made = training().certificate
     assert made.verdict == "certified"
-    assert made.assumptions == tuple(SENTENCES[name] for name in ("gradients", "records", "draws", "rare"))
+    assert made.assumptions == tuple(SENTENCES[name] for name in ("gradients", "records", "draws", "number", "rare"))
     assert SENTENCES["unchecked"] in training(check_records=False).certificate.assumptions
     assert "2^-22" in made.explain()
 
@@ -62,7 +63,7 @@ def test_a_plan_rests_on_what_each_part_rests_on() -> None:
     mixed = Plan(steps[1:3])
     assert sdp.certify(mixed, epsilon=9.0, delta=1e-4).assumptions == (SENTENCES["sensitivity"], SENTENCES["loss"])
     plan = Plan((steps[2], steps[3]))
-    names = ("loss", "gradients", "records", "draws", "rare")
+    names = ("loss", "gradients", "records", "draws", "number", "rare")
     assert sdp.certify(plan, epsilon=9.0, delta=1e-4).assumptions == tuple(SENTENCES[name] for name in names)
 
 
@@ -82,8 +83,8 @@ def test_sampling_under_zero_out_takes_a_row_of_zeros_for_an_absent_one() -> Non
         made = sdp.certify(Plan((step,)), epsilon=9.0, delta=1e-4)
         assert made.assumptions == ()
         assert not any("row of zeros" in note for note in shapedp_check.check(made.to_json()).notes)
-    for loss in (sdp.subsample(blanked, 0.1), sdp.compose([(sdp.subsample(blanked, 0.1), 3), blanked]).with_failure(1e-9),
-                 allocate(blanked, 10)):  # fmt: skip
+    sampled = sdp.subsample(blanked, 0.1)
+    for loss in (sampled, sdp.compose([(sampled, 3), blanked]).with_failure(1e-9), allocate(blanked, 10)):
         assert sdp.certify(loss, epsilon=9.0, delta=1e-4).assumptions == (SENTENCES["loss"], *said)
 
 
@@ -99,6 +100,18 @@ def test_sampling_under_zero_out_takes_a_row_of_zeros_for_an_absent_one() -> Non
 )
 def test_chances_that_are_left_out_are_named(options: dict[str, Any], named: bool) -> None:
     assert (SENTENCES["rare"] in training(**options).certificate.assumptions) is named
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "allocation", "fixed", "shuffle"])
+def test_the_number_of_records_is_a_premise_where_neighbours_differ_in_it(sampling: str) -> None:
+    """The plan tells it, and draws by a rate from it: one record less makes another plan for all the others."""
+    made, other = (
+        TrainingPlan(Layout.single(3), records, 10, Flat(1.0), delta=1e-5, scale=3.0, sampling=sampling)
+        for records in (40, 39)
+    )
+    assert (made.rate, made.to_json()) != (other.rate, other.to_json())
+    certificate = sdp.certify(Plan((Step(made.mechanism),)), epsilon=9.0, delta=1e-4)
+    assert (SENTENCES["number"] in certificate.assumptions) is (certificate.adjacency == "add-remove")
 
 
 def test_a_file_cannot_drop_what_its_subject_implies() -> None:

@@ -27,7 +27,7 @@ X = np.random.default_rng(0).normal(size=(60, 2)) / 4
 Y = (X[:, 0] > 0).astype(int)
 LINEAR = LinearRegression(**CLAIM, feature_bound=1.0, target_bound=1.0)
 SEARCHED = LogisticRegression(**CLAIM, feature_bound=1.0, classes=[0, 1], solver="output", noise="gaussian")
-SAID = ("One person is one row", "several times as much", "This fit alone is covered", "scalers", "counts as zeros")
+SAID = ("One person is one row", "several times as much", "This fit alone is covered", "scalers", "counts as none")
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

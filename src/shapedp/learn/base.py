@@ -25,15 +25,15 @@ from shapedp.mechanisms import certify
 from shapedp.mechanisms.watch import is_watched
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import one_of, positive, probability
-from shapedp.privacy import ROWS, Certificate
+from shapedp.privacy import BLANK, ROWS, Certificate
 from shapedp.sensitivity import Adjacency
 from shapedp.tables.blocks import NO_TARGET, InMemory, Table, open_table, target_of
 
 NEIGHBOURS: tuple[Adjacency, ...] = ("zero-out", "replace")
 SCOPE = (
-    f"{ROWS} This fit alone is covered: steps fitted to the same data before or around it (scalers, feature selection, "
-    "searches, other fits) are not. A record with a missing cell, or one that is no number, counts as zeros; a column "
-    "of text makes that of every record."
+    f"{ROWS} {BLANK} This fit alone is covered: steps fitted to the same data before or around it (scalers, "
+    "feature selection, searches, other fits) are not. A record with a missing cell, or one that is no number, counts "
+    "as none; a column of text makes that of every record."
 )
 
 
@@ -53,8 +53,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """An estimator whose `fit` releases under (epsilon, delta) and leaves the certificate in `privacy_`.
 
     Guarantee: the number of records and of columns is public; anything else about the data reaches the fitted
-    attributes through certified releases only. A record with a NaN or an infinity counts as a record of zeros: an
-    error would depend on one person. `random_state` is for simulations; without it randomness is secure.
+    attributes through certified releases only. A record with a NaN or an infinity counts as none: an error would
+    depend on one person. Under "zero-out" a neighbour has one record that counts as none, under "replace" another one.
+    `random_state` is for simulations; without it randomness is secure.
     """
 
     epsilon: float

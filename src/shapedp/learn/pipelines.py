@@ -17,12 +17,13 @@ from shapedp.learn.composed import composed
 from shapedp.learn.register import counted
 from shapedp.learn.walk import MODELS, STEPS, Flow, Walk, checked, walk_pipeline
 from shapedp.numerics.checks import positive
-from shapedp.privacy import ROWS, Certificate
+from shapedp.privacy import BLANK, ROWS, Certificate
 from shapedp.tables.blocks import same_length
 
 SCOPE = (
-    f"{ROWS} This fit of the pipeline is covered, every step of it; other fits to the same data, searches around it, "
-    "and what was done to the data before are not. A record with a missing cell counts as zeros, or as its steps say."
+    f"{ROWS} {BLANK} This fit of the pipeline is covered, every step of it; other fits to the same data, searches "
+    "around it, and what was done to the data before are not. A record with a missing cell counts as none, or as its "
+    "steps say."
 )
 
 

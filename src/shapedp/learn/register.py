@@ -22,11 +22,11 @@ from shapedp.boundary.columns import is_frame
 from shapedp.boundary.refusals import refusal
 from shapedp.learn.composed import composed
 from shapedp.mechanisms.watch import is_watched
-from shapedp.privacy import ROWS, Bracket, Certificate
+from shapedp.privacy import BLANK, ROWS, Bracket, Certificate
 
 SCOPE = (
-    f"{ROWS} The fits of this process that were seen to use the same data are covered; copies of the data, files read "
-    "again into memory, and other processes are not seen."
+    f"{ROWS} {BLANK} The fits of this process that were seen to use the same data are covered; copies of the data, "
+    "files read again into memory, and other processes are not seen."
 )
 KEPT = 256  # fits of one data object with all that their certificates describe; of others only the claim
 T = TypeVar("T", bound=Callable[..., Any])

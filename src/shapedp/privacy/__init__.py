@@ -3,6 +3,7 @@
 from shapedp.privacy.assumptions import assumptions_of
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.certificate import (
+    BLANK,
     ROWS,
     Certificate,
     Deferred,
@@ -15,6 +16,7 @@ from shapedp.privacy.losses import AdjustedLoss, GaussianLoss, LaplaceLoss, Loss
 from shapedp.privacy.losses.base import one_relation
 
 __all__ = [
+    "BLANK",
     "ROWS",
     "AdjustedLoss",
     "Bracket",

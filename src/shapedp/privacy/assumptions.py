@@ -29,8 +29,10 @@ SENTENCES: dict[str, str] = {
     "draws": "Random numbers of the model and the loader (dropout, augmentation) come from the global generators of "
     "torch, NumPy and Python, which run on secret states there; neither a generator of the model's own nor the loop "
     "draws any by a record's place in the batch.",
-    "blanks": "A row of zeros counts in the query as a row that is not there: sampling under zero-out takes one for the "
-    "other, so nothing that leaves may show how many rows were drawn.",
+    "blanks": "A row of zeros counts in the query as a row that is not there: sampling under zero-out takes one for "
+    "the other, so nothing that leaves may show how many rows were drawn.",
+    "number": "The number of records (of persons, with owner=) is public: the plan states it, and batches are drawn by "
+    "a rate from it, which is the same with and without the record that joins or leaves.",
     "rare": "Nothing happens whose chance is below 2^-128 a step: a draw of so many records that the room for rounding "
     "is too small, or noise kept from earlier steps that no longer fits its integers.",
     "gpu": "Noise drawn in float32 on a GPU follows the normal law: it does so to about 2^-20 only.",

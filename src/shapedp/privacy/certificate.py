@@ -22,6 +22,10 @@ from shapedp.sensitivity import ADJACENCIES, Adjacency
 
 SCHEMA = 1
 ROWS = "One person is one row: several rows of one person cost several times as much."
+BLANK = (
+    "Under zero-out a neighbour has one record that counts as none, as one with a missing cell does; a row of zeros is "
+    "a record like any other."
+)
 _STORED = ("epsilon", "delta", "adjacency", "method", "secure", "version", "subject")
 _WORTH = 0.1  # no delta above it is worth claiming
 Verdict = Literal["certified", "refuted", "undecided"]

@@ -50,7 +50,6 @@ SAMPLING: dict[str, tuple[Way, Adjacency, float]] = {
     "shuffle": ("shuffle", "zero-out", 1.0),
     "fixed": ("without-replacement", "replace", 2.0),
 }  # by name: the scheme of the account's steps, the neighbours, and how many clips one of them changes a sum by
-RANDOM_SIZES = ("poisson", "allocation")
 _WORDS = {
     "poisson": "Poisson samples", "allocation": "passes of batches drawn record by record, about",
     "shuffle": "shuffled batches", "fixed": "samples of a fixed size",
@@ -260,7 +259,7 @@ class TrainingPlan:
         names = ["gradients" if smooth else "jumps", "records" if self.check_records else "unchecked", "draws"]
         names += [] if self.per_owner is None else [PERSONS]
         names += [] if type(self.clip).__module__.split(".")[0] == "shapedp" else ["own"]
-        names += ["rare"] if self.sampling in RANDOM_SIZES or self.correlated is not None else []
+        names += ["number", "rare"] if SAMPLING[self.sampling][1] == "add-remove" else []
         return (*names, "gpu") if self.gpu_noise and isinstance(law, Gaussian) else tuple(names)
 
     def account(self, journal: Path | None = None, secure: bool = True) -> Account:
@@ -294,9 +293,9 @@ class TrainingPlan:
 
     @property
     def _note(self) -> str:
-        """What the certificate says of its steps where they are not those of the training."""
+        """What the certificate says of its steps where they are not those of the training, and of blank records."""
         if self.correlated is None:
-            return ""
+            return refusal("blank-scope") if SAMPLING[self.sampling][1] == "zero-out" else ""
         return refusal("correlated-scope", unit=self.correlated.unit, separation=self.correlated.separation)
 
     @property
