@@ -120,6 +120,20 @@ def test_outputs_do_not_go_into_a_folder_of_inputs(tmp_path: Path) -> None:
         guard([tmp_path / "data"], [tmp_path / "data" / "part" / "model.json"])
 
 
+@pytest.mark.parametrize("link", ["file", "folder", "back"])
+def test_outputs_are_not_what_a_folder_leads_to(link: str, tmp_path: Path) -> None:
+    data, other = tmp_path / "data", tmp_path / "other"
+    data.mkdir()
+    other.mkdir()
+    (other / "people.parquet").write_bytes(b"rows")
+    (data / "more").symlink_to(other / "people.parquet" if link == "file" else other)
+    if link == "back":
+        (other / "again").symlink_to(data)
+    with pytest.raises(ValueError, match="input"):
+        guard([data], [other / "people.parquet"])
+    guard([data], [tmp_path / "model.json"])
+
+
 def test_standard_output_is_an_output(tmp_path: Path) -> None:
     target = tmp_path / "page.json"
     code = (

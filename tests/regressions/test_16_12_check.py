@@ -205,3 +205,14 @@ def test_damage_is_not_sealed_anew_by_the_upgrade(tmp_path: Path, statement: str
     edit(path, "UPDATE shapedp_ledger SET schema_version = 7")
     with pytest.raises(LedgerError, match="schema version 7"):
         Ledger.open(path)
+
+
+def test_a_dataset_that_was_removed_leaves_its_entries(path: Path) -> None:
+    ledger = Ledger.open(path)
+    ledger.add("q", **CAP)
+    edit(path, "DELETE FROM shapedp_dataset WHERE name = 'd'")
+    with pytest.raises(LedgerCorruptedError, match="no longer in it"):
+        ledger.check("q")
+    with pytest.raises(LedgerCorruptedError, match="no longer in it"):
+        ledger.add("d", **CAP)
+    assert ledger.datasets() == ("q",)

@@ -107,7 +107,7 @@ def floats(y: Any) -> Floats:
         return columns.each_number(columns.objects(map(_single, _listed("y", y))))
     array = np.asarray(y)
     if array.dtype.kind not in "fiuOc":
-        raise TypeError(_REAL.format(array.dtype))
+        raise TypeError(_REAL.format(array.dtype.type.__name__))
     return np.asarray(_unmasked(y, _floats("y", array)), dtype=np.float64)
 
 
@@ -119,7 +119,7 @@ def ids(owner: Any) -> NDArray[np.int64]:
     if given.dtype.kind in "iuUS":
         return np.asarray(np.unique(given, return_inverse=True)[1], dtype=np.int64)
     if given.dtype.kind not in "Of":
-        raise TypeError(f"owner must hold integers or strings, got dtype {given.dtype}")
+        raise TypeError(f"owner must hold integers or strings, got dtype {given.dtype.type.__name__}")
     seen: dict[Any, int] = {}
     known = map(identity, given.tolist())
     return np.array([-1 if one is None else seen.setdefault(one, len(seen)) for one in known], dtype=np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -73,10 +74,15 @@ def pandas_numeric(kind: Any) -> bool:
     return bool(numeric) and not is_complex_dtype(kind)
 
 
+def _kept_by_arrow(kind: Any) -> bool:
+    """Whether pandas keeps a column of this type as Arrow data, which may hold bytes that are no text."""
+    return hasattr(kind, "pyarrow_dtype") or getattr(kind, "storage", None) == "pyarrow"
+
+
 def pandas_floats(column: Any) -> Floats:
     """A pandas column (a series, an index or an array) as float64; NaN where it holds no number."""
     kind = column.dtype
-    if hasattr(kind, "pyarrow_dtype"):
+    if _kept_by_arrow(kind):
         return arrow_floats(getattr(column, "array", column).__arrow_array__())
     if hasattr(kind, "categories"):
         coded = getattr(column, "array", column)
@@ -94,12 +100,15 @@ def pandas_cells(column: Any) -> NDArray[Any]:
     kind = column.dtype
     if isinstance(kind, np.dtype):
         return np.asarray(column)
-    if hasattr(kind, "pyarrow_dtype"):
+    if _kept_by_arrow(kind):
         return arrow_cells(getattr(column, "array", column).__arrow_array__())
     if hasattr(kind, "categories"):  # pandas would turn whole numbers into floats for one missing cell
         coded = getattr(column, "array", column)
         return _coded(coded.codes, coded.codes >= 0, pandas_cells(kind.categories).astype(object), None)
-    return np.asarray(column.to_numpy(dtype=object, na_value=None))
+    if pandas_numeric(kind):
+        return np.asarray(column.to_numpy(dtype=object, na_value=None))
+    array = getattr(column, "array", column)
+    return objects(None if gone else _python(partial(array.__getitem__, i)) for i, gone in enumerate(array.isna()))
 
 
 def pandas_rows(frame: Any) -> Floats:
@@ -183,12 +192,13 @@ def arrow_cells(column: Any) -> NDArray[Any]:
         return np.concatenate([np.empty(0, dtype=object), *(arrow_cells(chunk) for chunk in column.chunks)])
     if library.types.is_dictionary(column.type):
         return _coded(*_codes(column), arrow_cells(column.dictionary), None)
-    return objects(_python(one) for one in column)
+    return objects(_python(one.as_py) for one in column)
 
 
-def _python(scalar: Any) -> Any:
+def _python(cell: Callable[[], Any]) -> Any:
+    """A cell as a Python object, None where it cannot be one."""
     try:
-        return scalar.as_py()
+        return cell()
     except Exception:  # bytes that are no text, a date beyond Python's: an error would tell of one record
         return None
 

@@ -142,9 +142,11 @@ def guard(inputs: Iterable[Where], outputs: Iterable[Where]) -> None:
 
     Files are compared by device and inode, so links, other spellings and mounts do not hide one; a name that does not
     exist yet by its folder. Standard input, output and error count too where they are files. A database counts with
-    the files SQLite keeps beside it.
+    the files SQLite keeps beside it, a folder with all that it reaches through links.
     """
-    read = {key: str(path) for path in inputs for end in COMPANIONS for key in _keys(Path(f"{os.fspath(path)}{end}"))}
+    every = [(path, Path(f"{os.fspath(path)}{end}")) for path in inputs for end in COMPANIONS]
+    every += [(path, one) for path in inputs for one in _reached(Path(path))]
+    read = {key: str(path) for path, one in every for key in _keys(one)}
     read.update((key, "standard input or output") for key in _standard())
     taken: set[object] = set()
     for path in outputs:
@@ -159,6 +161,19 @@ def guard(inputs: Iterable[Where], outputs: Iterable[Where]) -> None:
         if not taken.isdisjoint(keys):
             raise ValueError(f"{path} is named for two outputs: choose another file for one of them")
         taken.update(keys)
+
+
+def _reached(folder: Path) -> Iterator[Path]:
+    """What a folder leads to, folders and files, through links of both; nothing where it is not a folder."""
+    known = set()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        inode = _inode(Path(place))
+        if inode in known:  # a link back
+            folders.clear()
+            continue
+        known.add(inode)
+        yield Path(place)
+        yield from (Path(place, name) for name in names)
 
 
 def _keys(path: Path) -> list[object]:

@@ -221,15 +221,16 @@ class Ledger:
     def check(self, dataset: str, *, head: Head | None = None, key: bytes | None = None) -> Status:
         """Reads every entry and compares digests, marks and totals with the dataset's row.
 
-        Raises LedgerCorruptedError where an entry is missing, was changed, or the totals are not their sum; with a
-        `head` kept elsewhere also where the whole ledger was set back to an earlier state or rewritten. A `key`
-        requires that the head was signed with it.
+        Raises LedgerCorruptedError where an entry is missing, was changed, belongs to no dataset, or the totals are not
+        their sum; with a `head` kept elsewhere also where the whole ledger was set back to an earlier state or
+        rewritten. A `key` requires that the head was signed with it.
         """
         if head is not None and key is not None:
             head.require_signature(key)
         self._check_chain(self._read(dataset), head)
         with self.store.read() as connection:
             schema.refuse_foreign(connection)
+            schema.refuse_orphans(connection)
             row = self._row(connection, dataset)
             number, marks = schema.marks_sum(connection, row["id"])
         if number != row["entries"]:
@@ -259,6 +260,7 @@ class Ledger:
             table = schema.datasets
             if connection.execute(sa.select(table.c.id).where(table.c.name == row["name"])).first():
                 raise LedgerError(refusal("ledger", "already-there", dataset=row["name"]))
+            schema.refuse_orphans(connection)  # the new row could take the number of the one that was removed
             connection.execute(table.insert().values(**row, seal=schema.seal_of(row)))
 
         self.store.perform(work)

@@ -197,6 +197,12 @@ def refuse_foreign(connection: sa.Connection) -> None:
             raise LedgerCorruptedError(refusal("ledger", "foreign-parts", remedy=RESTORE))
 
 
+def refuse_orphans(connection: sa.Connection) -> None:
+    """Entries of a dataset that is not there: its row was removed, and what was spent from it is no longer counted."""
+    if connection.execute(sa.select(entries.c.id).where(entries.c.dataset_id.not_in(sa.select(datasets.c.id)))).first():
+        raise LedgerCorruptedError(refusal("ledger", "dataset-removed", remedy=RESTORE))
+
+
 def _seal_anew(connection: sa.Connection) -> None:
     """Seals datasets of schema 1 as this schema does, once their seals and numbers of entries are found right."""
     for row in list(rows(connection, sa.select(datasets), datasets)):

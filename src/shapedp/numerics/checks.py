@@ -151,7 +151,7 @@ def numeric(name: str, values: ArrayLike) -> NDArray[Any]:
     if masked:
         raise ValueError(f"{name} must have no masked entries: what is missing cannot be released")
     if array.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must hold real numbers (integers or floats), got dtype {array.dtype}")
+        raise TypeError(f"{name} must hold real numbers (integers or floats), got dtype {array.dtype.type.__name__}")
     if array.dtype.itemsize > 8:
         raise TypeError(f"{name} must be of float64 or a narrower type, got dtype {array.dtype}")
     if _holds_long_integers(values, array):

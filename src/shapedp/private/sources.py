@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import glob
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -77,11 +78,13 @@ class Rows:
         if self.batches is not None:
             ways.append(lambda: _computed(lambda own: query(self._registered(own, wanted)), memory))
         # One cell whose bytes are no text stops DuckDB; Arrow takes it for missing. So both must read all others alike.
-        for way in ways:
-            try:
-                return way()
-            except Exception as error:
-                failed = type(error).__name__
+        with warnings.catch_warnings():  # of other libraries, whose number would tell how many ways were gone
+            warnings.simplefilter("ignore")
+            for way in ways:
+                try:
+                    return way()
+                except Exception as error:
+                    failed = type(error).__name__
         said = _LACKS if failed in _LACKING else _UNREAD.format(failed)
         raise ValueError(said)  # here, so that it does not carry the other error along
 

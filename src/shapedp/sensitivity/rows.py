@@ -40,7 +40,7 @@ class Rows:
         """Checked rows; what is missing, masked, no number or infinite is refused before anything else, unquoted."""
         kind = getattr(rows, "dtype", None)
         if isinstance(kind, np.dtype) and kind.kind not in "iufO":
-            raise TypeError(f"{name} must hold real numbers (integers or floats), got dtype {kind}")
+            raise TypeError(f"{name} must hold real numbers (integers or floats), got dtype {kind.type.__name__}")
         try:
             found = numbers(rows)
         except (TypeError, ValueError) as refused:

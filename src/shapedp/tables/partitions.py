@@ -108,7 +108,7 @@ def _worked(
 
 def _of_array(x: Any, y: Any, classes: tuple[Any, ...] | None) -> Distributed:
     if x.dtype.kind not in "fiubO":
-        raise TypeError(f"x must hold numbers, got dtype {x.dtype}")
+        raise TypeError(f"x must hold numbers, got dtype {x.dtype.type.__name__}")
     if 0 in x.shape:
         raise ValueError(f"x must hold at least one record and one feature, got shape {x.shape}")
     if isinstance(y, str):

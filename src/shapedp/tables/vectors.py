@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shapedp.boundary.arrays import numbers
 from shapedp.boundary.cells import text_number
-from shapedp.boundary.columns import arrow, arrow_floats, arrow_numeric, refuse_columns
+from shapedp.boundary.columns import arrow, arrow_cells, arrow_floats, arrow_numeric, refuse_columns
 from shapedp.boundary.files import atomic, check_input, csv_bytes, read_array
 from shapedp.boundary.refusals import refusal
 from shapedp.numerics.arrays import Floats
@@ -84,7 +84,7 @@ def read_records(path: Path, columns: list[str] | None = None, *, header: bool =
 
 
 def read_ids(path: Path, column: str, *, header: bool = True) -> list[str | int | None]:
-    """The ids of persons in a column of a csv or parquet file, None where a cell is empty.
+    """The ids of persons in a column of a csv or parquet file, None where a cell is empty or cannot be read.
 
     Guarantee: the column's type is looked at before a cell is read; no error repeats a cell.
     """
@@ -106,7 +106,7 @@ def read_ids(path: Path, column: str, *, header: bool = True) -> list[str | int 
         if not (types.is_integer(own) or types.is_string(own) or types.is_large_string(own)):
             raise ValueError(f"{path}: persons are told apart by whole numbers or texts; {column!r} is of type {found}")
         laid_out(file.metadata.num_rows)
-        return list(file.read(columns=[column]).column(0).to_pylist())
+        return list(arrow_cells(file.read(columns=[column]).column(0)))
 
 
 def _read_parquet(path: Path, columns: list[str] | None) -> Any:

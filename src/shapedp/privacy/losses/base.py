@@ -122,12 +122,12 @@ class Pieces:
 
 def _checked(profile: Callable[..., tuple[Floats, Floats]]) -> Callable[..., tuple[Floats, Floats]]:
     @functools.wraps(profile)
-    def checked(self: Any, epsilon: Floats, *, reverse: Any = False) -> tuple[Floats, Floats]:
+    def checked(self: Any, epsilon: Floats, *more: Any, reverse: Any = False, **named: Any) -> tuple[Floats, Floats]:
         direction = reverse if type(reverse) is bool else boolean("reverse", reverse)
         at = np.asarray(epsilon, dtype=np.float64)
         if np.isnan(at).any():
             raise ValueError("epsilon must hold numbers: one of them is NaN")
-        return profile(self, at, reverse=direction)
+        return profile(self, at, *more, reverse=direction, **named)
 
     return checked
 
@@ -187,8 +187,8 @@ class Loss(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Every `profile` gets floats, and refuses NaN and a `reverse` that is no boolean ("no" would mean yes)."""
         super().__init_subclass__(**options)
-        if "profile" in cls.__dict__:
-            cls.profile = _checked(cls.profile)  # type: ignore[method-assign]
+        for name in {"profile", "profile_within"} & cls.__dict__.keys():
+            setattr(cls, name, _checked(cls.__dict__[name]))
 
     @abstractmethod
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
@@ -207,6 +207,7 @@ class Loss(ABC):
         self, epsilon: Floats, gap: Floats, guess: Floats | None, *, reverse: bool = False
     ) -> tuple[Floats, Floats]:
         """`profile`, perhaps quicker where a relative gap is enough and a guess is at hand; bounds hold for any."""
+        reverse = boolean("reverse", reverse)
         return self.profile(epsilon, reverse=reverse)
 
     def hockey_stick(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
