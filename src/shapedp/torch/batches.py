@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -178,13 +179,13 @@ class FixedBatches(Batches):
 class PlacedBatches:
     """Draws whose records stand at random among `places`, in pieces of one size; -1 is a place without a record.
 
-    `drawn` draws the records.
+    `drawn` draws the records; 0 places mean as many as each draw has records, where that is fixed.
     Guarantee: whoever is drawn, each set of places for them is as likely as any other, in every order. So a record that
     joins takes one of the places that are free, each as likely, and moves nobody. Only a draw of more records than
     places has more of them.
     """
 
-    drawn: Batches
+    drawn: Any  # one of the above, or of what draws for noise over time
     places: int
     source: Source
     most: int | None
@@ -202,9 +203,9 @@ class PlacedBatches:
 
     def _placed(self, drawn: list[int]) -> Indices:
         """One row per piece."""
-        most = self.places if self.most is None else min(self.most, self.places)
-        pieces = -(-self.places // most)
-        size = -(-self.places // pieces)
+        places = self.places or len(drawn)
+        pieces = 1 if self.most is None else -(-places // self.most)
+        size = -(-places // pieces)
         pieces = max(pieces, -(-len(drawn) // size))
         rows = np.full(pieces * size, -1, dtype=np.int64)
         rows[uniform_order(rows.size, self.source)[: len(drawn)]] = drawn

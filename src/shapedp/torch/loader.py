@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from shapedp.torch.batches import PoissonBatches as PoissonBatches
 from shapedp.torch.detour import RecordError
@@ -45,10 +45,12 @@ class _Pieces(Dataset[Any]):
         """Every place has a seed of its own: how many numbers one record takes changes none of another's."""
         count, empty = len(indices), torch.tensor(indices) < 0
         seeds = torch.randint(2**32, (count + 1,), dtype=torch.int64).tolist()
+        seeded = type(self.dataset) is not TensorDataset  # which draws nothing
         with kept_states():
             spare, records = self.dataset[0] if empty.any() else None, []
             for index, seed in zip(indices, seeds, strict=False):
-                seed_all(seed)
+                if seeded:
+                    seed_all(seed)
                 records.append(spare if index < 0 else self.dataset[index])
             seed_all(seeds[-1])
             batch = self.collate(records)
@@ -58,7 +60,7 @@ class _Pieces(Dataset[Any]):
                 return leaf
             return leaf.masked_fill(empty.reshape(-1, *(1,) * (leaf.ndim - 1)), 0)
 
-        return mapped(batch, blanked)
+        return mapped(batch, blanked) if empty.any() else batch
 
 
 def _unchanged(batch: Any) -> Any:
@@ -78,7 +80,7 @@ class PoissonLoader:
     steps: int
     recorder: Recorder
     privacy_: Training
-    shapes: list[torch.Size] | None = None
+    shapes: dict[int, list[torch.Size]] = field(default_factory=dict)  # by the number of places
 
     @property
     def dataset(self) -> Any:
@@ -113,8 +115,9 @@ class PoissonLoader:
             if batch is _END:
                 return
             try:
-                self._check_shapes(batch)
-                self.privacy_.receive(parts.popleft())
+                part = parts.popleft()
+                self._check_shapes(part.records, batch)
+                self.privacy_.receive(part)
             except BaseException:
                 del batch  # the error's frames hold no record
                 raise
@@ -122,12 +125,8 @@ class PoissonLoader:
             yield batch
             del batch
 
-    def _check_shapes(self, batch: Any) -> None:
-        """Where no record's gradient may depend on another one, all pieces have one shape."""
-        if not self.privacy_.planned.independent:
-            return
+    def _check_shapes(self, places: int, batch: Any) -> None:
+        """Where no record's gradient may depend on another one, all pieces of so many places have one shape."""
         found = [leaf.shape for leaf in leaves(batch)]
-        if self.shapes is None:
-            self.shapes = found
-        if found != self.shapes:
+        if self.privacy_.planned.independent and found != self.shapes.setdefault(places, found):
             raise RecordError(refusal("shapes-differ"))

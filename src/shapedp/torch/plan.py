@@ -50,6 +50,7 @@ SAMPLING: dict[str, tuple[Way, Adjacency, float]] = {
     "shuffle": ("shuffle", "zero-out", 1.0),
     "fixed": ("without-replacement", "replace", 2.0),
 }  # by name: the scheme of the account's steps, the neighbours, and how many clips one of them changes a sum by
+EXACT_SIZES = tuple(name for name, (_, relation, _) in SAMPLING.items() if relation != "add-remove")
 _WORDS = {
     "poisson": "Poisson samples", "allocation": "passes of batches drawn record by record, about",
     "shuffle": "shuffled batches", "fixed": "samples of a fixed size",
@@ -130,7 +131,7 @@ class TrainingPlan:
         if self.epsilon is not None and self.delta is None:
             raise ValueError("epsilon needs a delta: name both parts of the claim")
         one_of("sampling", self.sampling, tuple(SAMPLING))
-        if self.per_owner is not None and self.sampling in ("shuffle", "fixed"):
+        if self.per_owner is not None and self.sampling in EXACT_SIZES:
             raise ValueError(refusal("owner-sampling", sampling=self.sampling))
         if self.per_owner is not None and self.independent:
             raise ValueError(refusal("owner-independent"))
@@ -297,7 +298,7 @@ class TrainingPlan:
 
     def places(self, shares: int = 1) -> int:
         """How many places the draws of each of `shares` processes have, where records stand at places."""
-        if SAMPLING[self.sampling][1] != "add-remove":
+        if self.sampling in EXACT_SIZES:
             return self.batch_size
         return min(most_records(self.batch_size / shares, shares), -(-self.records // shares))
 

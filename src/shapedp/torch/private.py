@@ -26,7 +26,7 @@ from shapedp.torch.loader import PoissonLoader
 from shapedp.torch.noise import Noise, noise_from
 from shapedp.torch.overtime import CyclicBatches, drawn_groups
 from shapedp.torch.owners import Owners
-from shapedp.torch.plan import TrainingPlan, steps_of_epoch
+from shapedp.torch.plan import EXACT_SIZES, TrainingPlan, steps_of_epoch
 from shapedp.torch.probe import Probe
 from shapedp.torch.recorder import Recorder
 from shapedp.torch.refusals import refusal
@@ -78,7 +78,7 @@ def make_private(
     per_owner: int | None = None,
     sampling: str = "poisson",
     correlated: Correlation | str | None = None,
-    independent: bool = False,
+    independent: bool | None = None,
     unsafe: bool = False,
 ) -> Private:
     """The same model and optimizer, whose steps are now private, and a loader of batches drawn anew.
@@ -107,7 +107,8 @@ def make_private(
     correlated : noise that cancels over the steps: None, "banded", "blt", "auto" (the least error of these and of none,
         at your claim), or one of `workloads.Banded`, `Toeplitz`, `Buffered` made for the number of steps.
     independent : True puts the records of a draw at random places of batches of one fixed shape, the other places
-        without weight: no record's gradient then depends on who else is in the batch, and the certificate says so.
+        without weight: no record's gradient then depends on who else is in the batch, and the certificate says so. None
+        means where it costs next to nothing: batches of a fixed size ("shuffle", "fixed") put together by torch itself.
     unsafe : True lets published noise run although its claim is refuted.
 
     Returns
@@ -131,6 +132,8 @@ def make_private(
     (5, 0)
     """
     check_records, unsafe = boolean("check_records", check_records), boolean("unsafe", unsafe)
+    if independent is None:
+        independent = sampling in EXACT_SIZES and loader.collate_fn is default_collate
     independent = boolean("independent", independent)
     owners = _owners(owner, per_owner, loader)
     layout, records, expected = _known(model, optimizer, loader, loss_reduction, gradients, owners)
@@ -209,7 +212,12 @@ def attach(
     collate = None if loader.collate_fn is default_collate else loader.collate_fn
     example = partial(loader.dataset.__getitem__, 0)
     probe = partial(
-        Probe, on=plan.check_records, real=training.has_records, collate=collate, example=example, exact=plan.independent
+        Probe,
+        on=plan.check_records,
+        real=training.has_records,
+        collate=collate,
+        example=example,
+        exact=plan.independent,
     )
     draws, rule = side_stream(randomness, rng), ROUTES[gradients]
     recorder = Recorder(model, plan.layout, training.mean, training.add, probe, draws, rule, plan.independent)
@@ -223,7 +231,8 @@ def attach(
     batches = _drawn(plan, indices, per_epoch, randomness, most, lambda: training.turn)
     batches = batches if owners is None else owners.drawn_by(batches, randomness, most)
     if plan.independent:
-        batches = partial(_placed, batches, plan.places(processes.count), randomness, most)
+        places = 0 if plan.sampling in EXACT_SIZES else plan.places(processes.count)
+        batches = partial(_placed, batches, places, randomness, most)
     return model, optimizer, PoissonLoader(loader, batches, per_epoch, recorder, training)
 
 

@@ -145,7 +145,10 @@ class Probe:
             _compare(whole, alone, 10 * _NEAR if half else _NEAR)
             for row in (0, last):
                 mixed, kept = run([*range(size)], row, True), self._kept
-                _compare(mixed, run([row] * size, row, True), 0.0 if self.exact else _SAME)
+                copies = run([row] * size, row, True)
+                _compare(mixed, copies, _SAME)
+                if self.exact:
+                    _compare_bits(mixed, copies)
                 _compare_kept(kept, self._kept)
 
     def _run(self, given: list[Any], made: list[Any], rows: list[int], row: int, train: bool) -> list[Seen]:
@@ -251,6 +254,12 @@ def _compare(first: list[Seen], second: list[Seen], tolerance: float) -> None:
             allowed = 10 * tolerance if a.dtype in _HALF and tolerance == _NEAR else tolerance
             if not _close(a, b, allowed):
                 raise RecordError(refusal("records-mix", layer=one.where))
+
+
+def _compare_bits(first: list[Seen], second: list[Seen]) -> None:
+    for one, two in _pairs(first, second):
+        if not all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(one.tensors, two.tensors, strict=True)):
+            raise RecordError(refusal("bits-follow-others", layer=one.where))
 
 
 def _held(model: nn.Module) -> dict[str, Tensor]:

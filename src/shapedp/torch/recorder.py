@@ -185,7 +185,9 @@ class Recorder:
 
     def attach(self) -> None:
         """Start recording: the forward of each recorded module, and the model's own call, are replaced on them."""
-        if self.mean and not self.fixed and next(self.model.parameters()).is_cuda:  # TF32 is off in this process; see `check_precision`
+        if (
+            self.mean and not self.fixed and next(self.model.parameters()).is_cuda
+        ):  # TF32 is off in this process; see `check_precision`
             torch.set_float32_matmul_precision("highest")
             torch.backends.cudnn.allow_tf32 = False
         self.anchor = torch.zeros((), requires_grad=True)

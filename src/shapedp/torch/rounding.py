@@ -60,8 +60,8 @@ def margin(expected: float, dim: int, scale: float, steepness: float = 1.0, othe
     """What rounding may add to the distance that one record moves the sum, relative to the clip; see the module.
 
     `expected` is the expected number of records of a sample, `dim` the number of entries of the query, `scale` that
-    of the noise. `steepness` says how much faster than a clipped row a clip's query changes with a norm, `others` what the
-    rows of the other records may change by.
+    of the noise. `steepness` says how much faster than a clipped row a clip's query changes with a norm, `others` by
+    what share the rows of the other records may change.
     """
     n = most_records(expected)
     norms = max(2 * (dim + 16) * UNIT, NORMS)

@@ -106,8 +106,8 @@ class Part:
     """A piece of a draw, as the loader hands it out: its size, and whether it is the last or first one.
 
     `people` says which records are whose, where persons are protected; `origin` is the pass that the draw belongs to,
-    where a pass is paid for as a whole; `turn` is the step that it is drawn for, where that matters. `kept` says at which
-    places records stand, where a piece has a fixed number of places.
+    where a pass is paid for as a whole; `turn` is the step that it is drawn for, where that matters. `kept` says at
+    which places records stand, where a piece has a fixed number of places.
     """
 
     records: int
