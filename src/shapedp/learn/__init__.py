@@ -3,6 +3,7 @@
 from shapedp.learn.base import PublicLabelsWarning
 from shapedp.learn.classifiers import HuberSVC, LogisticRegression
 from shapedp.learn.columns import PrivateImputer, PrivateScaler
+from shapedp.learn.glm import GammaRegressor, PoissonRegressor
 from shapedp.learn.kmeans import KMeans
 from shapedp.learn.naive_bayes import GaussianNB
 from shapedp.learn.pca import PCA
@@ -16,12 +17,14 @@ from shapedp.learn.solvers.covariance import subspace_error
 __all__ = [
     "PCA",
     "Fits",
+    "GammaRegressor",
     "GaussianNB",
     "HuberSVC",
     "KMeans",
     "Lasso",
     "LinearRegression",
     "LogisticRegression",
+    "PoissonRegressor",
     "PrivateImputer",
     "PrivatePipeline",
     "PrivateScaler",
