@@ -14,6 +14,7 @@ import numpy as np
 from shapedp.audit.subjects import log_ratio
 from shapedp.learn import (
     PCA,
+    ElasticNet,
     GammaRegressor,
     HuberSVC,
     Lasso,
@@ -260,6 +261,7 @@ TRAINERS: dict[str, Trainer] = {
     "HuberSVC, output, three classes": svc("output", lone(1, 2), three_way, regularization=2.0, **THREE),
     "HuberSVC, objective, three classes": svc("objective", lone(1, 2), three_way, regularization=400.0, **THREE),
     "LogisticRegression, mixing, three classes": logistic("mixing", lone(1, 2), three_way, sketch_rows=60, **THREE),
+    "ElasticNet": Trainer(ElasticNet, {**BOUNDED, "target_bound": 1.0, "alpha": 0.0}, steep(0.45 / 0.53), first),
     "PoissonRegressor": counts(PoissonRegressor, 0.8),
     "GammaRegressor": counts(GammaRegressor, 3.0),
     "Lasso, objective": descent(Lasso, mean_squares=[1.0, 1.0]),
