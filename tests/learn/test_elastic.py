@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from sklearn import linear_model
 from sklearn.utils.estimator_checks import parametrize_with_checks
-
 from tests.learn.test_linear_replay import pairs
 
 from shapedp import audit
