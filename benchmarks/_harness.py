@@ -25,7 +25,8 @@ A benchmark is a file `benchmarks/<name>.py` with one function `run(quick: bool)
 
 - `measure(cases, units=None, rounds=30, min_seconds=0.01, processor=False)`: in every round each case is timed
   once, in rotating order, repeated until one sample lasts `min_seconds`; returns `{name: Timing}`, seconds per
-  unit, of processor time where `processor`: other work on the machine then moves ratios little. A peer's call is timed inside its own interpreter, so passing messages costs it nothing.
+  unit, of processor time where `processor`: other work on the machine then moves ratios little. A peer's call is
+  timed inside its own interpreter, so passing messages costs it nothing.
 - `ratio(timings, slower, faster)`: median over rounds of the paired quotients.
 - `Peers(environment=".venv-peers")`: `.call(function, **arguments)` for `measure`,
   `.value(function, **arguments)` for the returned value, `.versions`.
