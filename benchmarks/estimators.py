@@ -3,11 +3,14 @@
 Both libraries get the same columns, brought to [-1, 1] by public ranges, and the same epsilon; ours also has a delta of
 1e-5, which diffprivlib's models do not use. What is measured is the median over fits of an error on rows that were held
 out (k-means, PCA: on all rows), as a multiple of the error without privacy: squared error, misclassified share, squared
-distance to the nearest centre, squared distance to the plane. Needs SHAPEDP_DATA for Adult and California housing.
+distance to the nearest centre, squared distance to the plane. `lines` counts the lines of code of a fit, here and in
+peers/models.py. Needs SHAPEDP_DATA for Adult and California housing.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -24,6 +27,7 @@ from sklearn.linear_model import LogisticRegression as PlainLogistic
 from sklearn.naive_bayes import GaussianNB as PlainNB
 
 from _harness import Peers, Result
+from peers import models as theirs_written
 from shapedp.learn import PCA, GaussianNB, KMeans, LinearRegression, LogisticRegression
 from shapedp.papers.datasets import MissingDataError, load_adult, load_california_housing
 
@@ -140,6 +144,16 @@ def error(case: Case, found: Parameters) -> float:
     return float(np.mean((moved**2).sum(1)) - np.mean(((moved @ plane.T) ** 2).sum(1)))
 
 
+def lines(function: Callable[..., Any]) -> dict[str, int]:
+    """The lines of each branch of a function that fits by task; the last branch has no test of its own."""
+    (written,) = ast.parse(inspect.getsource(function)).body
+    assert isinstance(written, ast.FunctionDef)
+    branches = [one for one in written.body if isinstance(one, ast.If)]
+    after = written.body[written.body.index(branches[-1]) + 1 :]
+    found = {ast.unparse(one.test).split("'")[1]: len(one.body) for one in branches}
+    return found | {"components": len(after)}
+
+
 def medians(case: Case, epsilon: float, runs: int, theirs: Callable[..., Any]) -> tuple[float, float]:
     """The median errors of both libraries."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -163,6 +177,10 @@ def run(quick: bool) -> Result:
                 what = f"{case.name}, epsilon {epsilon:g}: error"
                 result.figure(f"{what}, shapedp", own / least)
                 result.figure(f"{what}, diffprivlib", other / least)
+    own_lines, their_lines = lines(ours), lines(theirs_written.fitted)
+    for task in theirs_written.MODELS:
+        result.figure(f"{task}: lines of code, shapedp", own_lines[task])
+        result.figure(f"{task}: lines of code, diffprivlib", their_lines[task])
     result.notes += [
         f"Ours claims (epsilon, {DELTA:g}) for a record that counts as none; diffprivlib claims epsilon alone.",
         "Both get the same public ranges; a norm is bounded by the root of the number of columns.",

@@ -1,4 +1,4 @@
-"""Sample weights of linear regression, and what is refused with a remedy: partial_fit, several targets."""
+"""Sample weights of linear regression, and what is refused with a remedy: partial_fit."""
 
 import math
 
@@ -143,13 +143,6 @@ def test_no_interval_with_weights():
     x, y, w = made()
     with pytest.raises(ValueError, match="no confidence interval with sample_weight"):
         fitted(x, y, w).confidence_interval()
-
-
-def test_several_targets_are_refused_with_the_remedy():
-    x, y, _ = made(50)
-    for several in (np.column_stack([y, y]), pd.DataFrame({"a": y, "b": y})):
-        with pytest.raises(ValueError, match="fit a model for each column of y"):
-            LinearRegression(**CLAIM).fit(x, several)
 
 
 MODELS = [name for name in learn.__all__ if hasattr(getattr(learn, name), "fit") and "Pipeline" not in name]

@@ -12,7 +12,18 @@ from unittest import mock
 import numpy as np
 
 from shapedp.audit.subjects import log_ratio
-from shapedp.learn import PCA, HuberSVC, Lasso, LinearRegression, LogisticRegression, PrivateSearch, Ridge
+from shapedp.learn import (
+    PCA,
+    ElasticNet,
+    GammaRegressor,
+    HuberSVC,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    PrivateSearch,
+    Ridge,
+)
 from shapedp.learn.moments import Bounds
 from shapedp.learn.solvers.erm import objective, output
 from shapedp.learn.solvers.erm.bolt_on import BOLT_ON
@@ -187,6 +198,12 @@ def squares(solver, neighbours, kept=(CUT,), profile=described, **options):
     return Trainer(LinearRegression, options, neighbours, first, kept=kept, profile=profile)
 
 
+def counts(kind, clip):
+    """A lone record whose residual is cut off wherever the weights may lie: its slope is -1 and nothing bends."""
+    options = {**BOUNDED, "target_bound": 1.0, "clip": clip, "regularization": 400.0}
+    return Trainer(kind, options, lone(2), first)
+
+
 def sketched(solver, kept):
     return squares(solver, ONE, kept, partial(published, solver), sketch_rows=60)
 
@@ -244,6 +261,9 @@ TRAINERS: dict[str, Trainer] = {
     "HuberSVC, output, three classes": svc("output", lone(1, 2), three_way, regularization=2.0, **THREE),
     "HuberSVC, objective, three classes": svc("objective", lone(1, 2), three_way, regularization=400.0, **THREE),
     "LogisticRegression, mixing, three classes": logistic("mixing", lone(1, 2), three_way, sketch_rows=60, **THREE),
+    "ElasticNet": Trainer(ElasticNet, {**BOUNDED, "target_bound": 1.0, "alpha": 0.0}, steep(0.45 / 0.53), first),
+    "PoissonRegressor": counts(PoissonRegressor, 0.8),
+    "GammaRegressor": counts(GammaRegressor, 3.0),
     "Lasso, objective": descent(Lasso, mean_squares=[1.0, 1.0]),
     "Lasso, parameter": descent(Lasso, score=None, mean_squares=[1.0, 0.04], noise="parameter"),
     "Lasso, estimated": descent(Lasso, (1.0,), None, estimated, share=0.5, clip=0.5),

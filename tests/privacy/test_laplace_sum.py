@@ -13,7 +13,7 @@ from tests.reference import laplace as reference
 from shapedp.accounting import compose
 from shapedp.noise import Gaussian, Laplace, Mixed
 from shapedp.numerics.inversion import stop_loss
-from shapedp.numerics.laplace_sums import LaplaceSum, _compress, _factor, _log_factor
+from shapedp.numerics.laplace_sums import LaplaceSum, _compress, _factor, _log_factor, _turns
 from shapedp.privacy.losses import GaussianLoss, LaplaceLoss, MixedLoss, loss_of
 from shapedp.sensitivity import L1, L2, Blocks, Box
 
@@ -138,8 +138,10 @@ def test_transform_of_one_coordinate():
 
     t = np.array([0.0, 0.7, 5.0, 40.0])
     truth = np.array([mgf(tilt + 1j * x) / mgf(tilt) for x in t])
-    inner = 0.5 - 0.25 / (tilt + 0.5 + 1j * t)
-    whole, ends = (rows[0] for rows in _factor(np.array([a]), tilt, t, inner))
+    inner = 0.25 / (tilt + 0.5 + 1j * t)
+    rows, tips = _factor(np.array([a]), tilt, _turns(np.array([a]), t, None), inner, True)
+    assert tips is not None
+    whole, ends = rows[0], tips[0]
     np.testing.assert_allclose(whole, truth, rtol=1e-10)
     theta = tilt + 1j * t
     at_ends = (np.exp(theta * a) + np.exp(-a * (1 + theta))) / 2
@@ -235,3 +237,28 @@ def test_epsilons_far_beyond_the_inverted_window_pass_without_warnings():
     assert (lower <= upper).all()
     assert (np.diff(upper) <= 0).all()
     assert upper[3] < 1e-100
+
+
+@pytest.mark.parametrize("top", [0.02, 0.05])
+def test_frequencies_that_are_left_out_have_a_product_below_what_counts(top):
+    total, tilt = LaplaceSum.of(np.linspace(top / 5, top, 220)), 3.0
+    t = 0.7 * np.arange(6000, dtype=np.float64)
+    bound = total._faintness(tilt, t, 0)
+    true = sum(np.real(_log_factor(float(a), tilt, t)) for a in total.values)
+    assert (np.log(bound) >= np.maximum(true, -700) - 1e-9).all()
+    assert 0.2 < (bound < 1e-22).mean() < 1  # most of them are left out, and some are not
+
+
+def test_an_even_grid_of_frequencies_changes_nothing():
+    rng = np.random.default_rng(5)
+    for counts in (np.ones(20), np.r_[np.ones(19), 3.0]):
+        total, tilt = LaplaceSum.grouped(np.sort(rng.uniform(0.01, 0.5, 20)), counts), 2.0
+        even = 0.31 * np.arange(9000, dtype=np.float64)
+        uneven = np.sort(np.append(even, rng.uniform(0, even[-1], 300)))
+        whole, error = total.spectrum(tilt, even)
+        other, other_error = total.spectrum(tilt, uneven)
+        at = np.searchsorted(uneven, even)
+        assert (np.abs(whole - other[at]) <= error + other_error[at]).all()
+        log = sum(n * _log_factor(float(a), tilt, even) for a, n in zip(total.values, counts, strict=True))
+        assert (np.abs(whole - np.exp(log)) <= error).all()
+        assert error.max() < 1e-9

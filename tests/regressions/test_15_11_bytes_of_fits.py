@@ -154,6 +154,9 @@ def estimators() -> dict[str, Any]:
     for solver in learn.HuberSVC.solvers:
         found[f"svc {solver}"] = learn.HuberSVC(**CLASSIFIER, solver=solver)
     found |= {"lasso": learn.Lasso(**BY_COLUMN), "ridge": learn.Ridge(**BY_COLUMN)}
+    found["elastic"] = learn.ElasticNet(**REGRESSION)
+    found["counts"] = learn.PoissonRegressor(**REGRESSION)
+    found["amounts"] = learn.GammaRegressor(**REGRESSION)
     found["bayes"] = learn.GaussianNB(**CLAIM, low=0.0, high=1.0, classes=[0, 1])
     found["means"] = learn.KMeans(2, **CLAIM, low=0.0, high=1.0)
     found["pca"] = learn.PCA(2, **CLAIM, feature_bound=1.0)

@@ -76,6 +76,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "a frame as a verb": lambda: Aggregate(pl.DataFrame({"a": [1.0]})),
     "a tail beyond floats": lambda: RadialLoss.calibrate(3, 2.0, 0.005, 1.0, 1e-6),
     "a pure tail beyond floats": lambda: RadialLoss.calibrate(3, 3.0, 0.001, 3.0, 0.0),
+    "a shape that rises": lambda: RadialLoss.estimated(50, 1e300, 0.9999999999999999, 0.1, 0.1),
     "a replay of letters": lambda: replay("1", "ab", adjacency=None, public=TWO),
 }
 

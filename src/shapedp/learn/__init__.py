@@ -3,6 +3,8 @@
 from shapedp.learn.base import PublicLabelsWarning
 from shapedp.learn.classifiers import HuberSVC, LogisticRegression
 from shapedp.learn.columns import PrivateImputer, PrivateScaler
+from shapedp.learn.elastic import ElasticNet
+from shapedp.learn.glm import GammaRegressor, PoissonRegressor
 from shapedp.learn.kmeans import KMeans
 from shapedp.learn.naive_bayes import GaussianNB
 from shapedp.learn.pca import PCA
@@ -15,13 +17,16 @@ from shapedp.learn.solvers.covariance import subspace_error
 
 __all__ = [
     "PCA",
+    "ElasticNet",
     "Fits",
+    "GammaRegressor",
     "GaussianNB",
     "HuberSVC",
     "KMeans",
     "Lasso",
     "LinearRegression",
     "LogisticRegression",
+    "PoissonRegressor",
     "PrivateImputer",
     "PrivatePipeline",
     "PrivateScaler",

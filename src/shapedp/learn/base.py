@@ -147,9 +147,9 @@ class PrivateRegressor(RegressorMixin, PrivateModel):  # type: ignore[misc]
     """A linear model of a numeric target."""
 
     def predict(self, X: Any) -> Floats:
-        """X coef_ + intercept_."""
+        """X coef_ + intercept_; one column for each target where there are several."""
         check_is_fitted(self, "coef_")
-        return np.asarray(checked_rows(self, X, reset=False) @ self.coef_ + self.intercept_)
+        return np.asarray(checked_rows(self, X, reset=False) @ self.coef_.T + self.intercept_)
 
 
 def refuse(unsupported: dict[str, Any]) -> None:

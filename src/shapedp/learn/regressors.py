@@ -13,23 +13,27 @@ from scipy import special
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from shapedp.boundary.arrays import numbers
 from shapedp.boundary.refusals import refusal
 from shapedp.learn.base import PrivateRegressor, checked_rows, refuse
-from shapedp.learn.moments import Bounds
+from shapedp.learn.moments import Bounds, in_units
 from shapedp.learn.register import counted
 from shapedp.learn.solvers.cd import CD, SQUARED, UNITS, Columns, Descended, Descent, Penalized, Penalty
 from shapedp.learn.solvers.linear import SOLVERS, Solution
-from shapedp.learn.weights import checked_in_memory, weight_bound, weighted
+from shapedp.learn.solvers.linear.several import SEVERAL, Targets
+from shapedp.learn.solvers.linear.several import problem as several_problem
+from shapedp.learn.weights import checked_in_memory, factors, weight_bound, weighted
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability, vector
-from shapedp.tables.blocks import finite_records, target_of
+from shapedp.tables.blocks import finite_records, same_length, target_of
 
 RESOLVED = 4.0
+PUBLISHED = ("coef_", "intercept_", "coef_standard_error_", "intercept_standard_error_")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LinearRegression(PrivateRegressor):
-    """Least squares on records [x, y], released under (epsilon, delta).
+    """Least squares on records [x, y], released under (epsilon, delta); y may hold several targets.
 
     The intercept is the weight of a constant column, the power of two nearest half the feature bound; it is inside
     the accounting.
@@ -38,9 +42,9 @@ class LinearRegression(PrivateRegressor):
     ----------
     epsilon, delta: the claim.
     feature_bound, target_bound: bounds on |x|_2 and |y|, from knowledge about the data, never from the data. Records
-        beyond them are scaled down to them.
+        beyond them are scaled down to them. For several targets a number (for each), or one per target.
     solver: one of `shapedp.learn.solvers.linear.SOLVERS`, or "auto": "refined", and "suffstats" for a stream that can
-        be read only once.
+        be read only once and for several targets.
     fit_intercept: whether there is a constant term.
     adjacency: what a neighbour is, "zero-out" or "replace".
     sketch_rows: the rows of the sketch, for solvers that make one.
@@ -52,6 +56,8 @@ class LinearRegression(PrivateRegressor):
     Fitted: `coef_`, `intercept_`, `privacy_` (the certificate), `solver_` and, where they follow from what was
     released, `coef_standard_error_` and `intercept_standard_error_`: of privacy noise and sampling together, without
     the bias of shrinking.
+
+    With K targets `coef_` is (K, d) and `intercept_` (K,): one release of X^T X, X^T Y and the squares of Y serves all.
 
     Guarantee: see `PrivateEstimator`; errors depend on parameters and sizes, never on a record.
     Reference: Lev et al. 2025 (mixing); Wang 2018 (AdaSSP); Sheffet 2017.
@@ -68,7 +74,7 @@ class LinearRegression(PrivateRegressor):
     """
 
     feature_bound: float
-    target_bound: float
+    target_bound: ArrayLike
     solver: str = "auto"
     fit_intercept: bool = True
     sketch_rows: int | None = None
@@ -78,24 +84,49 @@ class LinearRegression(PrivateRegressor):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearRegression:
         """Fit to features X (n, d) and a target y (n,) or the name of its column: whatever `read_table` reads.
 
+        Several targets y (n, K), and weights, need dense records in memory.
+
         `sample_weight` (n,), between 0 and `weight_bound`, multiplies squared residuals; larger weights are clipped,
         and a record whose weight is negative or no number counts as none. A weight is private, as its record is.
         """
         self._claim()
+        one_of("solver", self.solver, ("auto", *SOLVERS))
+        self._weighted = sample_weight is not None
+        if count_targets(y) > 1:
+            return self._fit_several(X, y, sample_weight)
         bounds = Bounds.of(self.feature_bound, self.target_bound, intercept=self.fit_intercept)
         rows = None if self.sketch_rows is None else count("sketch_rows", self.sketch_rows)
-        one_of("solver", self.solver, ("auto", *SOLVERS))
-        shape: tuple[int, ...] = getattr(y, "shape", ())
-        if len(shape) == 2 and shape[1] > 1:
-            raise ValueError(refusal("learn", "multi-output", kind=type(self).__name__, shape=shape))
         if sample_weight is None:
             found = self._least_squares(self.solver, X, y, bounds, rows)
         else:
             bound = weight_bound(self.weight_bound)
             table = weighted(checked_in_memory(self, X), y, sample_weight, bound, bounds)
             found = self._solution(self.solver, table, Bounds(bounds.design, bounds.target), rows)
-        self._weighted = sample_weight is not None
         self._publish(found, bounds.constant)
+        return self
+
+    def _fit_several(self, X: Any, y: Any, sample_weight: Any) -> LinearRegression:
+        """Fit to several targets by one release."""
+        if self.solver not in ("auto", "suffstats"):
+            raise ValueError(refusal("learn", "several-solver", solver=self.solver))
+        ends = target_bounds(self.target_bound, count_targets(y))
+        bounds = Bounds.of(self.feature_bound, 1.0, intercept=self.fit_intercept)
+        bound = 1.0 if sample_weight is None else weight_bound(self.weight_bound)
+        rows = checked_in_memory(self, X, "weights-in-memory" if self._weighted else "targets-in-memory")
+        given = np.ones(len(rows)) if sample_weight is None else sample_weight
+        targets = numbers(y)
+        same_length(len(rows), len(targets))
+        data = Targets.of(rows, targets, ends, bounds, factors(given, len(rows), bound))
+        problem = several_problem(data, self._claim())
+        self.solver_ = "suffstats"
+        found: Any = self._solved({"suffstats": SEVERAL}, "suffstats", problem, lambda: data)
+        models = []
+        for one in found:
+            self._publish(one, bounds.constant)
+            models.append({name: getattr(self, name) for name in PUBLISHED})
+        for name in PUBLISHED:
+            values = np.array([model[name] for model in models])
+            setattr(self, name, (values.T * ends).T)
         return self
 
     def _publish(self, found: Solution, constant: float) -> None:
@@ -141,7 +172,23 @@ class LinearRegression(PrivateRegressor):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # with few records noise is all there is
+        tags.target_tags.multi_output = self.solver in ("auto", "suffstats")
         return tags
+
+
+def count_targets(y: Any) -> int:
+    """The number of columns of y, by its shape, or by that of the first entry of a list."""
+    first = y[0] if isinstance(y, list | tuple) and y else None
+    shape: tuple[int, ...] = (1, len(first)) if isinstance(first, list | tuple) else getattr(y, "shape", ())
+    return int(shape[1]) if len(shape) == 2 else 1
+
+
+def target_bounds(given: Any, targets: int) -> Floats:
+    """One bound per target, from a number or a vector."""
+    ends = np.full(targets, in_units("target_bound", given)) if np.ndim(given) == 0 else vector("target_bound", given)
+    if ends.size != targets:
+        raise ValueError(f"target_bound must be a number or hold one per target ({targets}), got {ends.size}")
+    return np.array([in_units("target_bound", end) for end in ends.tolist()])
 
 
 def feature_bounds(given: ArrayLike, columns: int) -> Floats:

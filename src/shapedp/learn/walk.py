@@ -17,13 +17,16 @@ from sklearn.utils.validation import check_is_fitted
 from shapedp.boundary.refusals import refusal
 from shapedp.learn.classifiers import HuberSVC, LogisticRegression
 from shapedp.learn.columns import PrivateImputer, PrivateScaler
+from shapedp.learn.elastic import ElasticNet
+from shapedp.learn.glm import GammaRegressor, PoissonRegressor
 from shapedp.learn.naive_bayes import GaussianNB
 from shapedp.learn.pca import PCA
 from shapedp.learn.public import PublicOneHot, PublicScaler
 from shapedp.learn.regressors import Lasso, LinearRegression, Ridge
 from shapedp.privacy import Certificate
 
-MODELS: set[type] = {LinearRegression, Lasso, Ridge, LogisticRegression, HuberSVC, GaussianNB}  # the search adds itself
+REGRESSORS: set[type] = {LinearRegression, Lasso, Ridge, ElasticNet, PoissonRegressor, GammaRegressor}
+MODELS = REGRESSORS | {LogisticRegression, HuberSVC, GaussianNB}  # the search adds itself
 ANY, FINITE, UNIT = 0, 1, 2  # what is known of the cells: nothing, no NaN and no infinity, within [-1, 1] besides
 
 

@@ -24,12 +24,12 @@ def weight_bound(given: Any) -> float:
     return positive("weight_bound", given)
 
 
-def checked_in_memory(estimator: Any, x: Any) -> Floats:
-    """Rows of numbers; refused by type where they are not in memory."""
+def checked_in_memory(estimator: Any, x: Any, message: str = "weights-in-memory") -> Floats:
+    """Rows of numbers; refused by type where they are not dense and in memory."""
     first = x[0] if isinstance(x, list | tuple) and x else x
     stream = hasattr(x, "as_table") or (hasattr(x, "__arrow_c_stream__") and not hasattr(x, "columns"))
     if stream or sparse.issparse(x) or isinstance(first, str | os.PathLike):
-        raise TypeError(refusal("learn", "weights-in-memory", kind=type(x).__name__))
+        raise TypeError(refusal("learn", message, kind=type(x).__name__))
     return np.asarray(checked_rows(estimator, x), dtype=np.float64)
 
 
@@ -40,17 +40,30 @@ def weighted(rows: Floats, y: Any, weights: Any, bound: float, bounds: Bounds) -
     since the factor is at most 1, and `moments` clips it to them again. A negative weight, or one that is no number,
     makes the row NaN, which counts as none.
     """
-    target, given = target_of(y, len(rows)), floats(weights)
+    target = target_of(y, len(rows))
+    factor = factors(weights, len(rows), bound)
+    with np.errstate(all="ignore"):
+        finite = np.isfinite(rows).all(axis=1) & np.isfinite(target)
+        y_within = np.where(finite, np.clip(target, -bounds.target, bounds.target) * factor, np.nan)
+    return InMemory(scaled(rows, bounds, factor), y_within)
+
+
+def factors(weights: Any, records: int, bound: float) -> Floats:
+    """sqrt(weight/bound) of every record, at most 1; NaN where a weight is negative or no number."""
+    given = floats(weights)
     if given.ndim != 1:
         raise ValueError(f"sample_weight must be one number per record, got shape {given.shape}")
-    same_length(len(rows), len(given))
+    same_length(records, len(given))
     with np.errstate(all="ignore"):
         factor = np.sqrt(np.clip(given, 0.0, bound) / bound)
-        factor = np.where((given >= 0) & np.isfinite(given), factor, np.nan)
+        return np.where((given >= 0) & np.isfinite(given), factor, np.nan)
+
+
+def scaled(rows: Floats, bounds: Bounds, factor: Floats) -> Floats:
+    """[x, c] times the factor of each record, with x pulled within its bound."""
+    with np.errstate(all="ignore"):
         largest = np.abs(rows).max(axis=1, initial=np.finfo(float).tiny)
         unit = rows / largest[:, None]
         unit *= (np.minimum(largest, bounds.feature / np.linalg.norm(unit, axis=1)) * factor)[:, None]
         beside = [] if not bounds.constant else [bounds.constant * factor[:, None]]
-        finite = np.isfinite(rows).all(axis=1) & np.isfinite(target)
-        y_within = np.where(finite, np.clip(target, -bounds.target, bounds.target) * factor, np.nan)
-    return InMemory(np.concatenate([unit, *beside], axis=1), y_within)
+        return np.concatenate([unit, *beside], axis=1)

@@ -27,6 +27,8 @@ from shapedp.sensitivity import L2, Adjacency
 FAR = 1e-30  # the probability with which `farthest` may be exceeded
 NEIGHBOURS: tuple[Adjacency, ...] = ("zero-out", "replace")
 Solve = Callable[[Floats], Floats]
+_ONE_SIDED: dict[Adjacency, tuple[float, ...]] = {"zero-out": (1.0, 1.0), "replace": (1.0, 2.0, 0.0, 0.0, 1.0)}
+_SIGNED: dict[Adjacency, tuple[float, ...]] = {"zero-out": (0.0, 2.0), "replace": (0.0, 0.0, 0.0, 0.0, 4.0)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +37,15 @@ class ObjectivePerturbation(Claimed):
 
     J is the sum of the records' losses and a strongly convex term, in `problems` blocks of weights. Each record's
     loss in a block depends on one product x.w and falls with it: its gradient is c s, 0 <= c <= 1, for a vector s of
-    length at most `reach` that does not depend on w. `log_ratio` bounds what one record changes of log det J''.
+    length at most `reach` that does not depend on w; with `signed`, -1 <= c <= 1, as of generalised linear models.
+    `log_ratio` bounds what one record changes of log det J''.
     What is released before n is within `output_reach`/2 of the minimum for the real-valued b.
 
     Guarantee: the density of the exact minimum at w is that of the noise at -J'(w), times det J''(w). A neighbour
     moves J'(w) by v = c s (zero-out) or c s - c' s' (replace) in each block, in a polytope that does not depend on w;
-    noise of a spherically decreasing density loses most at one of its vertices, so that the loss is at most
-    log_ratio + the largest over the vertices (`LargestLoss`). Given the minimum, the second noise hides a difference
+    noise of a spherically decreasing density loses most at one of its vertices (log p(b) - log p(b + v) rises with
+    |b + v|, which is convex in v), so that the loss is at most log_ratio + the largest over the vertices
+    (`LargestLoss`). Given the minimum, the second noise hides a difference
     of `output_reach`: it composes exactly for Gaussian noise, and for radial noise at a share `output_epsilon`.
     Reference: Kifer, Smith and Thakurta 2012, Theorem 2; Iyengar et al. 2019, Algorithm 1; that the direction is fixed
     for generalised linear losses, Redberg, Koskela and Wang 2023.
@@ -49,7 +53,7 @@ class ObjectivePerturbation(Claimed):
     Parameters
     ----------
     law, output_law: the noise in the objective and on the weights.
-    reach, problems, log_ratio, output_reach, output_epsilon: see above.
+    reach, problems, log_ratio, output_reach, output_epsilon, signed: see above.
     epsilon, delta, adjacency: the claim.
     recipe: the name of the published calibration that chose the scales, if one did.
 
@@ -73,12 +77,14 @@ class ObjectivePerturbation(Claimed):
     adjacency: Adjacency = "zero-out"
     output_epsilon: float = 0.0
     recipe: str | None = None
+    signed: bool = False
 
     def __post_init__(self) -> None:
         self._plain(positive, "reach", "epsilon")
         self._plain(nonnegative, "log_ratio", "output_reach", "output_epsilon")
         self._plain(probability, "delta")
         self._plain(count, "problems")
+        self._plain(boolean, "signed")
         one_of("adjacency", self.adjacency, NEIGHBOURS)
         laws: tuple[Any, ...] = (self.law, self.output_law)
         if not all(isinstance(law, Law) for law in laws):
@@ -90,6 +96,10 @@ class ObjectivePerturbation(Claimed):
             raise ValueError("both laws must have one dimension, a multiple of problems")
         if not self.law.second_moment > 0 or (self.output_reach and not self.output_law.scales.min() > 0):
             raise ValueError("both laws must add noise: their scales must be > 0")
+
+    @classmethod
+    def _read(cls, data: dict[str, Any]) -> dict[str, Any]:
+        return super()._read({"signed": False, **data})  # certificates from before there were signed losses
 
     @property
     def sensitivity(self) -> L2:
@@ -106,8 +116,11 @@ class ObjectivePerturbation(Claimed):
 
     @property
     def vertices(self) -> tuple[tuple[float, float], ...]:
-        """(length, count) of the vertices of the polytope of shifts, 0 among them."""
-        one = np.array([1.0, 1.0]) if self.adjacency == "zero-out" else np.array([1.0, 2.0, 0.0, 0.0, 1.0])
+        """(length, count) of the vertices of the polytope of shifts, at their longest; blocks add up in squares.
+
+        A segment from 0 to s, or a parallelogram with 0, s, -s' and s - s'; signed: from -s to s, or four of s + s'.
+        """
+        one = np.array(_SIGNED[self.adjacency] if self.signed else _ONE_SIDED[self.adjacency])
         counts = np.ones(1)
         for _ in range(self.problems):
             counts = np.convolve(counts, one)

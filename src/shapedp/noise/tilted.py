@@ -276,7 +276,7 @@ def guided(
 
     None where the loss is no sum or where it cannot be estimated. A start of a search, never an answer.
     """
-    goal = math.log(request.delta) - _CLOSE / 2
+    goal = math.log(request.delta) - 0.75 * _CLOSE  # the exact upper end is a little more than an estimate
     seen: list[tuple[float, float]] = []
 
     def gap(x: float) -> float:

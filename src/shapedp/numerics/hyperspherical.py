@@ -222,9 +222,12 @@ def _backward_spans(norm: float, angles: NDArray[Any], x: NDArray[Any]) -> None:
         factors[i], shifts[i] = 2 * end[0][0], end[1][0] - start
 
     def scale(i: int) -> None:
-        part = x[:, spans[i]]
+        part, shift = x[:, spans[i]], exponents[i] - start
+        if abs(shift) < 1000:  # a plain product, whose factor is a normal float
+            np.multiply(part, math.ldexp(2 * mantissas[i], shift), out=part)
+            return
         np.multiply(part, 2 * mantissas[i], out=part)
-        np.ldexp(part, max(exponents[i] - start, -(2**30)), out=part)
+        np.ldexp(part, max(shift, -(2**30)), out=part)
 
     _each(range(len(spans)), convert, x.size)
     mantissas, exponents = [mantissa], [exponent]

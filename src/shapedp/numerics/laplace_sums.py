@@ -27,6 +27,7 @@ _SQUARED = 16
 _TOGETHER = 2**12  # frequencies times values that are taken at once: arrays that stay in the cache
 _LEBESGUE = 3.0  # of 10 Chebyshev points: 2.4
 _DEAD = 1e-22  # a product this small no longer counts
+_EVEN = 64  # frequencies from which on an even grid is worth looking for
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +102,7 @@ class LaplaceSum:
         with np.errstate(under="ignore"):
             normal = self.deviation**2 * s * s * np.exp(-0.5 * np.square(self.deviation * frequencies))
         squared = float(self.counts[self.counts <= self._squared].sum())
-        error = 256 * UNIT * (1 + total * s + normal) + 16 * UNIT * squared
+        error = 256 * UNIT * (1 + total * s + normal) + 64 * UNIT * squared
         theta = tilt + 1j * frequencies
         half = self.deviation * self.deviation / 2
         log = np.asarray(half * (theta * (theta + 1) - tilt * (tilt + 1)), dtype=np.complex128)
@@ -115,13 +116,36 @@ class LaplaceSum:
     def _one_by_one(self, tilt: float, frequencies: Floats, log: Complexes, begin: int) -> tuple[Complexes, Floats]:
         """e^log times the factors of the values from `begin` on, and what was left out, by blocks of frequencies."""
         many = self.values.size - begin > _FEW
-        values, bound, left = np.empty_like(log), np.empty(frequencies.size), 0.0
-        for start in range(0, frequencies.size, _TOGETHER):
-            part = slice(start, start + _TOGETHER)
-            count = frequencies[part].size
-            left += (4e6 / frequencies.size + _FEW) * count if many else math.inf
+        values, bound, left = np.zeros_like(log), 2 * _DEAD * (1 + np.square(frequencies)), 0.0
+        kept = np.arange(frequencies.size)
+        if many:
+            kept = kept[2 * self._faintness(tilt, frequencies, begin) >= bound]
+            left = (4e6 / frequencies.size + _FEW) * (frequencies.size - kept.size)
+        together = _TOGETHER // 8 if many else _TOGETHER
+        for start in range(0, kept.size, together):
+            part = kept[start : start + together]
+            left += (4e6 / frequencies.size + _FEW) * part.size if many else math.inf
             values[part], bound[part], left = self._block(tilt, frequencies[part], log[part], begin, left)
         return values, bound
+
+    def _faintness(self, tilt: float, frequencies: Floats, begin: int) -> Floats:
+        """A bound on the modulus of the product of the values from `begin` on, the largest of them: see `decay`.
+
+        Its log is the sum of -2 n p q sin^2(t a) = -n p q (1 - cos(2 t a)), on an even grid a product of matrices.
+        """
+        grid = _even(2 * frequencies)
+        s = tilt + 0.5
+        a = self.values[begin : int(np.searchsorted(self.values, 300 / s))][::-1]
+        if grid is None or not a.size:
+            return np.ones(frequencies.size)
+        pq = 0.25 / np.square(np.cosh(s * a) + np.sinh(s * a) / (2 * s))
+        weights = self.counts[begin : begin + a.size][::-1] * pq
+        many = 1 + int(np.searchsorted(np.cumsum(weights), -2 * math.log(_DEAD)))
+        a, weights = a[:many], weights[:many]
+        coarse, fine = (_turns(a, part, None) for part in grid)
+        moving = ((weights * coarse.T) @ fine).real.reshape(-1)[: frequencies.size]
+        slip = UNIT * (64 * (1 + float(a[0]) * frequencies) + 8 * a.size)
+        return np.exp(np.clip(moving - float(weights.sum()) * (1 - slip), -700.0, 0.0))
 
     def _block(
         self, tilt: float, frequencies: Floats, log: Complexes, begin: int, budget: float
@@ -137,7 +161,8 @@ class LaplaceSum:
         values = np.zeros(frequencies.size, dtype=np.complex128)
         product: Complexes = np.asarray(np.exp(log), dtype=np.complex128)
         ends = product.copy() if self.bare else np.zeros(0, dtype=np.complex128)
-        inner = np.asarray(0.5 - 0.25 / (tilt + 0.5 + 1j * frequencies), dtype=np.complex128)
+        inner = np.asarray(0.25 / (tilt + 0.5 + 1j * frequencies), dtype=np.complex128)
+        grid = _even(frequencies)
         done = 0
         while done < size:
             if budget < 0:
@@ -152,9 +177,13 @@ class LaplaceSum:
                 product = np.multiply(product, np.exp(self.counts[one] * logs))
             if often.size < at.size:
                 few = np.delete(at, often) if often.size else at
-                factors, tips = _factor(self.values[few], tilt, frequencies[alive], inner[alive])
+                if alive.size == frequencies.size:
+                    turns = _turns(self.values[few], frequencies, grid)
+                else:
+                    turns = _turns(self.values[few], frequencies[alive], None)
+                factors, tips = _factor(self.values[few], tilt, turns, inner[alive], self.bare)
                 product = np.multiply(product, _powers(factors, self.counts[few]))
-                if self.bare:
+                if tips is not None:
                     ends = np.multiply(ends, _powers(tips, self.counts[few]))
             budget -= alive.size * at.size
             done = stop
@@ -235,26 +264,49 @@ def _compress(values: Floats, counts: Floats) -> tuple[Floats, Floats, Floats, N
     return np.concatenate(nodes), np.concatenate(weights), np.array(tops), ends.astype(np.int64)
 
 
-def _factor(a: Floats, tilt: float, t: Floats, inner: Complexes) -> tuple[Complexes, Complexes]:
-    """E e^((tilt + i t) L)/E e^(tilt L) of some terms, a row each, and the part of it that the two ends give.
+def _even(t: Floats) -> tuple[Floats, Floats] | None:
+    """Every m-th of sorted frequencies, and the first m less the first, where their sums are all frequencies.
 
-    e^(i t a) A/A0, see `_log_factor`, with inner = 1/2 - 1/(4 s); inner = 1/2 leaves the ends.
+    To within 4 units in the last place; None where they are not, or where frequencies are few. m is about a root.
+    """
+    if t.size < _EVEN:
+        return None
+    size = 1 << t.size.bit_length() // 2
+    coarse, fine = t[::size], t[:size] - t[0]
+    gap = np.add.outer(coarse, fine).reshape(-1)[: t.size] - t
+    return (coarse, fine) if (np.abs(gap) <= 4 * UNIT * t).all() else None
+
+
+def _turns(a: Floats, t: Floats, grid: tuple[Floats, Floats] | None) -> Complexes:
+    """e^(i t a), a row for each value; on an even grid as products. Off by at most 16 UNIT (1 + t a)."""
+    if grid is not None:
+        coarse, fine = (_turns(a, part, None) for part in grid)
+        whole = coarse[:, :, None] * fine[:, None, :]
+        return np.asarray(whole.reshape(a.size, -1)[:, : t.size])
+    angle = np.multiply.outer(a, t)
+    turns = np.empty(angle.shape, dtype=np.complex128)
+    turns.real, turns.imag = np.cos(angle), np.sin(angle)
+    return turns
+
+
+def _factor(
+    a: Floats, tilt: float, turns: Complexes, inner: Complexes, tips: bool
+) -> tuple[Complexes, Complexes | None]:
+    """E e^((tilt + i t) L)/E e^(tilt L) of some terms, a row each, and, if asked, the part that the two ends give.
+
+    With turns e^(i t a) and inner = 1/(4 s) it is e^(i t a) A/A0, A = 1/2 + inner + e^(-2 s a) (1/2 - inner), see
+    `_log_factor`; without inner the ends are left.
     """
     s0 = tilt + 0.5
-    fall, damp = np.expm1(-2 * s0 * a)[:, None], np.exp(-2 * s0 * a)[:, None]
-    angle = np.multiply.outer(a, t)
-    turn = np.empty(angle.shape, dtype=np.complex128)
-    turn.real, turn.imag = np.cos(angle), np.sin(angle)
-    back = np.conj(turn)
-    sine = turn.imag.copy()
-    shift = (-2j * damp) * sine * back
-    shift += fall
-    turn *= 1 / (1 + fall * (0.5 - 0.25 / s0))
-    ends = np.asarray((shift * 0.5 + 1) * turn)
-    shift *= inner
-    shift += 1
-    shift *= turn
-    return np.asarray(shift), ends
+    level = 1 / (1 + np.expm1(-2 * s0 * a) * (0.5 - 0.25 / s0))[:, None]
+    there = turns * level
+    back = np.conj(there)
+    back *= np.exp(-2 * s0 * a)[:, None]
+    ends = np.asarray((there + back) * 0.5) if tips else None
+    there *= 0.5 + inner
+    back *= 0.5 - inner
+    there += back
+    return there, ends
 
 
 def _powers(factors: Complexes, counts: Floats) -> Complexes:

@@ -59,7 +59,7 @@ class Solution:
     the weights where it follows from what was released: privacy noise and sampling together, at first order, without
     the bias of shrinking; `resolved` is the least eigenvalue of the released X^T X over the noise's spectral norm, 0
     where intervals must not rest on that covariance. `released` lists the releases of a solver that chooses them on its
-    way.
+    way. `moments` are released second moments of so many `records`, where other models may be made of them.
 
     Examples
     --------
@@ -71,6 +71,8 @@ class Solution:
     covariance: Floats | None = None
     resolved: float = 0.0
     released: tuple[Step, ...] = ()
+    moments: Any = None
+    records: int = 0
 
 
 @dataclass(frozen=True)

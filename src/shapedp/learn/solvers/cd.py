@@ -12,7 +12,7 @@ import numpy as np
 
 from shapedp.accounting import Step, compose
 from shapedp.boundary.progress import bar
-from shapedp.learn.losses import MarginLoss
+from shapedp.learn.losses import LinearLoss
 from shapedp.learn.moments import in_units
 from shapedp.learn.solvers.base import Draws, Solution, Solver
 from shapedp.learn.solvers.erm.problem import Problem, Risk, two_classes
@@ -43,9 +43,9 @@ class Response:
 SQUARED = Response(1.0, lambda prediction, target: prediction - target)  # of (prediction - target)^2/2
 
 
-def of_margin(loss: MarginLoss) -> Response:
+def of_margin(loss: LinearLoss) -> Response:
     """A loss of the margin target * prediction, targets +1 and -1 (0: a record without influence)."""
-    return Response(loss.curvature_bound, lambda prediction, target: target * loss.slope(target * prediction))
+    return Response(loss.curvature_bound, loss.slope_at)
 
 
 @dataclass(frozen=True)

@@ -56,15 +56,10 @@ class RadialLoss(Loss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "dim", count("dim", self.dim, least=2))
-        for name in ("a", "b", "gap"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        for name, value in zip(("dim", "a", "b"), _shape(self.dim, self.a, self.b), strict=True):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "gap", positive("gap", self.gap))
         object.__setattr__(self, "ratio", nonnegative("ratio", self.ratio))
-        if self.a > self.dim:
-            raise ValueError(
-                f"a must be at most dim = {self.dim}, got {self.a!r}: the density would rise away from 0, "
-                "and a shorter shift could be worse than the longest"
-            )
 
     @cached_property
     def _excess(self) -> ShiftExcess:
@@ -232,7 +227,7 @@ class RadialLoss(Loss):
         tolerance: float = 1e-11,
     ) -> float:
         """The ratio at which delta(epsilon) = delta, to a relative tolerance; certifies nothing."""
-        a, b = positive("a", a), positive("b", b)
+        dim, a, b = _shape(dim, a, b)
         epsilon, delta = positive("epsilon", epsilon), positive("delta", delta)
         at = np.array([epsilon])
 
@@ -262,10 +257,21 @@ class RadialLoss(Loss):
 
         By a fixed rule: quick, and nothing is known of its error. `start` is a ratio to begin with.
         """
-        dim, a, b = count("dim", dim), positive("a", a), positive("b", b)
+        dim, a, b = _shape(dim, a, b)
         epsilon, delta, slope = positive("epsilon", epsilon), positive("delta", delta), positive("slope", slope)
         first = _typical(dim, a, b, epsilon, delta) if start is None else math.log(positive("start", start))
         return ShiftGuide(dim, a, b, epsilon, delta).root(delta, first, slope)
+
+
+def _shape(dim: int, a: float, b: float) -> tuple[int, float, float]:
+    """A checked dimension and shape."""
+    dim, a, b = count("dim", dim, least=2), positive("a", a), positive("b", b)
+    if a > dim:
+        raise ValueError(
+            f"a must be at most dim = {dim}, got {a!r}: the density would rise away from 0, "
+            "and a shorter shift could be worse than the longest"
+        )
+    return dim, a, b
 
 
 def _log_sphere_moment_upper(dim: int, t: Floats) -> Floats:

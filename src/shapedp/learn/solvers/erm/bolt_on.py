@@ -62,7 +62,7 @@ def descend(
             turn += 1
             some = order[start : start + problem.batch]
             x, signs = records.x[some], records.signs[some]
-            gradient = x.T @ (signs * problem.loss.slope(signs * (x @ w))) / problem.batch
+            gradient = x.T @ problem.loss.slope_at(x @ w, signs) / problem.batch
             w = w - min(1 / top, 1 / (strength * turn)) * (gradient + strength * w)
         advance(1)
     return np.asarray(w)

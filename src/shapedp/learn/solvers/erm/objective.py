@@ -64,7 +64,8 @@ def perturbation(problem: Problem, law: Law, recipe: str | None = None) -> Objec
         mu = GaussianLoss.calibrate(share * problem.epsilon, share * problem.delta).mu * BELOW_8192
     claim, after = (problem.epsilon, problem.delta, problem.adjacency), Gaussian(second / mu * ABOVE_128, law.dim)
     moved = (problem.lipschitz, problem.problems, log_ratio(problem))
-    return ObjectivePerturbation(law, *moved, after, second, *claim, share * problem.epsilon, recipe)
+    signed = problem.loss.signed
+    return ObjectivePerturbation(law, *moved, after, second, *claim, share * problem.epsilon, recipe, signed)
 
 
 @lru_cache(maxsize=256)
@@ -111,8 +112,8 @@ def least_regularization(problem: Problem, share: float) -> float:
 
 
 def typical_hessian(problem: Problem) -> float:
-    """A guess at the size of the Hessian: Lambda and, spread over the dimensions, half the most a loss can bend."""
-    bend = 0.5 * problem.loss.curvature_bound * problem.row_bound**2 / problem.order
+    """A guess at the size of the Hessian: Lambda and, spread over the dimensions, what a loss typically bends."""
+    bend = problem.loss.typical_curvature * problem.row_bound**2 / problem.order
     return problem.regularization + bend
 
 
@@ -122,11 +123,11 @@ def error(problem: Problem, mechanism: ObjectivePerturbation) -> float:
     return first + mechanism.output_law.second_moment
 
 
-def default_regularization(problem: Problem, margin: float = 10.0) -> float:
+def default_regularization(problem: Problem) -> float:
     """Lambda, and with it how epsilon is split between curvature and noise: the least of bias and noise together.
 
-    Bias (Lambda/2) |w|^2 at |w| = `margin`/R; noise |b|^2/(2 n^2 h) with a typical Hessian h. Nothing here touches
-    data: the hyper-parameter-free variant.
+    Bias (Lambda/2) |w|^2 at |w| = `reached`/R, the scores to be expected; noise |b|^2/(2 n^2 h) with a typical Hessian
+    h. Nothing here touches data: the hyper-parameter-free variant.
     """
     best = (math.inf, problem.regularization)
     change = math.sqrt(problem.problems) * problem.gradient_change
@@ -135,7 +136,7 @@ def default_regularization(problem: Problem, margin: float = 10.0) -> float:
         mu = GaussianLoss.calibrate((1 - share) * problem.epsilon, problem.delta).mu
         hessian = typical_hessian(replace(problem, regularization=strength))
         noise = problem.order * (change / mu / problem.records) ** 2 / (2 * hessian)
-        total = strength / 2 * (margin / problem.row_bound) ** 2 + noise
+        total = strength / 2 * (problem.loss.reached / problem.row_bound) ** 2 + noise
         best = min(best, (total, strength))
     return best[1]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from shapedp.boundary.refusals import refusal
-from shapedp.learn.losses import MarginLoss
+from shapedp.learn.losses import LinearLoss
 from shapedp.learn.moments import Bounds, clipped
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import ABOVE_8, ABOVE_8192, UNIT, WIDER
@@ -28,7 +28,7 @@ ONE = Bounds(1.0, 1.0)
 
 @dataclass(frozen=True)
 class Problem:
-    """The public side of private classification: sizes, bounds, loss and the claim.
+    """The public side of private classification, or of a generalised linear model: sizes, bounds, loss and the claim.
 
     `order` counts the columns of [x, c], `problems` the two-class problems that are solved together, `row_bound`
     bounds |[x, c]|_2. The objective of each is the mean loss plus (regularization/2) |w|_2^2. What follows `sparse` is
@@ -36,7 +36,7 @@ class Problem:
     descent, the rows of a sketch.
     """
 
-    loss: MarginLoss
+    loss: LinearLoss
     records: int
     order: int
     problems: int
@@ -59,7 +59,7 @@ class Problem:
 
     @property
     def lipschitz(self) -> float:
-        """L: the gradient slope(z) y x of one record is at most as long as the record, |slope| <= 1."""
+        """L: the gradient slope x of one record is at most as long as the record, |slope| <= 1."""
         return self.row_bound * ABOVE_8
 
     @property
@@ -69,7 +69,7 @@ class Problem:
 
     @property
     def smoothness(self) -> float:
-        """beta: the Hessian curvature(z) x x^T of one record is at most this large."""
+        """beta: the Hessian curvature x x^T of one record is at most this large."""
         return self.loss.curvature_bound * self.row_bound**2 * ABOVE_8**2
 
 
@@ -81,7 +81,7 @@ def two_classes(problem: Problem, solver: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Rows [x, c] within the row bound, a dense array or a CSR matrix, and a sign per record and problem.
+    """Rows [x, c] within the row bound, a dense array or a CSR matrix, and a sign (or a target) per record and problem.
 
     Whatever held a NaN, an infinity or an unknown label is a row of zeros: it adds a constant to every objective.
     """
@@ -175,9 +175,9 @@ class Risk:
         value = 0.5 * self.modulus * np.einsum("ij,ij->j", w, w)
         total: Any = 0.0
         for x, signs in self.data.blocks():
-            margin = signs * (x @ w)
-            value += loss.value(margin).sum(axis=0) / n
-            total = total + x.T @ (signs * loss.slope(margin))
+            score = x @ w
+            value += loss.value_at(score, signs).sum(axis=0) / n
+            total = total + x.T @ loss.slope_at(score, signs)
         gradient = total / n + self.modulus * w
         if self.linear is not None:
             value += np.einsum("ij,ij->j", self.linear, w)
@@ -188,7 +188,7 @@ class Risk:
         loss = self.problem.loss
         total = np.zeros((self.order, self.order))
         for x, signs in self.data.blocks():
-            bend = loss.curvature(signs[:, column] * (x @ w))
+            bend = loss.curvature_at(x @ w, signs[:, column])
             if isinstance(x, np.ndarray):
                 bent = bend > 0  # few records, where the loss is flat on both sides of its bend
                 root = x[bent] * np.sqrt(bend[bent])[:, None]

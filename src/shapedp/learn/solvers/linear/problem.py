@@ -38,7 +38,7 @@ class Problem:
     ----------
     records: the number of records.
     order: the number of columns of [x, c].
-    bounds: the bounds on the records.
+    bounds: the bounds on the records, that of the target on each target.
     epsilon, delta, adjacency: the claim.
     targets: the number of columns of y.
     sketch_rows: the rows of a sketch; None leaves the choice to the solver.
@@ -62,10 +62,11 @@ class Problem:
     def slip(self) -> float:
         """How far rounding of the Gram matrix may move a block between neighbours, as a share of the block's bound.
 
-        With y in units that make its bound that of [x, c], up to sqrt 2, the error of two matrices is 2 `gram_error`
-        row_bound^2, and every block's bound at least half the design's squared.
+        With y in units that make its bound (that of all targets together) that of [x, c], up to sqrt 2, the error of
+        two matrices is 2 `gram_error` row_bound^2, and every block's bound at least half the design's squared.
         """
-        error = 2 * gram_error(self.records, self.order + 1) * row_bound(self.bounds) ** 2
+        width = self.order + self.targets + (self.targets > 1)  # several targets are read beside an empty one
+        error = 2 * gram_error(self.records, width) * row_bound(self.bounds, self.targets) ** 2
         return 2 * error / self.bounds.design**2 * ABOVE_512
 
 

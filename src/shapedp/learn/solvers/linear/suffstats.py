@@ -16,7 +16,7 @@ from shapedp.learn.moments import Moments
 from shapedp.learn.solvers.linear.problem import Draws, Problem, Solution, Solver
 from shapedp.mechanisms import calibrate
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.outward import ABOVE_512
+from shapedp.numerics.outward import ABOVE_8, ABOVE_512
 from shapedp.sensitivity import L2, Adjacency
 from shapedp.sensitivity.symmetric import symmetric, symmetric_matrix, upper_triangle
 
@@ -41,12 +41,19 @@ def reach(adjacency: Adjacency, shares: tuple[float, float, float] = SHARES) -> 
 
 
 def shape(problem: Problem, shares: tuple[float, float, float] = SHARES) -> L2:
-    """The ellipsoid in which neighbours' moments differ, rounding of the Gram matrix included."""
-    design, target = problem.bounds.design, problem.bounds.target
+    """The ellipsoid in which neighbours' moments differ, rounding of the Gram matrix included.
+
+    Several targets, each within the bound, are a vector y of length at most target sqrt(K): as one target moves X^T y
+    and y^T y, they move X^T Y by at most |x| |y| and the squares of the columns by at most |y|^2 (`reach` takes the
+    angle of two vectors y as it takes the sign of two numbers: opposite is the worst).
+    """
+    together = math.sqrt(problem.targets) * ABOVE_8 if problem.targets > 1 else 1.0
+    design, target = problem.bounds.design, problem.bounds.target * together
     scales = [bound / math.sqrt(q) for bound, q in zip((design**2, design * target, target**2), shares, strict=True)]
     triangle = symmetric(1.0, problem.order).scales
     assert triangle is not None
-    axes = np.concatenate([triangle * scales[0], np.full(problem.order, scales[1]), [scales[2]]])
+    blocks = [np.full(problem.order * problem.targets, scales[1]), np.full(problem.targets, scales[2])]
+    axes = np.concatenate([triangle * scales[0], *blocks])
     radius = reach(problem.adjacency, shares) + problem.slip * ABOVE_512
     return L2(radius, axes.size, scales=axes, adjacency=problem.adjacency)
 
@@ -68,7 +75,8 @@ def solve(moments: Moments, mechanisms: tuple[Any, ...], draws: Draws) -> Soluti
     noisy = NoisyMoments(symmetric_matrix(value[:corner]), value[corner:-1], float(scales[0]), float(scales[corner]))
     found = shrunk(noisy)
     residual = max(float(value[-1]) + found.risk, 0.0) / moments.records
-    return Solution(found.weights, covariance(noisy, found, residual))
+    spread = covariance(noisy, found, residual)
+    return Solution(found.weights, spread, moments=noisy, records=moments.records)
 
 
 def covariance(noisy: NoisyMoments, found: Shrunk, residual: float) -> Floats:
