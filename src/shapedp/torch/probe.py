@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from shapedp.torch.detour import RecordError
+from shapedp.torch.extremes import Operations, all_rows, but_one
 from shapedp.torch.madeup import filled, leaves, made_record, made_up, plans
 from shapedp.torch.refusals import refusal
 from shapedp.torch.rules import shared_mask
@@ -51,7 +52,8 @@ class Probe:
     what the model answers for a record must not depend on what it was collated with (evaluation mode, padding cut
     off). That needs the model to be called with what the loader gave; otherwise it is left out.
 
-    With `exact` all batches have one shape: what a row gets must then be the same to the last bit, in that shape.
+    With `exact` all batches have one shape: what a row gets must then be the same to the last bit, in that shape, and
+    the same operations must run on tensors of the same shapes, also where the other records are all zeros, huge or NaN.
 
     `layers` are the recorded modules by name; `on` says whether anything is checked; `real` says whether the batch
     holds records. Layers may be called inside the model's own forward only: what is done outside of it would go
@@ -70,6 +72,7 @@ class Probe:
     _refused: bool = False
     _batch: Any = None
     _kept: dict[str, Tensor] = field(default_factory=dict)
+    _ops: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.waiting = self.on
@@ -145,11 +148,35 @@ class Probe:
             _compare(whole, alone, 10 * _NEAR if half else _NEAR)
             for row in (0, last):
                 mixed, kept = run([*range(size)], row, True), self._kept
-                copies = run([row] * size, row, True)
+                path, copies = self._ops, run([row] * size, row, True)
                 _compare(mixed, copies, _SAME)
                 if self.exact:
                     _compare_bits(mixed, copies)
+                    _compare_paths(path, self._ops)
                 _compare_kept(kept, self._kept)
+            if self.exact:
+                self._run_extremes(given, made, size)
+
+    def _run_extremes(self, given: list[Any], made: list[Any], size: int) -> None:
+        """A path that is chosen for the whole batch shows where all records are alike, or one is like no other.
+
+        A mask is dropped when no record is padded, a fast path is left when a value is large or not finite.
+        """
+        rows, row = [*range(size)], size - 1
+        for own in (None, 0, 1):
+            held = [all_rows(one, row, own) for one in made]
+            found: tuple[list[Seen], list[Any]] | None = None
+            for others in (None, 0, 1, 1e30, float("nan")):
+                batch = [but_one(one, row, others) for one in held]
+                try:
+                    seen = self._run(given, batch, rows, row, True)
+                except RecordError:
+                    raise
+                except Exception:
+                    continue
+                found = found or (seen, self._ops)
+                _compare_bits(found[0], seen)
+                _compare_paths(found[1], self._ops)
 
     def _run(self, given: list[Any], made: list[Any], rows: list[int], row: int, train: bool) -> list[Seen]:
         """What layers and caller get for one row of a batch that holds the given rows of what was made up."""
@@ -173,7 +200,10 @@ class Probe:
         with torch.no_grad(), _undone(self.model):
             if not train:
                 self.model.eval()
-            answer = self.model(*given[0], **given[1])
+            torch.clear_autocast_cache()  # what is kept there need not be cast again
+            with Operations() if self.exact else nullcontext() as seen:
+                answer = self.model(*given[0], **given[1])
+            self._ops = [] if seen is None else seen.found
             self._kept = _held(self.model)
             return answer
 
@@ -260,6 +290,11 @@ def _compare_bits(first: list[Seen], second: list[Seen]) -> None:
     for one, two in _pairs(first, second):
         if not all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(one.tensors, two.tensors, strict=True)):
             raise RecordError(refusal("bits-follow-others", layer=one.where))
+
+
+def _compare_paths(first: list[Any], second: list[Any]) -> None:
+    if first != second:
+        raise RecordError(refusal("path-follows-others"))
 
 
 def _held(model: nn.Module) -> dict[str, Tensor]:
