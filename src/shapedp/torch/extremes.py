@@ -10,11 +10,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from shapedp.torch.madeup import leaves
 
 
-class Operations(TorchDispatchMode):
+class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Lists the operations that run inside, with the shapes, types and strides of the tensors they are given."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.found: list[Any] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
