@@ -32,6 +32,7 @@ from shapedp.private import drawn, mixed, unknown
 from shapedp.private.dropped import Dropped, DroppedRows
 from shapedp.private.engine import dropped_rows
 from shapedp.private.layout import layout
+from shapedp.workloads import WorkloadMechanism
 from shapedp.workloads.counting import counted
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "workloads"))
@@ -114,6 +115,14 @@ def ends(columns: Any, name: str) -> tuple[Any, Any]:
     return np.array(columns[name + "_low"]), np.array(columns[name + "_high"])
 
 
+def law(made: Any) -> str:
+    """The noise of a workload's mechanism, in words."""
+    if isinstance(made, WorkloadMechanism):
+        return "Gaussian"
+    (name,) = {f"{'discrete ' if one.whole else ''}{one.law.capitalize()}" for one in made.noise}
+    return name
+
+
 def summed(data: pd.DataFrame) -> Study:
     """Counts, sums, means, variances and a histogram in one plan."""
     t = private(data).drop_missing(HOURS, "age")
@@ -124,6 +133,7 @@ def summed(data: pd.DataFrame) -> Study:
         t.agg(m=sdp.mean(HOURS)),
         **CLAIM,
     )
+    assert law(plan.mechanism) == "Gaussian"  # tables that overlap
     cells, tables = groups(data, *BY), plan.exact_tables()
     sizes = cells(lambda rows: rows.size())
     large = sizes >= 1000
@@ -157,11 +167,11 @@ def usual(data: pd.DataFrame) -> Study:
         (grouped.agg(s=sdp.sum(HOURS)), "s", "sum by education, sex", cells(lambda rows: rows[HOURS].sum())),
         (by.agg(m=sdp.mean(HOURS)), "m", "mean by sex", two(lambda rows: rows[HOURS].mean())),
         (by.agg(v=sdp.variance("age")), "v", "variance by sex", two(lambda rows: rows["age"].var(ddof=0))),
+        (t.histogram("age", EDGES), "count", "histogram of age", np.histogram(data["age"], EDGES)[0]),
     ):
         plan = t.plan(question, **CLAIM)
-        assert {one.law for one in plan.mechanism.noise} == {"laplace"}
-        word = "discrete Laplace" if plan.mechanism.noise[0].whole else "Laplace"
-        held.append((Held(f"default: {verb}", word, name != "s"), plan, name, truth))
+        held.append((Held(f"default: {verb}", law(plan.mechanism), name != "s"), plan, name, truth))
+    assert {one.noise for one, *_ in held} == {"Laplace", "discrete Laplace"}
     tables = [plan.exact_tables() for _, plan, _, _ in held]
 
     def draw(rng: Any) -> None:
@@ -325,7 +335,12 @@ def together(data: pd.DataFrame) -> Study:
     plan = t.plan(t.group_by("sex").agg(n=sdp.count(), m=sdp.mean(HOURS), q=sdp.median("age")), **CLAIM)
     middle = [lower_quantiles(data[data["sex"] == one]["age"], [0.5])[0] for one in labels("sex")["sex"]]
     truths = [cells(lambda rows: rows.size()), cells(lambda rows: rows[HOURS].mean()), np.array(middle)]
-    kinds = (("count", "Gaussian", False), ("mean", "Gaussian", False), ("median", "exponential", True))
+    noise = law(plan.sums)
+    kinds = (
+        ("count", noise, "discrete" in noise),
+        ("mean", noise, noise != "Gaussian"),
+        ("median", "exponential", True),
+    )
     held = [Held(f"mixed plan: {verb} by sex", noise, cautious) for verb, noise, cautious in kinds]
 
     def draw(rng: Any) -> None:

@@ -90,6 +90,41 @@ def test_questions(t, ask, said):
 
 
 @pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("avg(hours)", "instead of 'avg' write mean(hours)"),
+        ("p90(hours) by sex", "instead of 'p90' write quantile(hours, 0.9)"),
+        ("stddev(hours)", "write variance(hours)"),
+        ("mode(sex)", "write top_k("),
+        ("SELECT AVG(hours) FROM t", "it has no SELECT"),
+        ("count by sex, sum(hours) by sex", "'by' comes once"),
+        ("count where sex = 'F'", "'equal' is written =="),
+        ("count where sex <> 'F'", "'not equal' is written !="),
+        ("count where on", "a truth value is compared too"),
+        ("count where hours > 1 and not on", "a truth value is compared too"),
+        ("count where sex == 'F' AND hours > 3", "small letters"),
+        ("count where hours is null", "hours is None"),
+        ("count where hours between 1 and 3", "joined"),
+        ("count where 1 < hours < 3", "two sides"),
+    ],
+)
+def test_words_of_sql_are_answered_with_ours(t, text, said):
+    with pytest.raises(ValueError) as refusal:
+        question_of(t, text)
+    assert said in str(refusal.value)
+
+
+def test_signs_inside_texts_are_no_mistakes(t):
+    assert question_of(t, "count where sex != 'a = b AND null'").asked
+
+
+def test_only_counts_are_said_to_be_rounded():
+    t = sdp.table(FRAME, person=None, bounds=BOUNDS)
+    notes = [t.ask(one, epsilon=1.0, delta=0.0).notes for one in (t.count(), t.sum("hours"), t.median("hours"))]
+    assert [any("rounded to whole numbers" in note for note in told) for told in notes] == [True, False, False]
+
+
+@pytest.mark.parametrize(
     ("options", "said"),
     [
         ({}, "say who a person is"),

@@ -101,6 +101,9 @@ def answers() -> Any:
     pytest.importorskip("duckdb")
     labels = ["w" * 70, "two words", NASTY[:60]]
     frame = pandas.DataFrame({"town": labels * 400, "hours": [float(k % 80) for k in range(1200)]})
-    t = sdp.table(frame, person=None, bounds={"hours": (0, 80)}, domains={"town": labels})
-    asked = t.group_by("town").agg(n=sdp.count(), hours=sdp.mean("hours"), middle=sdp.median("hours"))
+    frame["cents"] = 1e6 * frame["hours"]  # sums of eleven digits
+    t = sdp.table(frame, person=None, bounds={"hours": (0, 80), "cents": (0, 8e7)}, domains={"town": labels})
+    asked = t.group_by("town").agg(
+        n=sdp.count(), hours=sdp.mean("hours"), middle=sdp.median("hours"), whole=sdp.sum("cents")
+    )
     return t.ask(asked, t.top_k("town", 2), epsilon=1.0, delta=1e-6)

@@ -77,7 +77,12 @@ class Answers:
     def notes(self) -> tuple[str, ...]:
         """What a reader of the numbers must know."""
         said = () if self.dropped is None else (self.dropped.sentence(self.confidence),)
-        return (self.certificate.scope, WHOLE, *said)
+        return (self.certificate.scope, *self.counted, *said)
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """What is said of counts, where there are any."""
+        return (WHOLE,) if any(ask.verb == "count" for one in self.questions for ask in one.asked.values()) else ()
 
     @property
     def columns(self) -> Mapping[str, Column]:

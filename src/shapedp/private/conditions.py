@@ -7,8 +7,10 @@ is true for it. What a condition says of a row depends on that row alone.
 from __future__ import annotations
 
 import ast
+import contextlib
 import keyword
 import operator
+import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -312,15 +314,28 @@ def parsed(text: str) -> Condition:
 
     A name that is no Python name is written col("hours-per-week").
     """
-    wrong = "where must compare columns with values, joined by and, or and not, such as age >= 18 and sex in ['F']"
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ValueError(wrong) from None
-    found = _read(tree, 0)
+    found = None
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        found = _read(ast.parse(text.strip(), mode="eval").body, 0)
     if found is None:
-        raise ValueError(wrong)
+        plain = re.sub(r"""("[^"]*"|'[^']*')""", "''", text)
+        hint = next((f": {hint}" for sign, hint in _HINTS if re.search(sign, plain)), "")
+        raise ValueError(
+            "where must compare columns with values, joined by and, or and not, such as age >= 18 and sex in ['F']"
+            + hint
+        ) from None
     return found
+
+
+_HINTS = (  # what people write who know SQL, and what to write instead
+    (r"(?<![=<>!])=(?!=)", "'equal' is written =="),
+    (r"<>", "'not equal' is written !="),
+    (r"\b(AND|OR|NOT|IN|IS)\b", "these words are written in small letters"),
+    (r"(?i)\bnull\b", "'missing' is written hours is None, 'known' hours is not None"),
+    (r"(?i)\bbetween\b", "two comparisons are joined, as in age >= 18 and age <= 65"),
+    (r"[<>]=?\s*\w+\s*[<>]", "each comparison has two sides, as in age >= 18 and age <= 65"),
+    (r"\A\s*(not\s+)?\w+\s*\Z|\b(and|or)\s+(not\s+)?\w+\s*\Z", "a truth value is compared too: member == True"),
+)
 
 
 def _read(node: ast.expr, depth: int) -> Condition | None:

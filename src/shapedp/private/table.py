@@ -218,8 +218,8 @@ class PrivateTable:
         kind = self.kinds.get(name) or self.source.kinds[name]
         if not kind:
             raise ValueError(
-                f"the type of {name!r} is not known: declare it, such as types={{{name!r}: 'number'}} (--type "
-                f"{name}=number)"
+                f"the type of {name!r} is not known: declare it as 'number', 'text' or 'boolean', such as "
+                f"types={{{name!r}: 'text'}} (--type {name}=text)"
             )
         if kind not in KINDS:
             raise ValueError(f"{name!r} is a column of type {kind}, which is not read: turn it into numbers or texts")

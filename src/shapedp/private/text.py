@@ -11,9 +11,19 @@ from shapedp.private.sources import Rows
 from shapedp.private.table import PRIVATE, PrivateTable
 
 _QUERY = re.compile(r"\A\s*(?P<asked>.*?)(?:\s+by\s+(?P<by>.*?))?(?:\s+where\s+(?P<where>.*))?\s*\Z", re.S | re.I)
-_ONE = re.compile(r"\A\s*(?P<verb>[a-z_]+)\s*(?:\(\s*(?P<column>[^()]*?)\s*\))?(?:\s+as\s+(?P<name>\w+))?\s*\Z", re.I)
+_ONE = re.compile(
+    r"\A\s*(?P<verb>[a-z_]+[0-9]*)\s*(?:\(\s*(?P<column>[^()]*?)\s*\))?(?:\s+as\s+(?P<name>\w+))?\s*\Z", re.I
+)
 _QUOTED = re.compile(r"""(?<=[(,\s])(?:"[^"]*"|'[^']*')""")  # a name in quotes, or a text in a condition
 _HELD = re.compile("\ue000([0-9]+)\ue001")
+_OTHERS = (  # words of others, and ours
+    ("avg|average", "mean(hours)"),
+    ("total", "sum(hours)"),
+    ("n|number|freq(uency)?", "count"),
+    ("(var|std|stddev|stdev|sd)(_pop|_samp)?|dev", "variance(hours), of which the root is the standard deviation"),
+    ("p[0-9]+|percentile(_disc|_cont)?|min|max|minimum|maximum", "quantile(hours, 0.9)"),
+    ("mode", "top_k(education, 1)"),
+)
 _EXAMPLE = "such as 'mean(hours), quantile(hours, 0.9), count by education, sex where age >= 18'"
 
 
@@ -45,6 +55,11 @@ def question_of(table: PrivateTable, text: str) -> Question:
         names = [_named(name, held) for name in found["by"].split(",")]
         if not all(names):
             raise ValueError(f"a query lists the columns to group by, {_EXAMPLE}")
+        if any(" by " in name and "(" in name for name in names) and not set(names) <= set(table.source.kinds):
+            raise ValueError(
+                f"'by' comes once, after all that is computed, {_EXAMPLE}; ask other groups in a query of "
+                "their own (--query may be given several times)"
+            )
         table = table.group_by(*names)
     return table.agg(**asked)
 
@@ -70,7 +85,9 @@ def _aggregate(text: str, held: list[str]) -> tuple[str, Aggregate]:
     found = _ONE.match(text)
     verb = found["verb"].lower() if found is not None else ""
     if found is None or verb not in VERBS:
-        raise ValueError(f"a query computes {', '.join(VERBS)} of a column, {_EXAMPLE}")
+        other = next((f"; instead of {verb!r} write {ours}" for sign, ours in _OTHERS if re.fullmatch(sign, verb)), "")
+        other = other or ("; it has no SELECT and FROM" if text.lower().split()[:1] == ["select"] else "")
+        raise ValueError(f"a query computes {', '.join(VERBS)} of a column, {_EXAMPLE}{other}")
     column, number = found["column"] or "", ""
     if verb in ("quantile", "top_k"):
         column, _, number = (part.strip() for part in column.rpartition(","))

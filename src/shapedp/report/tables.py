@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from shapedp.boundary.values import words as checked
-from shapedp.private.answers import WHOLE, Answers
+from shapedp.private.answers import Answers
 from shapedp.private.questions import Question
 from shapedp.report.figures import number, percent, whole
 from shapedp.report.markup import Child, Markup, el, text
@@ -59,7 +59,13 @@ def _release(answers: Answers, told: Mapping[str, str], data: str) -> Markup:
         ("Dropped", answers.dropped.sentence(answers.confidence)) if answers.dropped is not None else None,
         ("Where from", text("bounds-found", names=found) if found else text("bounds-stated")),
     )
-    return section("release", "What was released", pairs, *_budget(spend), el("p", WHOLE, class_="note"))
+    return section(
+        "release",
+        "What was released",
+        pairs,
+        *_budget(spend),
+        *(el("p", one, class_="note") for one in answers.counted),
+    )
 
 
 def _used(answers: Answers) -> dict[str, Any]:
