@@ -63,6 +63,8 @@ class Store:
             return cls(_hidden(url).set(drivername="postgresql+psycopg"), timeout)
         if backend != "sqlite":
             raise ValueError(f"a ledger is kept in sqlite or postgresql, got {backend!r}")
+        if url.host or url.port or url.username or url.password:
+            raise ValueError("a SQLite ledger has no host and no user: write sqlite:///FILE, or the path")
         path = url.database or ""
         if path in ("", ":memory:") or "\0" in path or url.query:
             raise ValueError(f"a SQLite ledger must be a plain file, got {path!r}: one in memory would be forgotten")
