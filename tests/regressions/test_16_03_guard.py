@@ -15,6 +15,7 @@ import pytest
 
 from shapedp.boundary.files import guard
 from shapedp.cli import main
+from shapedp.ledger import Ledger
 
 CLAIM = ["--epsilon", "1", "--delta", "1e-6"]
 
@@ -161,3 +162,16 @@ def test_every_command_that_takes_an_output_declares_it() -> None:
         written = {act.dest for act in command._actions if {"-o", "--plot", "--page"} & set(act.option_strings)}
         declared = set(command._defaults["command"].writes)
         assert written - {"out"} <= declared, command.prog
+
+
+@pytest.mark.parametrize("where", ["sqlite://localhost/b.db", "sqlite://me@/b.db", "sqlite+pysqlite://h:9/b.db"])
+def test_the_address_of_a_ledger_names_no_host(tmp_path, monkeypatch, where):
+    """The database ignored the host, the guard of files did not: `ledger export` overwrote its ledger."""
+    monkeypatch.chdir(tmp_path)
+    claim = ["--epsilon", "1", "--delta", "0", "--adjacency", "add-remove"]
+    assert main(["ledger", "init", "b.db", "--dataset", "d", *claim]) == 0
+    before = Path("b.db").read_bytes()
+    assert main(["ledger", "export", where, "-o", "b.db"]) == 2
+    assert Path("b.db").read_bytes() == before
+    with pytest.raises(ValueError, match="no host and no user"):
+        Ledger.open(where)

@@ -1,16 +1,15 @@
-"""Faults of Poisson and Gamma regression, several targets and elastic net, found by review."""
+"""Faults of Poisson and Gamma regression, elastic net and weights, found by review."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections import deque
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from shapedp.learn import ElasticNet, GammaRegressor, LinearRegression, PoissonRegressor, RepeatedFitsWarning
+from shapedp.learn import ElasticNet, GammaRegressor, PoissonRegressor, RepeatedFitsWarning
 from shapedp.learn.moments import Bounds
 from shapedp.learn.weights import scaled
 
@@ -35,32 +34,6 @@ def test_no_target_makes_a_warning(kind, odd):
     if odd == 1e300:
         target[3] = 1e-20
         np.testing.assert_array_equal(found.coef_, model.fit(X, target).coef_)
-
-
-@pytest.mark.parametrize("odd", [None, math.nan, [1.0], [1.0, 2.0, 3.0], "text"])
-@pytest.mark.parametrize("place", [0, 7, 19])
-def test_the_number_of_targets_does_not_follow_from_the_first_record(odd, place):
-    """An odd first row made one target of several: the shape of the weights told of it. Now any is refused."""
-    rows = Y.tolist()
-    rows[place] = odd
-    with pytest.raises(ValueError, match="the rows of y must be as long as each other"):
-        LinearRegression(**CLAIM, target_bound=7.0).fit(X, rows)
-
-
-@pytest.mark.parametrize("kind", [list, tuple, deque, lambda rows: [np.array(row) for row in rows]])
-def test_rows_of_any_kind_are_several_targets(kind):
-    """Rows that are arrays, and a deque of rows, were read as cells that are no numbers: no record counted."""
-    plain = LinearRegression(**CLAIM, target_bound=7.0).fit(X, Y)
-    found = LinearRegression(**CLAIM, target_bound=7.0).fit(X, kind(Y.tolist()))
-    np.testing.assert_array_equal(found.coef_, plain.coef_)
-
-
-def test_a_list_of_numbers_or_of_rows_of_one_is_one_target():
-    model = LinearRegression(**CLAIM, target_bound=7.0)
-    plain = model.fit(X, Y[:, 0]).coef_
-    np.testing.assert_array_equal(model.fit(X, Y[:, 0].tolist()).coef_, plain)
-    np.testing.assert_array_equal(model.fit(X, Y[:, :1].tolist()).coef_, plain)
-    np.testing.assert_array_equal(model.fit(X, [[1.0], *Y[1:, 0].tolist()]).coef_.shape, (3,))
 
 
 @pytest.mark.parametrize("alpha", [1e200, 1.7e308])

@@ -74,19 +74,6 @@ def values(y: Any) -> NDArray[Any]:
     return array
 
 
-def width(y: Any) -> int:
-    """The number of columns of y, 1 of a vector. Of a list, all rows must be as long as each other."""
-    if hasattr(y, "shape") or isinstance(y, str | bytes | bytearray | Mapping | AbstractSet):
-        shape = getattr(y, "shape", ())
-        return int(shape[1]) if len(shape) == 2 else 1
-    if not (isinstance(y, Sized) and isinstance(y, Iterable)):
-        return 1
-    lengths = {-1 if type(one) in (float, int) or (row := _row(one)) is None else len(row) for one in y}
-    if max(lengths, default=1) > 1 < len(lengths):
-        raise ValueError("the rows of y must be as long as each other")
-    return max({1} | lengths)
-
-
 def cells(x: Any) -> list[NDArray[Any]]:
     """The columns of a table as labels; see `values`."""
     if is_sparse(x):

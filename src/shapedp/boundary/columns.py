@@ -13,6 +13,8 @@ from shapedp.boundary.cells import number
 from shapedp.boundary.values import printable
 from shapedp.numerics.arrays import Floats
 
+_SCALE = 76  # of a decimal; one has at most so many digits
+
 
 def objects(values: Iterable[Any]) -> NDArray[Any]:
     """A vector of objects, whatever they are."""
@@ -178,9 +180,12 @@ def arrow_floats(column: Any) -> Floats:
         return np.concatenate([np.empty(0), *(arrow_floats(chunk) for chunk in column.chunks)])
     if not arrow_numeric(column.type):  # a cast would read text as numbers and fail on one cell
         return np.full(len(column), np.nan)
+    refuse_damaged(column)
     if library.types.is_dictionary(column.type):
         return _coded(*_codes(column), arrow_floats(column.dictionary), np.nan)
     if library.types.is_decimal(column.type):  # Arrow multiplies by a rounded power of ten: 1.65 is not 1.65 then
+        if abs(column.type.scale) > _SCALE:  # Arrow writes none of them out
+            return np.full(len(column), np.nan)
         column = column.cast(library.string())
     return np.asarray(column.cast(library.float64(), safe=False).to_numpy(zero_copy_only=False))
 
@@ -192,7 +197,35 @@ def arrow_cells(column: Any) -> NDArray[Any]:
         return np.concatenate([np.empty(0, dtype=object), *(arrow_cells(chunk) for chunk in column.chunks)])
     if library.types.is_dictionary(column.type):
         return _coded(*_codes(column), arrow_cells(column.dictionary), None)
+    plain = getattr(column, "storage", column)
+    if library.types.is_nested(plain.type):  # no label and no id, and a damaged one may end the process
+        return objects([None] * len(column))
+    refuse_damaged(plain)
     return objects(_python(one.as_py) for one in column)
+
+
+def refuse_damaged(column: Any) -> None:
+    """Refuse an Arrow array (or batch) that leads outside of its own memory, which Arrow does not check in its files.
+
+    To read it may end the process, or show other memory. Bytes that are no text, or digits beyond a decimal's, are odd
+    cells, no damage.
+    """
+    library = arrow()
+    kind = getattr(column, "type", None)
+    as_bytes = {
+        library.string(): library.binary(),
+        library.large_string(): library.large_binary(),
+        library.string_view(): library.binary_view(),
+    }
+    column = column.view(as_bytes[kind]) if kind in as_bytes else column
+    offsets = kind in (*as_bytes, *as_bytes.values())
+    failed = False
+    try:
+        column.validate(full=offsets)
+    except library.ArrowException:
+        failed = True
+    if failed:  # raised here, so that it does not carry Arrow's own error along
+        raise ValueError("the Arrow data are damaged: write them again, or read them from another copy")
 
 
 def _python(cell: Callable[[], Any]) -> Any:
@@ -205,8 +238,10 @@ def _python(cell: Callable[[], Any]) -> Any:
 
 def _codes(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Where the values of a dictionary column stand, and which cells have one at all."""
+    refuse_damaged(column.indices)
     known = np.asarray(column.indices.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
-    return np.asarray(column.indices.fill_null(0).to_numpy(zero_copy_only=False)), known
+    codes = np.asarray(column.indices.fill_null(0).to_numpy(zero_copy_only=False))
+    return codes, known & (codes >= 0) & (codes < len(column.dictionary))
 
 
 def _coded(codes: NDArray[Any], known: NDArray[np.bool_], values: NDArray[Any], missing: Any) -> NDArray[Any]:

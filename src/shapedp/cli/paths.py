@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,8 +57,12 @@ def _files(values: Iterator[object]) -> Iterator[Path]:
 
 
 def _database(text: str) -> str:
-    """The file of a sqlite:///... address; any other text as it is."""
-    if not text.startswith("sqlite"):
+    """The file of the address of a SQLite ledger, as the ledger reads it; any other text as it is."""
+    if not text.startswith("sqlite") or "://" not in text:
         return text
-    head, mark, tail = text.partition(":///")
-    return urllib.parse.unquote(tail.partition("?")[0]) if mark and "/" not in head else text
+    try:
+        from shapedp.ledger.store import Store  # takes time, and needs an extra
+
+        return Store.at(text, timeout=1.0).name
+    except (ImportError, ValueError):  # the command says what is wrong
+        return text

@@ -19,6 +19,7 @@ _COARSE = 192  # points of each summand from which a grid is chosen
 _BLOCK = 2**17  # sums at a time
 _FAR, _NEAR = 9.3, 5.5  # the ends of a grid on a normal scale, where it is asked (e^(-9.3^2/2) = 2e-19) and elsewhere
 _STEEP = 4.0  # from here on nodes are as far apart as w falls
+_FAINT, _LOST = 1e-290, 1e-312  # masses that mean something; what products below the normal range may lose in all
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,7 @@ class Points:
         `falling`: it will be asked for means of (k - S)_+, not of (S - k)_+; that decides where points are dense.
         """
         grid = _grid(self, other, nodes, falling)
-        both = _split(self, other, grid) if upper else _merged(self, other, grid)
+        both = _split(self, other, grid) if upper else _merged(self, other, grid, falling)
         beyond = self.beyond * float(other.masses.sum()) + other.beyond * float(self.masses.sum()) + both.beyond
         rounded = UNIT * (2 * _BLOCK + self.at.size * other.at.size / _BLOCK + 32)
         slack = (self.slack + other.slack + rounded) * (1 + 2 * (self.slack + other.slack + rounded))
@@ -100,9 +101,10 @@ def _pairs(one: Points, two: Points, block: tuple[slice, slice]) -> tuple[Floats
 
 
 def _split(one: Points, two: Points, grid: Floats) -> Points:
-    """Every sum on the two nodes beside it; beyond the last node its mean goes to infinity."""
-    last, beyond = grid.size - 1, 0.0
+    """Every sum on the two nodes beside it; beyond the last node its mean goes to infinity, as what underflows may."""
+    last, beyond = grid.size - 1, _LOST * float(one.at[-1] + two.at[-1])
     inverse, total = 1 / np.diff(grid), np.zeros(grid.size + 1)
+    total[0] = _LOST
     for block in _blocks(one, two):
         sums, masses = _pairs(one, two, block)
         cell = np.searchsorted(grid, sums, side="right") - 1
@@ -111,27 +113,25 @@ def _split(one: Points, two: Points, grid: Floats) -> Points:
             beyond += float(masses[out] @ (sums[out] - grid[-1]))
             total[last] += masses[out].sum()
             sums, masses, cell = sums[~out], masses[~out], cell[~out]
-        share = masses * inverse[cell]
-        total += np.bincount(cell + 1, share * (sums - grid[cell]), grid.size + 1)
-        total += np.bincount(cell, share * (grid[cell + 1] - sums), grid.size + 1)
-    return _held(grid, total[:-1], beyond)
+        share = inverse[cell]
+        total += np.bincount(cell + 1, masses * (share * (sums - grid[cell])), grid.size + 1)
+        total += np.bincount(cell, masses * (share * (grid[cell + 1] - sums)), grid.size + 1)
+    kept = total[:-1] > 0
+    return Points(grid[kept], total[:-1][kept], beyond)
 
 
-def _merged(one: Points, two: Points, grid: Floats) -> Points:
+def _merged(one: Points, two: Points, grid: Floats, falling: bool) -> Points:
     """All sums between two nodes on their mean."""
     mass, moment = np.zeros(grid.size), np.zeros(grid.size)
     for block in _blocks(one, two):
         sums, masses = _pairs(one, two, block)
+        masses[masses < _FAINT] = 0.0  # to leave them out lowers both means; rounded, they may move others
         cell = np.searchsorted(grid, sums, side="right") - 1
         mass += np.bincount(cell, masses, grid.size)
         moment += np.bincount(cell, masses * sums, grid.size)
     kept = mass > 0
-    return _held(moment[kept] / mass[kept], mass[kept], 0.0)
-
-
-def _held(at: Floats, masses: Floats, beyond: float) -> Points:
-    kept = masses > 0
-    return Points(np.maximum.accumulate(at[kept]), masses[kept], beyond)
+    mean = (moment[kept] + (_LOST if falling else 0.0)) / mass[kept]
+    return Points(np.maximum.accumulate(mean), mass[kept])
 
 
 def _coarse(law: Points) -> Points:

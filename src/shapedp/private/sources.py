@@ -11,10 +11,11 @@ import glob
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from shapedp.boundary.values import printable, whole_text
 from shapedp.private.cells import arrow_column, csv_column, pandas_column
 from shapedp.private.conditions import literal
 from shapedp.tables.csvfiles import csv_batches, csv_names
-from shapedp.tables.sources import BATCH, FORMATS, same_types
+from shapedp.tables.sources import BATCH, FORMATS, pages, same_types
 
 KINDS = ("number", "text", "boolean")
 ID = "id"  # of a person: whole numbers and texts, all as text
@@ -54,14 +55,22 @@ class Rows:
     cannot be read. `complete` are the columns whose type has no missing cells. Rows come as a table of Ibis (`table`),
     as parquet files (`paths`), or as Arrow arrays, batch by batch (`batches`, of columns and their kinds).
     `rounded` are the columns that a database may read as other floats than Arrow: files are then read by Arrow alone.
+
+    Guarantee: what holds the rows is neither shown nor pickled: an expression of Ibis prints what it has in memory.
     """
 
     kinds: dict[str, str]
     complete: frozenset[str] = frozenset()
-    table: Any = None
+    table: Any = field(default=None, repr=False)
     paths: tuple[str, ...] = ()
-    batches: Batches | None = None
+    batches: Batches | None = field(default=None, repr=False)
     rounded: frozenset[str] = frozenset()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("the rows of a private table are not pickled: keep the answers' frames and certificate")
+
+    def __deepcopy__(self, memo: Any) -> Rows:
+        return self
 
     def computed(self, wanted: Wanted, query: Callable[[Any], Any], memory: str | None = None) -> Any:
         """What the database computes of these columns, as Arrow data: `query` makes an expression of a table of Ibis.
@@ -213,7 +222,7 @@ def _files(paths: list[Path]) -> Rows:
     listed = [str(path) for path in paths]
     found = read.arrow().dataset.dataset(listed if len(listed) > 1 else listed[0], format=kind)
     same_types(found)
-    made = _arrow(found.schema, lambda names: found.scanner(columns=names, batch_size=BATCH).to_batches())
+    made = _arrow(found.schema, partial(pages, found, kind))
     alike = len({name.lower() for name in made.kinds}) < len(made.kinds)  # one name for DuckDB
     decimals = frozenset(field.name for field in found.schema if _is_decimal(field.type))
     return made if kind != "parquet" or alike else replace(made, paths=tuple(found.files), rounded=decimals)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -128,23 +128,52 @@ def _files(paths: list[Path], header: bool) -> Source:
         raise ValueError(_NO_HEADER)
     names = [str(path) for path in paths]
     found = library.dataset.dataset(names if len(names) > 1 else names[0], format=kind)
-    return _dataset(found, paged=kind == "parquet")
+    return _dataset(found, kind=kind or "")
 
 
-def _dataset(dataset: Any, *, paged: bool = False) -> Source:
-    """A pyarrow dataset. `paged` reads parquet files page by page, so that no row group is held whole."""
+def _dataset(dataset: Any, *, kind: str = "") -> Source:
+    """A pyarrow dataset; of files of this `kind` where one is given."""
     same_types(dataset)
-
-    def pages(names: list[str]) -> Iterator[Any]:
-        for path in dataset.files:
-            with read.arrow().parquet.ParquetFile(path, buffer_size=1 << 18, pre_buffer=False) as file:
-                yield from file.iter_batches(batch_size=BATCH, columns=names)
 
     def batches(names: list[str]) -> Iterator[Any]:
         scan = dataset.scanner(columns=names, batch_size=BATCH, batch_readahead=4, fragment_readahead=1)
         yield from scan.to_batches()
 
-    return _arrow(dataset.schema, pages if paged else batches, dataset.count_rows)
+    found = batches if not kind else partial(pages, dataset, kind)
+    return _arrow(dataset.schema, found, dataset.count_rows)
+
+
+def pages(dataset: Any, kind: str, names: list[str]) -> Iterator[Any]:
+    """Batches of these columns, file by file: of parquet files page by page, so that no row group is held whole.
+
+    A column that a file lacks is missing in its rows. Arrow's scanner of feather files looks ahead, and ends the
+    process where one of them is damaged.
+    """
+    library = read.arrow()
+    kinds = library.schema([dataset.schema.field(name) for name in names])
+    for path in dataset.files:
+        for batch in (_parquet_pages if kind == "parquet" else _feather_pages)(path, names):
+            there, length = set(batch.schema.names), batch.num_rows
+            lacking = (library.nulls(length, field.type) for field in kinds if field.name not in there)
+            columns = [batch.column(name) if name in there else next(lacking) for name in names]
+            yield library.record_batch(columns, names=names) if names else batch
+
+
+def _parquet_pages(path: str, names: list[str]) -> Iterator[Any]:
+    with read.arrow().parquet.ParquetFile(path, buffer_size=1 << 18, pre_buffer=False) as file:
+        yield from file.iter_batches(batch_size=BATCH, columns=names)
+
+
+def _feather_pages(path: str, names: list[str]) -> Iterator[Any]:
+    library = read.arrow()
+    with library.OSFile(path) as stream:
+        there = library.ipc.open_file(stream).schema.names
+        wanted = library.ipc.IpcReadOptions(included_fields=[i for i, name in enumerate(there) if name in names])
+        file = library.ipc.open_file(stream, options=wanted)
+        for i in range(file.num_record_batches):
+            batch = file.get_batch(i)
+            read.refuse_damaged(batch)
+            yield from (batch.slice(start, BATCH) for start in range(0, batch.num_rows, BATCH))
 
 
 def _reader(reader: Any) -> Source:
