@@ -23,9 +23,10 @@ A benchmark is a file `benchmarks/<name>.py` with one function `run(quick: bool)
         result.figure("median, ms", 0.12, at_most=0.3)     # a number that is not a ratio
         return result
 
-- `measure(cases, units=None, rounds=30, min_seconds=0.01)`: in every round each case is timed once, in
-  rotating order, repeated until one sample lasts `min_seconds`; returns `{name: Timing}`, seconds per
-  unit. A peer's call is timed inside its own interpreter, so passing messages costs it nothing.
+- `measure(cases, units=None, rounds=30, min_seconds=0.01, processor=False)`: in every round each case is timed
+  once, in rotating order, repeated until one sample lasts `min_seconds`; returns `{name: Timing}`, seconds per
+  unit, of processor time where `processor`: other work on the machine then moves ratios little. A peer's call is
+  timed inside its own interpreter, so passing messages costs it nothing.
 - `ratio(timings, slower, faster)`: median over rounds of the paired quotients.
 - `Peers(environment=".venv-peers")`: `.call(function, **arguments)` for `measure`,
   `.value(function, **arguments)` for the returned value, `.versions`.
@@ -43,7 +44,7 @@ import statistics
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -86,9 +87,11 @@ class PeerCall:
     peers: Peers
     function: str
     arguments: Mapping[str, Any]
+    processor: bool = False
 
     def elapsed(self, loops: int) -> float:
-        answer = self.peers.ask(function=self.function, arguments=dict(self.arguments), loops=loops)
+        asked = {"arguments": dict(self.arguments), "loops": loops, "processor": self.processor}
+        answer = self.peers.ask(function=self.function, **asked)
         return float(answer["seconds"])
 
 
@@ -97,15 +100,17 @@ class LocalCall:
     """A callable timed in this interpreter, with the collector off."""
 
     function: Callable[[], object]
+    processor: bool = False
 
     def elapsed(self, loops: int) -> float:
+        now = time.process_time if self.processor else time.perf_counter
         enabled = gc.isenabled()
         gc.disable()
         try:
-            start = time.perf_counter()
+            start = now()
             for _ in range(loops):
                 self.function()
-            return time.perf_counter() - start
+            return now() - start
         finally:
             if enabled:
                 gc.enable()
@@ -168,13 +173,17 @@ def measure(
     units: Mapping[str, float] | None = None,
     rounds: int = 30,
     min_seconds: float = 0.01,
+    processor: bool = False,
 ) -> dict[str, Timing]:
-    """Time every case once per round, in rotating order; seconds per unit."""
+    """Time every case once per round, in rotating order; seconds per unit, of the processor if so asked."""
     units = units or {}
     unknown = set(units) - set(cases)
     if unknown:
         raise ValueError(f"units names no case: {sorted(unknown)}")
-    calls = {name: case if isinstance(case, PeerCall) else LocalCall(case) for name, case in cases.items()}
+    calls = {
+        name: replace(case, processor=processor) if isinstance(case, PeerCall) else LocalCall(case, processor)
+        for name, case in cases.items()
+    }
     loops = {name: _loops(call, min_seconds) for name, call in calls.items()}
     samples: dict[str, list[float]] = {name: [] for name in calls}
     names = list(calls)

@@ -1,7 +1,8 @@
 """The clocks that a user sees, each with its bar: processor time, best of several, warm unless the name says cold.
 
 Every figure is also divided by a yardstick measured beside it, fixed numpy work of about 20 ms; a quick run fails where
-one of these quotients is more than twice the stored one. Peers are in `calibration`, `accounting` and `release`.
+one of these quotients is more than twice the stored one. A whole run asks `accounting` and `calibration`, too, whose
+peers need `make peers`: one command for every bar.
 """
 
 from __future__ import annotations
@@ -14,13 +15,18 @@ import subprocess
 import sys
 import time
 import tomllib
+import warnings
 from collections.abc import Callable
 from importlib.resources import files
 
 import numpy as np
 
+import accounting
+import calibration
+import linear_fit
 import shapedp as sdp
 from _harness import RESULTS, Result
+from shapedp.learn import LinearRegression
 from shapedp.mechanisms.mixing import draw_sketch
 from shapedp.noise import tilted
 from shapedp.numerics.gram import gram
@@ -127,6 +133,7 @@ def _command_line(result: Result, rounds: int) -> None:
     for words in ("--l1 1 --dim 14", "--l2 1 --dim 14", "--box 1,0.5,0.1"):
         cold = _child([*shapedp, "advise", *words.split(), "--epsilon", "1", "--delta", "1e-5"], rounds + 3)
         result.ratio(f"cold advise {words} / import scipy.special", cold / special, at_most=2.0)
+    result.figure("shapedp claims --verify: s", _child([*shapedp, "claims", "--verify"], 1))
 
 
 def _quotient(call: Callable[[], object], other: Callable[[], object], rounds: int = 5) -> float:
@@ -149,9 +156,6 @@ def _kernels(result: Result, size: int) -> None:
     x = generator.standard_normal(size)
     quotient = _quotient(lambda: from_angles(*to_angles(x)), x.copy)
     result.ratio("angles of a vector, there and back / copy", quotient, at_most=10.0)
-    bounds = generator.uniform(0.01, 1.0, size)
-    quotient = _quotient(lambda: sdp.calibrate("gaussian", sdp.Box(bounds), **CLAIM), bounds.copy)
-    result.ratio(f"box of {size:.0e} bounds: calibrate / copy", quotient, at_most=20.0)
     rows = generator.normal(size=(size // 50, 100)) / 20
     made = sdp.Mixing.calibrate(rows=500, row_bound=1.0, epsilon=1.0, delta=1e-6, records=len(rows), dim=100)
     variance = made.noise_variance
@@ -159,6 +163,26 @@ def _kernels(result: Result, size: int) -> None:
         lambda: made.release(rows), lambda: draw_sketch(gram(rows), 500, variance, variance / 2, source)
     )
     result.ratio("release of a sketch / Gram and sample", quotient, at_most=1.15)
+
+
+def _fit(result: Result, records: int) -> None:
+    """A whole private fit over the plain Gram matrix: processor time, whatever the threads."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(records, 100)) / 20
+    y = x @ rng.normal(size=100) / 4
+    model = LinearRegression(**linear_fit.CLAIM, solver="mixing", sketch_rows=500)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # these data are fitted several times
+        quotient = _quotient(lambda: model.fit(x, y), lambda: linear_fit._threaded(x))
+    result.ratio(f"fit of {records:,} x 100, calibration kept / threaded Gram", quotient, at_most=1.1)
+
+
+def _beside_peers(result: Result) -> None:
+    """The bars of the benchmarks that run beside other libraries."""
+    for other in (accounting.run(quick=False), calibration.run(quick=False)):
+        result.ratios += [entry for entry in other.ratios if "met" in entry]
+        result.figures += [entry for entry in other.figures if "met" in entry]
+        result.peers |= other.peers
 
 
 def run(quick: bool) -> Result:
@@ -175,6 +199,8 @@ def run(quick: bool) -> Result:
         result.figure(f"{name}: yardsticks", quotient, at_most=2 * stored[name] if name in stored else None)
     if not quick:
         _kernels(result, 10**7)
+        _fit(result, 500_000)
+        _beside_peers(result)
         _command_line(result, 3)
     result.notes.append("The yardstick is an FFT, a sort and three functions of 262,144 numbers.")
     return result

@@ -1,7 +1,7 @@
 """Time and memory against dimension, steps and rows: every point in a process of its own, none extrapolated.
 
-A curve ends before the point that would take more than a minute or six gigabytes. The exponent is the slope of log time
-over its last decades, where a call takes three times what the smallest one takes.
+A curve ends before the point that would take more than 20 seconds or six gigabytes, and where a call is refused. The
+exponent is the slope of log time over its last decades, where a call takes three times what the smallest one takes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from _harness import Curve, Point, Result
 
-SECONDS, MEGABYTES = 60.0, 6000.0
+SECONDS, MEGABYTES = 20.0, 6000.0
 _CHILD = """
 import json, resource, time
 import numpy as np
@@ -100,18 +100,21 @@ CURVES = {
 }
 
 
-def _measured(n: int, prepare: str, call: str) -> Point | None:
-    """One point in a process of its own; None where it fails or takes too long."""
+def _measured(n: int, prepare: str, call: str) -> Point | str:
+    """One point in a process of its own, or why there is none."""
     code = _CHILD.format(n=n, prepare=prepare, call=call)
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     try:
         done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=4 * SECONDS
+            [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=30 * SECONDS
         )
     except subprocess.TimeoutExpired:
-        return None
+        return "too slow"
     if done.returncode:
-        raise RuntimeError(f"{call} at {n}: {done.stderr.strip().splitlines()[-1]}")
+        error = done.stderr.strip().splitlines()[-1]
+        if error.startswith("ArithmeticError"):  # a refusal in words; anything else is a fault
+            return error
+        raise RuntimeError(f"{call} at {n}: {error}")
     seconds, peak, beyond = json.loads(done.stdout)
     return Point(n, seconds, peak, beyond)
 
@@ -125,12 +128,13 @@ def _exponent(points: list[Point]) -> float | None:
     return float(np.polyfit([math.log(p.size) for p in kept], [math.log(p.seconds) for p in kept], 1)[0])
 
 
-def _curve(name: str, most: int) -> Curve:
+def _curve(name: str, most: int, notes: list[str]) -> Curve:
     axis, first, last, prepare, call = CURVES[name]
     points: list[Point] = []
     for power in range(first, min(last, most) + 1):
         found = _measured(10**power, prepare, call)
-        if found is None:
+        if isinstance(found, str):
+            notes.append(f"{name} ends before {10**power:.0e}: {found}.")
             break
         points.append(found)
         grown = 10 if len(points) < 2 else max(found.seconds / points[-2].seconds, 1.0)
@@ -142,9 +146,8 @@ def _curve(name: str, most: int) -> Curve:
 def run(quick: bool) -> Result:
     result = Result("scale", what="time and memory against size, one thread, every point in a process of its own")
     for name in CURVES:
-        curve = _curve(name, 4 if quick else 9)
+        curve = _curve(name, 4 if quick else 9, result.notes)
         if not curve.points:
-            result.notes.append(f"{name}: the first point takes more than four minutes.")
             continue
         result.curves.append(curve)
         if curve.exponent is not None:

@@ -109,6 +109,9 @@ def test_the_same_models_come_out(data, frame):
     mixing = LogisticRegression(**CLAIM, solver="mixing", classes=[0, 1])
     expected = LogisticRegression(**CLAIM, solver="mixing", classes=[0, 1]).fit(data[0], labels)
     np.testing.assert_array_equal(fit(mixing, x, (y > 0).astype(int)).coef_, expected.coef_)
+    descent = LogisticRegression(**CLAIM, solver="descent", classes=[0, 1])
+    expected = LogisticRegression(**CLAIM, solver="descent", classes=[0, 1]).fit(data[0], labels)
+    np.testing.assert_array_equal(fit(descent, x, (y > 0).astype(int)).coef_, expected.coef_)
     components = PCA(2, **CLAIM).fit(data[0]).components_
     np.testing.assert_array_equal(fit(PCA(2, **CLAIM), x).components_, components)
 
@@ -122,7 +125,7 @@ def test_wrong_input_is_refused_before_anything_is_computed(data, frame):
         (y, y, TypeError, "two-dimensional Dask"),
         (x, None, ValueError, "y is None"),
         (x, y[:-1], ValueError, "as many rows"),
-        (x, x, ValueError, "one dimension"),
+        (x, x, TypeError, "several targets in one fit need dense records in memory"),
         (x, "y", TypeError, "no named columns"),
         (x[:0], y[:0], ValueError, "at least one record"),
         (x.astype(complex), y, TypeError, "numbers"),

@@ -119,8 +119,21 @@ def test_bounds_weights_and_odd_records():
     assert weighted.fit(x, y, sample_weight=three).coef_ == pytest.approx(blank)
     half = model(weight_bound=2.0).fit(x, y, sample_weight=np.ones(400)).coef_
     assert not np.allclose(half, model().fit(x, y).coef_)
-    for given in (y.tolist(), pd.DataFrame(y)):
+    for given in (y.tolist(), list(y), pd.DataFrame(y)):
         np.testing.assert_array_equal(model().fit(x, given).coef_, model().fit(x, y).coef_)
+
+
+def test_an_entry_of_a_list_decides_nothing_but_itself():
+    """A list has no shape: one person's entry must not make one target of several, or several of one."""
+    x, y, _ = made(50)
+    odd, blank = y.tolist(), x.copy()
+    blank[0] = math.nan
+    for entry in (3.0, [1.0], [1.0, 2.0, 3.0, 4.0], None, "1"):
+        odd[0] = entry
+        np.testing.assert_array_equal(model().fit(x, odd).coef_, model().fit(blank, y).coef_)
+    one, single = y[:, 0].tolist(), {"target_bound": 2.0, "solver": "suffstats"}
+    one[0] = [1.0, 2.0]
+    np.testing.assert_array_equal(model(**single).fit(x, one).coef_, model(**single).fit(blank, y[:, 0]).coef_)
 
 
 @pytest.mark.parametrize(

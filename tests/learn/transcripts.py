@@ -1,8 +1,9 @@
 """Attackers who see all that a solver of several releases draws, and know every record but one.
 
-A fit of `refined`, `boosted`, `descent` or `hessian-mixing` shows weights that depend on several releases, each asked
-at what the earlier ones gave. Here the solver's own code runs between releases; the attacker's score is the exact
-log-likelihood ratio of all releases together: the solver is run again on the neighbour with the same answers.
+A fit of `refined`, `boosted`, `hessian-mixing` or `descent` (of linear and of logistic regression) shows weights that
+depend on several releases, each asked at what the earlier ones gave. Here the solver's own code runs between releases;
+the attacker's score is the exact log-likelihood ratio of all releases together: the solver is run again on the
+neighbour with the same answers.
 Noise is drawn by the mechanisms' own samplers, in blocks, and added to the queries, so that a fit takes a millisecond.
 """
 
@@ -20,6 +21,7 @@ from shapedp.accounting import Plan
 from shapedp.accounting.plan import Step
 from shapedp.learn import GaussianNB, KMeans, kmeans, naive_bayes
 from shapedp.learn.moments import Bounds, moments
+from shapedp.learn.solvers.erm import descent
 from shapedp.learn.solvers.linear import SOLVERS, Problem, steps
 from shapedp.mechanisms import Mixing, mechanism_from_json
 from shapedp.privacy import Loss
@@ -167,6 +169,26 @@ def regression(solver: str, neighbours: tuple[Data, Data]) -> Attack:
     return Attack(neighbours, run, (prepared[0], prepared[1]), plan.loss)
 
 
+def classification(neighbours: tuple[Data, Data]) -> Attack:
+    """Logistic regression from sums, on tables within bounds of 1, with labels -1 and +1."""
+    bounds = Bounds(1.0, 1.0)
+    tables = [tuple(np.nan_to_num(part) for part in data) for data in neighbours]
+    prepared = [moments(InMemory(x, y), bounds) for x, y in tables]
+    known = {id(one): data for one, data in zip(prepared, tables, strict=True)}
+    made = descent.mechanisms(Problem(len(tables[0][0]), 1, bounds, **CLAIM))
+
+    def sums(given: Any, weights: Any, clip: float, mean: Any) -> Any:
+        x, y = known[id(given)]
+        return x.T @ np.clip((y - mean(x @ weights)) / clip, -1.0, 1.0)
+
+    def run(given: Any, draws: Any) -> None:
+        with swapped(descent, gradient=sums):
+            descent.solve(given, made, draws)
+
+    plan = Plan(tuple(one if isinstance(one, Step) else Step(one) for one in made))
+    return Attack(neighbours, run, (prepared[0], prepared[1]), plan.loss)
+
+
 def fitted(model: Any, module: Any, neighbours: tuple[Data, Data]) -> Attack:
     """The fit of an estimator, with `Draws` replaced, and its certificate (of public sizes) computed once."""
     type(model).fit.__wrapped__(model, *neighbours[0])
@@ -196,6 +218,13 @@ def leaning(n: int = 400) -> tuple[Data, Data]:
     return without(np.ones((n, 1)), y)
 
 
+def outnumbered(n: int = 400) -> tuple[Data, Data]:
+    """A record of one class among many of the other, which drive its residual to 1."""
+    y = np.full(n, -1.0)
+    y[0] = 1.0
+    return without(np.ones((n, 1)), y)
+
+
 def among(n: int = 50) -> tuple[Data, Data]:
     """A record at the upper end among others near the lower one."""
     x = np.full((n, 1), -0.9)
@@ -209,6 +238,7 @@ TRANSCRIPTS: dict[str, Callable[[], Attack]] = {
     "LinearRegression, hessian-mixing": lambda: regression("hessian-mixing", without(np.ones((1, 1)), np.ones(1))),
     "LinearRegression, boosted": lambda: regression("boosted", leaning()),
     "LinearRegression, descent": lambda: regression("descent", leaning()),
+    "LogisticRegression, descent": lambda: classification(outnumbered()),
     "GaussianNB": lambda: fitted(GaussianNB(**RANGE, classes=[0, 1]), naive_bayes, among()),
     "KMeans": lambda: fitted(KMeans(2, **RANGE, rounds=3), kmeans, among()),
 }

@@ -66,6 +66,8 @@ def t():
         (lambda t: t.group_by("sex").agg(sex=sdp.count()), "must differ"),
         (lambda t: t.agg(a=sdp.count(), a_error=sdp.count()), "must differ"),
         (lambda t: t.histogram("hours", [3, 1]), "edges"),
+        (lambda t: t.histogram("hours", 10), "rising numbers"),
+        (lambda t: t.histogram("hours"), "needs edges"),
         (lambda t: t.where(sdp.col("sex").isin([])), "one value"),
         (lambda t: t.group_by("sex").ask(t.count(), epsilon=1.0, delta=1e-6), "group_by"),
         (lambda t: t.where("hours > 1").ask(t.count(), epsilon=1.0, delta=1e-6), "before this table"),
@@ -106,12 +108,39 @@ def test_questions(t, ask, said):
         ("count where hours is null", "hours is None"),
         ("count where hours between 1 and 3", "joined"),
         ("count where 1 < hours < 3", "two sides"),
+        ("count where hours > 1 & sex == 'F'", "written and, or, not"),
     ],
 )
 def test_words_of_sql_are_answered_with_ours(t, text, said):
     with pytest.raises(ValueError) as refusal:
         question_of(t, text)
     assert said in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda t: t.groupby("sex"), "write group_by"),
+        (lambda t: t.max("hours"), "somebody's"),
+        (lambda t: t.head(), "never shown"),
+        (lambda t: t.release(epsilon=1.0, delta=0.0), "ask a question first"),
+        (lambda t: t.nothing, "no attribute 'nothing'$"),
+        (lambda t: t.count().frame, "release it"),
+        (lambda t: t.count().nothing, "no attribute 'nothing'$"),
+    ],
+)
+def test_words_of_other_libraries_are_answered_with_ours(t, ask, said):
+    with pytest.raises(AttributeError, match=said):
+        ask(t)
+
+
+def test_a_table_and_a_page_are_shown_in_a_line(t):
+    shown = repr(t.where("hours > 1"))
+    assert shown.startswith("PrivateTable of id (number), sex (text), hours (number), on (boolean), ")
+    assert shown.endswith("where (hours > 1). A person is a value of the column 'id'; at most 1 row(s) of each are "
+                          "counted, chosen by a keyed hash. Rows without one are left out.")  # fmt: skip
+    page = sdp.table(FRAME, person=None).count().release(epsilon=1.0, delta=0.0).report(title="People")
+    assert repr(page) == "Page('People, ε = 1, δ = 0', verdict='certified')"
 
 
 def test_signs_inside_texts_are_no_mistakes(t):
@@ -134,6 +163,7 @@ def test_only_counts_are_said_to_be_rounded():
         ({"person": None, "groups": 2}, "person="),
         ({"person": "id", "groups": 0}, "groups"),
         ({"person": None, "bounds": {"hours": (9, 1)}}, "first below the second"),
+        ({"person": None, "bounds": {"hours": 80}}, "two numbers"),
         ({"person": None, "bounds": {"hours": (0, float("nan"))}}, "bounds of 'hours'"),
         ({"person": None, "bounds": {"sex": (0, 1)}}, "column of text"),
         ({"person": None, "bounds": {"wages": (0, 1)}}, "no column 'wages'"),

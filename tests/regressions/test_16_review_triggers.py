@@ -13,6 +13,7 @@ from shapedp.cli import main
 from shapedp.ledger import Ledger, LedgerCorruptedError
 
 CAP = {"epsilon": 1.0, "delta": 1e-6, "adjacency": "add-remove", "person": None}
+NOISE = sdp.calibrate("laplace", sdp.L1(1.0, dim=1, adjacency="add-remove"), epsilon=0.5, delta=0.0)
 FOREIGN = (
     "CREATE TRIGGER back AFTER INSERT ON shapedp_entry BEGIN DELETE FROM shapedp_entry; END",
     "CREATE VIEW shown AS SELECT * FROM shapedp_entry",
@@ -36,6 +37,8 @@ def test_a_file_with_foreign_parts_is_refused(tmp_path: Path, statement: str) ->
         ledger.check("one")
     with pytest.raises(LedgerCorruptedError, match="trigger or a view"):
         Ledger.create(path, dataset="two", **CAP)
+    with pytest.raises(LedgerCorruptedError, match="trigger or a view"), ledger.spend("one", NOISE):
+        raise AssertionError("never reached: a ledger that was open before, too")
 
 
 def test_a_schema_version_set_back_is_said_to_be_that(tmp_path: Path) -> None:
@@ -56,7 +59,6 @@ def test_status_without_a_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_a_plain_file_is_spent_from(tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path / "l.db", dataset="one", **CAP)
-    mechanism = sdp.calibrate("laplace", sdp.L1(1.0, dim=1, adjacency="add-remove"), epsilon=0.5, delta=0.0)
-    with ledger.spend("one", mechanism) as spend:
+    with ledger.spend("one", NOISE) as spend:
         spend.release([1.0])
     assert ledger.check("one").entries == 1

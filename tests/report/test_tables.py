@@ -67,3 +67,15 @@ def test_a_page_without_a_file_of_answers(tmp_path, monkeypatch):
     assert main([*start, "--report", "people.csv"]) == 2
     assert main([*start, "--report", "page.html"]) == 0
     assert "<h1>Answers of a private table</h1>" in (tmp_path / "page.html").read_text()
+
+
+def test_a_release_shows_its_parts_and_does_not_grow(people):
+    """What stands beside a quantile is half its interval; all parts come at once, so no picture over runs."""
+    page = people.agg(n=sdp.count(), middle=sdp.median("hours")).release(epsilon=1.0, delta=1e-6).report()
+    headers = [part.split("<")[0] for part in page.html.split('<th class="number" scope="col">')[1:]]
+    assert headers.index("standard error") == headers.index("n") + 1
+    assert headers.index("half the interval") == headers.index("middle") + 1
+    assert "How the budget is made up" in page.html
+    assert "The budget as the plan runs" not in page.html
+    made = people.plan(people.count(), people.median("hours"), epsilon=1.0, delta=1e-6)
+    assert "The budget as the plan runs" in sdp.report.of(made.plan, delta=1e-6).html

@@ -309,3 +309,20 @@ def test_two_processes_train_one_model(tmp_path: Path) -> None:
     assert not set(first["drawn"]) & set(second["drawn"])
     assert len(set(first["drawn"])) > 5
     assert sorted(first["ranks"] + second["ranks"]) == [0, 1]
+
+
+def to_twelve(records: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
+    """Texts filled up to twelve words, whoever else is there."""
+    return {
+        name: F.pad(rows, (0, 12 - rows.shape[1])) if rows.ndim > 1 else rows for name, rows in padded(records).items()
+    }
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_independent_records_in_texts_of_one_length(name: str, tmp_path: Path) -> None:
+    privacy = {"clip": 1.0, "epsilon": 4.0, "delta": 1e-3, "independent": True}
+    run = trainer(MODELS[name](), tmp_path, privacy, data_collator=to_twelve)
+    run.train()
+    assert run.privacy_.steps == 6
+    assert run.privacy_.planned.independent
+    assert "values of other rows" in run.privacy_.certificate.assumptions[0]

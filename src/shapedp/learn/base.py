@@ -121,18 +121,20 @@ class PrivateModel(PrivateEstimator):
         """The solution of a least-squares solver on whatever `read_table` reads; leaves its name in `solver_`."""
         return self._solution(name, read_table(self, x, y, classes=classes), bounds, rows)
 
-    def _solution(self, name: str, table: Table, bounds: Bounds, rows: int | None) -> Solution:
-        """The same on a table that was read."""
+    def _solution(
+        self, name: str, table: Table, bounds: Bounds, rows: int | None, solvers: Mapping[str, Any] = linear.SOLVERS
+    ) -> Solution:
+        """The same on a table that was read, by one of the solvers of sums."""
         data = Reading(table, bounds, self.progress)
         if name == "auto":
             name = linear.AUTO if rereadable(data.table) else linear.AUTO_ONCE
         self.solver_ = name
-        if linear.SOLVERS[name].passes > 1 and not rereadable(data.table):
+        if solvers[name].passes > 1 and not rereadable(data.table):
             raise ValueError(refusal("learn", "one-pass", solver=name))
         order = data.table.columns + (bounds.constant > 0)
         problem = linear.Problem(data.records, order, bounds, *self._claim(), sketch_rows=rows)
         with one_blas_thread(order < 500):
-            return self._solved(linear.SOLVERS, name, problem, lambda: data.moments)
+            return self._solved(solvers, name, problem, lambda: data.moments)
 
     def _certify(self, releases: Sequence[Any]) -> Certificate:
         """The certificate of releasing once through each mechanism (a `Step`: as often as it says)."""

@@ -15,11 +15,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from shapedp.boundary.arrays import distinct, equal
-from shapedp.learn.base import PrivateModel, PublicLabelsWarning, checked_rows, refuse
+from shapedp.boundary.refusals import refusal
+from shapedp.learn.base import PrivateModel, PublicLabelsWarning, checked_rows, read_table, refuse
 from shapedp.learn.losses import HuberHinge, Logistic, MarginLoss
 from shapedp.learn.moments import Bounds
 from shapedp.learn.register import counted
 from shapedp.learn.solvers.erm import SOLVERS
+from shapedp.learn.solvers.erm.descent import DESCENT
 from shapedp.learn.solvers.erm.mixing import quadratic_surrogate
 from shapedp.learn.solvers.erm.output import NOISES
 from shapedp.learn.solvers.erm.problem import Problem, Risk, read_records
@@ -78,7 +80,7 @@ class LinearClassifier(ClassifierMixin, PrivateModel, ABC):  # type: ignore[misc
         """Released weights (order, problems) and the solver's name."""
         if isinstance(x, str | PathLike):
             name = self._chosen(1 if classes.size == 2 else classes.size)
-            remedy = "from a file use solver='mixing' (two classes), or the command shapedp fit"
+            remedy = "from a file use solver='descent' or 'mixing' (two classes), or the command shapedp fit"
             remedy = remedy if "mixing" in self.solvers else "read the file first"
             raise ValueError(f"solver {name!r} needs arrays or a frame: {remedy}")
         rows = checked_rows(self, x)
@@ -155,9 +157,10 @@ class LogisticRegression(LinearClassifier):
         (`passes` permutations, batches of `batch_size`), then noise. "objective": noise in the objective, then a
         little on its minimum; "kifer": as published in 2012. "cd": coordinate descent, `passes` passes. "mixing":
         least squares on a sketch of `sketch_rows` rows, for the quadratic closest to the loss up to margins of
-        `surrogate_reach`. "auto": "objective", and "output" from 31 classes on.
+        `surrogate_reach`. "descent": released second moments, then ten noisy gradient steps in their metric; it reads
+        sums over records only, eleven times. "auto": "objective", and "output" from 31 classes on.
     regularization: Lambda in mean loss + (Lambda/2) |w|_2^2; None chooses it from the sizes and the claim ("cd": 0).
-        "kifer" follows its paper and "mixing" has none: both refuse a given one.
+        "kifer" follows its paper, "descent" the size of its noise, and "mixing" has none: they refuse a given one.
     noise: of "output", "bolt-on" and "objective": "gaussian", "radial" (the best spherical law, after a search) or
         "auto" (radial for "output" and "bolt-on" with up to 100 weights). For "output" and "bolt-on" also the name of
         a published recipe, for "objective" also "product-noise" (Algorithm 3 of its paper): they are worth what their
@@ -184,7 +187,7 @@ class LogisticRegression(LinearClassifier):
     array([0, 1])
     """
 
-    solvers: ClassVar[tuple[str, ...]] = ("output", "bolt-on", "objective", "kifer", "cd", "mixing")
+    solvers: ClassVar[tuple[str, ...]] = ("output", "bolt-on", "objective", "kifer", "cd", "mixing", "descent")
     sketch_rows: int | None = None
     surrogate_reach: float = 6.0
 
@@ -204,7 +207,7 @@ class LogisticRegression(LinearClassifier):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self.solver not in ("kifer", "cd")
+        tags.classifier_tags.multi_class = self.solver not in ("kifer", "cd", "descent")
         return tags
 
     def _loss(self) -> MarginLoss:
@@ -213,7 +216,7 @@ class LogisticRegression(LinearClassifier):
     def _checked(self) -> None:
         super()._checked()
         quadratic_surrogate(self.surrogate_reach)
-        if self.regularization is not None and self.solver in ("kifer", "mixing"):
+        if self.regularization is not None and self.solver in ("kifer", "mixing", "descent"):
             raise ValueError(f"regularization is not for solver {self.solver!r}, which has its own or none: omit it")
         if self.sketch_rows is not None:
             count("sketch_rows", self.sketch_rows)
@@ -222,6 +225,12 @@ class LogisticRegression(LinearClassifier):
         if self.solver == "mixing" and classes.size == 2:
             found = self._least_squares("mixing", x, y, bounds, self.sketch_rows, classes.tolist())
             weights, name = found.weights[:, None], "mixing"
+        elif self.solver == "descent":
+            if classes.size > 2:
+                raise ValueError(refusal("learn", "binary-only", solver="descent"))
+            table = read_table(self, x, y, classes=classes.tolist())
+            found = self._solution("descent", table, bounds, None, {"descent": DESCENT})
+            weights, name = found.weights[:, None], "descent"
         else:
             weights, name = super()._weights(x, y, classes, bounds)
         return (quadratic_surrogate(self.surrogate_reach).scale * weights if name == "mixing" else weights), name

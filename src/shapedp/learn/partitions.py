@@ -16,7 +16,8 @@ def fit(estimator: Any, x: Any, y: Any = None) -> Any:
 
     Parameters
     ----------
-    estimator: one that needs second moments only: `LinearRegression`, `PCA`, `LogisticRegression(solver="mixing")`.
+    estimator: one that needs sums only: `LinearRegression`, `ElasticNet`, `PCA`, `LogisticRegression(solver="descent")`
+        (or "mixing").
     x: a two-dimensional Dask array, or a Dask data frame.
     y: a Dask array, an array in memory, or the name of a column of x.
 

@@ -92,7 +92,7 @@ class LinearRegression(PrivateRegressor):
         self._claim()
         one_of("solver", self.solver, ("auto", *SOLVERS))
         self._weighted = sample_weight is not None
-        if count_targets(y) > 1:
+        if count_targets(y, self.target_bound) > 1:
             return self._fit_several(X, y, sample_weight)
         bounds = Bounds.of(self.feature_bound, self.target_bound, intercept=self.fit_intercept)
         rows = None if self.sketch_rows is None else count("sketch_rows", self.sketch_rows)
@@ -109,12 +109,12 @@ class LinearRegression(PrivateRegressor):
         """Fit to several targets by one release."""
         if self.solver not in ("auto", "suffstats"):
             raise ValueError(refusal("learn", "several-solver", solver=self.solver))
-        ends = target_bounds(self.target_bound, count_targets(y))
+        ends = target_bounds(self.target_bound, count_targets(y, self.target_bound))
         bounds = Bounds.of(self.feature_bound, 1.0, intercept=self.fit_intercept)
         bound = 1.0 if sample_weight is None else weight_bound(self.weight_bound)
         rows = checked_in_memory(self, X, "weights-in-memory" if self._weighted else "targets-in-memory")
         given = np.ones(len(rows)) if sample_weight is None else sample_weight
-        targets = numbers(y)
+        targets = target_rows(y, len(ends))
         same_length(len(rows), len(targets))
         data = Targets.of(rows, targets, ends, bounds, factors(given, len(rows), bound))
         problem = several_problem(data, self._claim())
@@ -176,11 +176,23 @@ class LinearRegression(PrivateRegressor):
         return tags
 
 
-def count_targets(y: Any) -> int:
-    """The number of columns of y, by its shape, or by that of the first entry of a list."""
-    first = y[0] if isinstance(y, list | tuple) and y else None
-    shape: tuple[int, ...] = (1, len(first)) if isinstance(first, list | tuple) else getattr(y, "shape", ())
+def count_targets(y: Any, bound: Any) -> int:
+    """The number of columns of y: by its shape, and for a list, which has none, by how many bounds there are.
+
+    Guarantee: from types and parameters alone; an entry of a list is not looked at.
+    """
+    if isinstance(y, list | tuple):
+        return max(np.size(bound), 1)
+    shape: tuple[int, ...] = getattr(y, "shape", ())
     return int(shape[1]) if len(shape) == 2 else 1
+
+
+def target_rows(y: Any, targets: int) -> Any:
+    """Several targets as an array; an entry of a list that does not hold so many is missing, as is its record."""
+    if isinstance(y, list | tuple):
+        rows = [one.tolist() if isinstance(one, np.ndarray) else one for one in y]
+        y = [one if isinstance(one, list | tuple) and len(one) == targets else [np.nan] * targets for one in rows]
+    return numbers(y)
 
 
 def target_bounds(given: Any, targets: int) -> Floats:

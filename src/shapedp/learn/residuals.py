@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,10 +14,14 @@ from shapedp.numerics.arrays import Floats
 from shapedp.tables.blocks import InMemory, Streamed, Table
 from shapedp.tables.partitions import Distributed
 
+Mean = Callable[[Floats], Floats]
+
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """A table whose target is (y - [x, c] . weights)/clip, with x and y pulled within the bounds.
+    """A table whose target is (y - m([x, c] . weights))/clip, with x and y pulled within the bounds.
+
+    m is the `mean` of a score, one score at a time; None: the score itself.
 
     Guarantee: the new target of a record depends on that record, the weights and the bounds alone; `moments` clips it.
     """
@@ -26,6 +30,7 @@ class Residuals:
     weights: Floats
     clip: float
     bounds: Bounds
+    mean: Mean | None = None
 
     @property
     def records(self) -> int | None:
@@ -52,12 +57,13 @@ class Residuals:
             found = np.einsum("ij,j->i", rows, self.weights[:width]) * shrink
             if self.bounds.constant:
                 found += self.bounds.constant * self.weights[-1]
+            found = found if self.mean is None else self.mean(found)
             found = (np.clip(y, -self.bounds.target, self.bounds.target) - found) / self.clip
             return np.where(np.isfinite(y), found, np.nan)
 
 
-def gradient(known: Moments, weights: Floats, clip: float) -> Floats:
-    """The sum over records of [x, c] r, r = (y - [x, c] . weights)/clip clipped to [-1, 1], by one more pass.
+def gradient(known: Moments, weights: Floats, clip: float, mean: Mean | None = None) -> Floats:
+    """The sum over records of [x, c] r, r = (y - m([x, c] . weights))/clip clipped to [-1, 1], by one more pass.
 
     Rounding is that of the moments of [x, c, r].
     """
@@ -65,18 +71,18 @@ def gradient(known: Moments, weights: Floats, clip: float) -> Floats:
         raise ValueError("this solver reads the records again: give it a table that can be read more than once")
     bounds = replace(known.bounds, target=1.0)
     if isinstance(known.table, Distributed):
-        work = partial(_piece, weights, clip, known.bounds, bounds)
+        work = partial(_piece, weights, clip, mean, known.bounds, bounds)
         found = known.table.reduced(work, merged).moments()
     else:
-        found = moments(Residuals(known.table, weights, clip, known.bounds), bounds)
+        found = moments(Residuals(known.table, weights, clip, known.bounds, mean), bounds)
     if found.records != known.records:
         raise ValueError("the records changed between two passes over them: give a table that stays as it is")
     return found.cross
 
 
-def _piece(weights: Floats, clip: float, given: Bounds, bounds: Bounds, table: Table) -> Partial:
+def _piece(weights: Floats, clip: float, mean: Mean | None, given: Bounds, bounds: Bounds, table: Table) -> Partial:
     """The sums of one piece; runs on a worker."""
-    return summed(table.columns, bounds, Residuals(table, weights, clip, given))
+    return summed(table.columns, bounds, Residuals(table, weights, clip, given, mean))
 
 
 def rereadable(table: Table) -> bool:

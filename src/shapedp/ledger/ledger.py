@@ -229,7 +229,7 @@ class Ledger:
             head.require_signature(key)
         self._check_chain(self._read(dataset), head)
         with self.store.read() as connection:
-            schema.refuse_foreign(connection)
+            schema.refuse_foreign(schema.foreign(connection))
             schema.refuse_orphans(connection)
             row = self._row(connection, dataset)
             number, marks = schema.marks_sum(connection, row["id"])

@@ -36,6 +36,7 @@ def check_beside(path: str) -> None:
     """Refuses a new database beside a file of somebody that SQLite would take for its own, and overwrite or remove."""
     if os.path.isfile(path) and os.path.getsize(path):
         return
+    path = os.path.realpath(path)  # a link that leads to no file yet: SQLite works beside its end
     for ending, beginnings in _OURS.items():
         other = Path(path + ending)
         if not os.path.lexists(other):

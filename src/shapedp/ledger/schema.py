@@ -189,12 +189,29 @@ def _known_columns(connection: sa.Connection, name: str) -> bool:
     return any(column["name"] == name for table in (meta, datasets) for column in inspected.get_columns(table.name))
 
 
-def refuse_foreign(connection: sa.Connection) -> None:
-    """A trigger or a view in a file of SQLite changes what the ledger writes, or what it reads: refused."""
-    if connection.dialect.name == "sqlite":
-        query = "SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')"
-        if connection.exec_driver_sql(query).scalar():
-            raise LedgerCorruptedError(refusal("ledger", "foreign-parts", remedy=RESTORE))
+FOREIGN = {
+    "sqlite": "SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')",
+    "postgresql": f"""SELECT count(*) FROM pg_class AS c WHERE c.oid IN (
+        {", ".join(f"to_regclass('{name}')" for name in metadata.tables)}
+    ) AND (c.relkind <> 'r' OR c.relrowsecurity
+        OR EXISTS (SELECT 1 FROM pg_rewrite AS r WHERE r.ev_class = c.oid)
+        OR EXISTS (SELECT 1 FROM pg_trigger AS t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal))""",
+}
+NO_FOREIGN = f"""DO $$ BEGIN IF ({FOREIGN["postgresql"]}) > 0 THEN
+    RAISE EXCEPTION 'it holds a trigger, a rule, a view or a policy' USING ERRCODE = '23000';
+END IF; END $$"""
+"""The same as a statement that fails: on a server it travels with others, and no write waits for one more answer."""
+
+
+def foreign(connection: sa.Connection) -> int:
+    """How many triggers, rules, views and policies there are: each changes what the ledger writes, or what it reads."""
+    return int(connection.exec_driver_sql(FOREIGN[connection.dialect.name]).scalar_one())
+
+
+def refuse_foreign(number: int) -> None:
+    """Refuses a database with any."""
+    if number:
+        raise LedgerCorruptedError(refusal("ledger", "foreign-parts", remedy=RESTORE))
 
 
 def refuse_orphans(connection: sa.Connection) -> None:

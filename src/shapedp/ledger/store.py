@@ -29,7 +29,7 @@ _SETUP_LOCK = 0x5348444C
 _PAUSE = 0.02
 _WRITE = ("PRAGMA journal_mode=PERSIST", "BEGIN IMMEDIATE")
 _READ = ("BEGIN", "SELECT count(*) FROM sqlite_master")  # which takes the lock: a view begins here
-_PLACE = sa.select(schema.meta.c.place)
+_PLACE = f"SELECT place, ({schema.FOREIGN['sqlite']}) FROM {schema.meta.name}"
 _RELEASED_AT_FORK: list[Any] = []
 
 
@@ -93,7 +93,9 @@ class Store:
             try:
                 with self._transaction(write=True) as connection:
                     if self.is_sqlite:
-                        check_place(self.name, connection.execute(_PLACE).scalar())
+                        place, foreign = connection.exec_driver_sql(_PLACE).first() or (None, 0)
+                        check_place(self.name, place)
+                        schema.refuse_foreign(foreign)
                     found = work(connection)
                 return found
             except LedgerConflictError:
@@ -148,7 +150,7 @@ def set_up(store: Store) -> None:
         present = set(sa.inspect(connection).get_table_names())
         if store.is_sqlite and present and schema.meta.name not in present:
             raise LedgerError(f"{store.name} is a database of something else; choose a file of its own for the ledger")
-        schema.refuse_foreign(connection)
+        schema.refuse_foreign(schema.foreign(connection))
         schema.metadata.create_all(connection)
         if connection.execute(sa.select(schema.meta.c.schema_version)).scalar() is None:
             connection.execute(schema.meta.insert().values(id=1, schema_version=schema.SCHEMA_VERSION))
@@ -164,7 +166,7 @@ def check_is_ledger(store: Store) -> None:
     with store.read() as connection:
         if schema.meta.name not in sa.inspect(connection).get_table_names():
             raise LedgerError(f"{store.name} holds no ledger; create one first")
-        schema.refuse_foreign(connection)
+        schema.refuse_foreign(schema.foreign(connection))
         version = connection.execute(sa.select(schema.meta.c.schema_version)).scalar()
     if version != schema.SCHEMA_VERSION:
         with store.set_up(create=False) as connection:
@@ -316,7 +318,7 @@ def _postgresql(store: Store) -> sa.Engine:
         level = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"
         wanted = [f"SET TRANSACTION ISOLATION LEVEL {level}"]
         wanted += [f"SET LOCAL {limit} = {milliseconds}" for limit in ("lock_timeout", "statement_timeout")]
-        wanted += ["SET LOCAL synchronous_commit = on"] if write else []
+        wanted += ["SET LOCAL synchronous_commit = on", schema.NO_FOREIGN] if write else []
         connection.exec_driver_sql("; ".join(wanted))  # one journey to the server
 
     return engine

@@ -59,9 +59,12 @@ class Request:
     def optimal_scales(
         self, bounds: Floats, reach: float, *, order: float, weights: Floats | None = None, copies: int = 1
     ) -> Floats:
-        """`optimal_scales` for the measure and weights asked for, a little above the root."""
+        """`optimal_scales` for the measure and weights asked for, a little above the root; read-only."""
         chosen = self.plain_weights() if weights is None else weights
-        return optimal_scales(bounds, chosen, self.measure.power, order, reach, copies=copies) * ABOVE_512
+        scales = optimal_scales(bounds, chosen, self.measure.power, order, reach, copies=copies)
+        scales *= ABOVE_512
+        scales.setflags(write=False)  # a law keeps it as it is
+        return scales
 
 
 def by_slice(sensitivity: Slices, request: Request) -> Request:
@@ -88,7 +91,8 @@ def optimal_scales(
         root = np.sqrt(weights)
         alike = root.size == 1
         total = float(relative.sum()) * float(root[0]) if alike else float((relative * root).sum())
-        shape = np.sqrt(relative if alike else relative / root)
+        shape = relative if alike else relative / root
+        np.sqrt(shape, out=shape)
         with np.errstate(over="ignore"):  # an infinite scale is refused by the law
             shape *= np.sqrt(total * copies) * top / (reach * (root[0] ** 0.5 if alike else 1.0))
         return np.asarray(shape)

@@ -19,6 +19,10 @@ SENTENCES: dict[str, str] = {
     "matrix instructions give the same bits for the same operands.",
     "jumps": "When a record joins or leaves a batch, the gradients of the other records do not change at all: this "
     "clip may jump where a gradient changes in its last bits.",
+    "places": "The shapes of a batch do not depend on who is in it, and in them what torch computes for a record "
+    "follows from that record, its place, the weights and the random numbers alone: the values of other rows decide "
+    "neither which kernels run nor what these do for it. The rows of a batch reach the model and the loss in the "
+    "loader's order.",
     "records": "No record changes what another one adds: the loss is the mean (or the sum) of one loss per record, and "
     "the model, the collate function and the loop mix no records, and the model keeps none, beyond what the check on "
     "made-up records can show.",

@@ -202,6 +202,10 @@ class Certificate:
             stored = {name: data[name] for name in _STORED}
         except (KeyError, TypeError) as missing:
             raise ValueError(f"certificate lacks or mistypes the field {missing}") from None
+        if not isinstance(stored["subject"], dict | None):
+            raise ValueError("the certificate's subject must be the description of a mechanism, or null")
+        if not all(isinstance(stored[name], str) for name in ("method", "version")):
+            raise ValueError("the certificate's method and version must be texts")
         stated = data.get("assumptions", UNSTATED)
         if not isinstance(stated, list | tuple) or not all(isinstance(one, str) for one in stated):
             raise ValueError("the certificate's assumptions must be a list of sentences")

@@ -13,6 +13,7 @@ import numpy as np
 from shapedp.boundary.values import booleans, printable
 from shapedp.numerics.checks import count as whole
 from shapedp.numerics.checks import one_of, real, vector
+from shapedp.private import hints
 from shapedp.private.conditions import Condition
 from shapedp.workloads import Attribute
 
@@ -202,6 +203,11 @@ class Question:
     table: PrivateTable
     by: tuple[Attribute, ...]
     asked: Mapping[str, Aggregate]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            hints.refused(self, hints.QUESTION, name)
 
     def release(self, *, epsilon: float, delta: float, **options: Any) -> Answers:
         """The answer with noise; see `PrivateTable.ask`."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from shapedp.boundary.values import boolean, printable, whole_text
 from shapedp.numerics.checks import count as whole
+from shapedp.private import hints
 from shapedp.private.conditions import Condition, kind_of, parsed
 from shapedp.private.questions import DRAWN, Aggregate, Question
 from shapedp.private.sources import KINDS, Rows, names_persons, rows_of
@@ -53,6 +54,16 @@ class PrivateTable:
     groups_touched: int | None = None
     unknown_bounds: frozenset[str] = frozenset()
     unknown_keys: frozenset[str] = frozenset()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            hints.refused(self, hints.TABLE, name)
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{printable(name)} ({kind or 'not declared'})" for name, kind in self.source.kinds.items())
+        limits = f" where {' & '.join(map(repr, self.conditions))}" if self.conditions else ""
+        return f"PrivateTable of {columns}{limits}. {self.sentence}"
 
     def where(self, condition: Condition | str) -> PrivateTable:
         """Only the rows for which a condition holds: `sdp.col("age") >= 18`, or the text "age >= 18".
@@ -145,9 +156,14 @@ class PrivateTable:
     def histogram(self, column: str, edges: Sequence[float] | None = None) -> Question:
         """The number of rows in each interval between `edges`, or in each cell of the column's domain."""
         if edges is None:
+            if column in self.source.kinds and column not in self.attributes and self.kind(column) == "number":
+                raise ValueError(f"a histogram of numbers needs edges, such as histogram({column!r}, [0, 20, 40, 60])")
             return self.group_by(column).count()
         self._numbers(column, "a histogram between edges")
-        made = Attribute.of(column, {"edges": list(edges)})
+        given: Any = edges
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise TypeError("the edges of a histogram are rising numbers, such as [0, 20, 40, 60]")
+        made = Attribute.of(column, {"edges": list(given)})
         return replace(self, groups=(*self.groups, made)).count()
 
     def drop_missing(self, *columns: str) -> PrivateTable:

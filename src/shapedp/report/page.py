@@ -45,6 +45,9 @@ class Page:
     sections: tuple[Markup, ...]
     verdict: str | None = None
 
+    def __repr__(self) -> str:
+        return f"Page({self.title!r}, verdict={self.verdict!r})"
+
     @cached_property
     def html(self) -> str:
         """The page as text: no script, no request, the same for the same input."""

@@ -204,7 +204,8 @@ def _page(
     cards = [*found.cards(), *([] if extra else summary(mechanism))]
     head = top(kind, title, words.promise(made, recomputed=found.recomputed), cards)
     plan = isinstance(mechanism, Plan)
-    shape = plan_sections(mechanism, made, found.epsilon.upper) if plan else noise_sections(mechanism)
+    ends = None if kind == "a release" else found.epsilon.upper  # all of a release comes at once: nothing grows
+    shape = plan_sections(mechanism, made, ends) if plan else noise_sections(mechanism)
     body = [found.promise(), *extra, found.bracket(), found.attacker(), *shape, *findings.sections()]
     body.append(recheck(lines, written, _about(made)))
     verdict = "violation" if findings.violation else made.verdict

@@ -22,8 +22,8 @@ _MOMENTS = 6
 _LISTED = 200
 
 
-def plan_sections(plan: Plan, certificate: Certificate, composed: float) -> list[Markup]:
-    """The breakdown, and the noise of each kind of step; `composed` is the epsilon of the whole plan."""
+def plan_sections(plan: Plan, certificate: Certificate, composed: float | None) -> list[Markup]:
+    """The breakdown, and the noise of each kind of step; `composed` is the epsilon of a plan that runs step by step."""
     delta = certificate.delta
     rows = [_row(k, step, delta) for k, step in enumerate(plan.steps[:_LISTED], 1)]
     costs = ("ε of one run on everybody", "ε of one run, sampled", "ε of its runs")
@@ -34,7 +34,7 @@ def plan_sections(plan: Plan, certificate: Certificate, composed: float) -> list
     described = el("p", text("plan", runs=runs, steps=steps, delta=number(delta, 6), left=left))
     condition = el("p", text("sampling")) if any(step.sampling_rate < 1 for step in plan.steps) else None
     listed = table("Steps of the plan", headers, rows, words=3)
-    growth = charts(growth_figure(plan, certificate, composed)) if total > 1 else None
+    growth = None if composed is None or total == 1 else charts(growth_figure(plan, certificate, composed))
     first, *others = plan.steps
     noise = [] if any(step.subject is not first.subject for step in others) else noise_sections(first.subject)
     return [section("plan", "How the budget is made up", described, condition, listed, growth), *noise]

@@ -10,7 +10,7 @@ from typing import Any
 
 from shapedp.boundary.values import words as checked
 from shapedp.private.answers import Answers
-from shapedp.private.questions import Question
+from shapedp.private.questions import DRAWN, Question
 from shapedp.report.figures import number, percent, whole
 from shapedp.report.markup import Child, Markup, el, text
 from shapedp.report.page import Page, facts, meter, section, table
@@ -117,7 +117,8 @@ def _values(question: Question, name: str, columns: Mapping[str, Sequence[Any]],
         span = f"{_short(low[k])} to {_short(high[k])}"
         rows.append([*groups, _short(one), _short(error[k]), span, _bar(one, low[k], high[k], least, most)])
     scale = f"scale {number(least)} to {number(most)}"
-    headers = [*(by or ["group"]), name, "standard error", f"{level} interval", scale]
+    error_of = "half the interval" if question.asked[name].verb in DRAWN else "standard error"
+    headers = [*(by or ["group"]), name, error_of, f"{level} interval", scale]
     total = len(columns[name])
     cut = f" The first {whole(LISTED)} of {whole(total)} groups." if total > LISTED else ""
     return table(

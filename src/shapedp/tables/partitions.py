@@ -19,7 +19,7 @@ from shapedp.tables.sources import pandas_source
 
 T = TypeVar("T")
 FAN_IN = 8
-_RECORDS = "this estimator or solver reads the records themselves, not only sums: use solver='mixing'"
+_RECORDS = "this estimator or solver reads the records themselves, not only sums: use solver='descent' or 'mixing'"
 
 
 class PieceError(ValueError):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from shapedp.sampling import Source
@@ -170,6 +173,43 @@ class FixedBatches(Batches):
 
     def _likely(self) -> float:
         return self.size
+
+
+@dataclass(eq=False)
+class PlacedBatches:
+    """Draws whose records stand at random among `places`, in pieces of one size; -1 is a place without a record.
+
+    `drawn` draws the records; 0 places mean as many as each draw has records, where that is fixed.
+    Guarantee: whoever is drawn, each set of places for them is as likely as any other, in every order. So a record that
+    joins takes one of the places that are free, each as likely, and moves nobody. Only a draw of more records than
+    places has more of them.
+    """
+
+    drawn: Any  # one of the above, or of what draws for noise over time
+    places: int
+    source: Source
+    most: int | None
+    announce: Callable[[Part], None]
+
+    def __iter__(self) -> Iterator[list[int]]:
+        parts: deque[Part] = deque()
+        for drawn in replace(self.drawn, announce=parts.append, most=None):
+            part, pieces = parts.popleft(), self._placed(drawn)
+            for k, piece in enumerate(pieces):
+                kept = torch.from_numpy(piece >= 0)
+                last = k == len(pieces) - 1
+                self.announce(replace(part, records=len(piece), last=last, first=k == 0, kept=kept))
+                yield piece.tolist()
+
+    def _placed(self, drawn: list[int]) -> Indices:
+        """One row per piece."""
+        places = self.places or len(drawn)
+        pieces = 1 if self.most is None else -(-places // self.most)
+        size = -(-places // pieces)
+        pieces = max(pieces, -(-len(drawn) // size))
+        rows = np.full(pieces * size, -1, dtype=np.int64)
+        rows[uniform_order(rows.size, self.source)[: len(drawn)]] = drawn
+        return rows.reshape(pieces, size)
 
 
 def uniform_order(count: int, source: Source) -> Indices:

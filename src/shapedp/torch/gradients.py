@@ -37,20 +37,27 @@ def added(pieces: list[Piece]) -> Piece:
     return first
 
 
-def summed_rows(clip: Clip, layout: Layout, records: int, gradients: Gradients, scale: float = 1.0) -> Tensor:
+def summed_rows(
+    clip: Clip, layout: Layout, records: int, gradients: Gradients, scale: float = 1.0, kept: Tensor | None = None
+) -> Tensor:
     """The sum of the clipped rows of `scale` times each gradient; a record whose gradient is not finite adds zero.
+
+    So does one that is not among the `kept`, whatever it holds.
 
     Guarantee: norms are rounded up before factors are formed; see `rounding.margin` for what that leaves.
     """
     if isinstance(clip, NormClip):
-        return _by_norms(clip, layout, records, gradients, scale)
+        return _by_norms(clip, layout, records, gradients, scale, kept)
     flat = _laid_out(layout, records, gradients) * scale
     good = torch.isfinite(row_norms(flat))
+    good = good if kept is None else good & kept.to(good.device)
     flat.masked_fill_(~good[:, None], 0.0)
     return Dense(clip.rows(flat, layout)).without(~good).weighted_sum(good.double())
 
 
-def _by_norms(clip: NormClip, layout: Layout, records: int, gradients: Gradients, scale: float) -> Tensor:
+def _by_norms(
+    clip: NormClip, layout: Layout, records: int, gradients: Gradients, scale: float, kept: Tensor | None
+) -> Tensor:
     blocks = clip.blocks(layout)
     above = 1 + (layout.dim + 16) * UNIT
     if blocks[-1] == 0 and _worth_one_table(layout, records, gradients):
@@ -68,9 +75,10 @@ def _by_norms(clip: NormClip, layout: Layout, records: int, gradients: Gradients
         squares = rows.T @ (number[:, None] == torch.arange(blocks[-1] + 1, device=rows.device)).double()
     norms = squares.sqrt() * (scale * above)
     bad = ~torch.isfinite(norms).all(1)
-    norms = norms.masked_fill(bad[:, None], 0.0)
-    factors = (clip.factors(norms) * scale).masked_fill(bad[:, None], 0.0)
     cleared = norms.is_cuda or bool(bad.any())  # asking a GPU would wait for it
+    none = (bad if kept is None else bad | ~kept.to(bad.device))[:, None]
+    norms = norms.masked_fill(none, 0.0)
+    factors = (clip.factors(norms) * scale).masked_fill(none, 0.0)
     extra = clip.statistics(norms)
     total = norms.new_empty(layout.dim + (0 if extra is None else extra.shape[1]))
     ends = [*itertools.accumulate(layout.sizes, initial=0)]
@@ -85,7 +93,7 @@ def _by_norms(clip: NormClip, layout: Layout, records: int, gradients: Gradients
         one.put([parts[place] for place in places], each[start : start + len(places)])
         start += len(places)
     if extra is not None:
-        total[layout.dim :] = extra.masked_fill(bad[:, None], 0.0).sum(0)
+        total[layout.dim :] = extra.masked_fill(none, 0.0).sum(0)
     return total
 
 

@@ -32,7 +32,7 @@ from shapedp.torch.layout import Layout
 from shapedp.torch.noise import GaussianNoise, Noise
 from shapedp.torch.published import Published
 from shapedp.torch.refusals import refusal
-from shapedp.torch.rounding import GRID, margin
+from shapedp.torch.rounding import GRID, OTHERS, margin, most_records
 from shapedp.workloads import Banded, Buffered, Correlation, Toeplitz
 
 SCHEMA = 1
@@ -50,6 +50,7 @@ SAMPLING: dict[str, tuple[Way, Adjacency, float]] = {
     "shuffle": ("shuffle", "zero-out", 1.0),
     "fixed": ("without-replacement", "replace", 2.0),
 }  # by name: the scheme of the account's steps, the neighbours, and how many clips one of them changes a sum by
+EXACT_SIZES = tuple(name for name, (_, relation, _) in SAMPLING.items() if relation != "add-remove")
 _WORDS = {
     "poisson": "Poisson samples", "allocation": "passes of batches drawn record by record, about",
     "shuffle": "shuffled batches", "fixed": "samples of a fixed size",
@@ -83,6 +84,8 @@ class TrainingPlan:
     sampling : how batches are drawn, and so what is certified. "poisson": each record in each with one probability;
         "allocation": each in one step of a pass, on its own; "shuffle": a random order cut into batches of a fixed
         size; "fixed": each step draws `batch_size` records anew. See `SAMPLING`.
+    independent : whether records stand at random places of batches of one fixed shape, so that no record's gradient
+        depends on who else is in the batch; places without a record have no weight.
 
     Guarantee: `certificate` is computed from these values alone. A plan that was loaded is certified anew.
 
@@ -112,6 +115,7 @@ class TrainingPlan:
     per_owner: int | None = None
     sampling: str = "poisson"
     correlated: Correlation | None = None
+    independent: bool = False
 
     def __post_init__(self) -> None:
         booleans(self)
@@ -127,8 +131,10 @@ class TrainingPlan:
         if self.epsilon is not None and self.delta is None:
             raise ValueError("epsilon needs a delta: name both parts of the claim")
         one_of("sampling", self.sampling, tuple(SAMPLING))
-        if self.per_owner is not None and self.sampling in ("shuffle", "fixed"):
+        if self.per_owner is not None and self.sampling in EXACT_SIZES:
             raise ValueError(refusal("owner-sampling", sampling=self.sampling))
+        if self.per_owner is not None and self.independent:
+            raise ValueError(refusal("owner-independent"))
         if isinstance(self.noise, Published) and self.sampling != "poisson":
             raise ValueError(refusal("published-sampling", sampling=self.sampling))
         if self.correlated is not None:
@@ -233,7 +239,8 @@ class TrainingPlan:
         if exact.adjacency != "add-remove":
             raise ValueError(f"a clip's sensitivity must be that of 'add-remove', got {exact.adjacency!r}")
         over, kept = 1.0 if self.correlated is None else self.correlated.reach, self.correlated
-        room = margin(self.batch_size, exact.dim, self.scale * over, clip.steepness)
+        others = 0.0 if self.independent else OTHERS
+        room = margin(self.batch_size, exact.dim, self.scale * over, clip.steepness, others)
         if isinstance(kept, Buffered):
             room += self.scale * kept.stray * GRID * math.sqrt(kept.steps * exact.dim) / 2**8
         _, relation, reach = SAMPLING[self.sampling]
@@ -256,7 +263,8 @@ class TrainingPlan:
     def _premises(self, law: Law) -> tuple[str, ...]:
         """What a training rests on beyond what is computed; see privacy.assumptions."""
         smooth = isinstance(self.clip, NormClip | PerValue)
-        names = ["gradients" if smooth else "jumps", "records" if self.check_records else "unchecked", "draws"]
+        others = "places" if self.independent else "gradients" if smooth else "jumps"
+        names = [others, "records" if self.check_records else "unchecked", "draws"]
         names += [] if self.per_owner is None else [PERSONS]
         names += [] if type(self.clip).__module__.split(".")[0] == "shapedp" else ["own"]
         names += ["number", "rare"] if SAMPLING[self.sampling][1] == "add-remove" else []
@@ -280,9 +288,19 @@ class TrainingPlan:
         claim = "none" if self.epsilon is None else f"epsilon {self.epsilon:g} at delta {self.delta:g}"
         return (
             f"private training of {self.layout.dim} parameters: {steps} steps on {_WORDS[self.sampling]} of "
-            f"{self.batch_size} of {self.records} {self._unit}\n"
+            f"{self.batch_size} of {self.records} {self._unit}{self._placed}\n"
             f"clip {self.clip}\nnoise {self.noise} at scale {self.scale:g}{self._over_time}\nclaim {claim}"
         )
+
+    @property
+    def _placed(self) -> str:
+        return f", at random among {self.places()} places" if self.independent else ""
+
+    def places(self, shares: int = 1) -> int:
+        """How many places the draws of each of `shares` processes have, where records stand at places."""
+        if self.sampling in EXACT_SIZES:
+            return self.batch_size
+        return min(most_records(self.batch_size / shares, shares), -(-self.records // shares))
 
     @property
     def _over_time(self) -> str:
@@ -366,7 +384,7 @@ def _made(data: Any) -> Any:
     name = str(data["kind"])
     kind = published("training noise", name) if name in PROVIDED["training noise"] else _kinds().get(name)
     optional = (
-        {"per_owner", "sampling", "correlated"} if kind is TrainingPlan else set()
+        {"per_owner", "sampling", "correlated", "independent"} if kind is TrainingPlan else set()
     )  # files from before they were there
     if kind is None or set(parts) | optional != {one.name for one in fields(kind)}:
         raise ValueError(f"a plan has a part that is not known, or with other fields: {data['kind']!r:.40}")

@@ -18,7 +18,7 @@ from shapedp.boundary.values import boolean
 from shapedp.numerics.checks import count, one_of, positive
 from shapedp.sampling import Source, source
 from shapedp.torch import gpu
-from shapedp.torch.batches import AllocatedBatches, FixedBatches, PoissonBatches, ShuffledBatches
+from shapedp.torch.batches import AllocatedBatches, FixedBatches, PlacedBatches, PoissonBatches, ShuffledBatches
 from shapedp.torch.clips import Clip, clip_from
 from shapedp.torch.correlated import KINDS, chosen
 from shapedp.torch.layout import Layout
@@ -26,7 +26,7 @@ from shapedp.torch.loader import PoissonLoader
 from shapedp.torch.noise import Noise, noise_from
 from shapedp.torch.overtime import CyclicBatches, drawn_groups
 from shapedp.torch.owners import Owners
-from shapedp.torch.plan import TrainingPlan, steps_of_epoch
+from shapedp.torch.plan import EXACT_SIZES, TrainingPlan, steps_of_epoch
 from shapedp.torch.probe import Probe
 from shapedp.torch.recorder import Recorder
 from shapedp.torch.refusals import refusal
@@ -78,6 +78,7 @@ def make_private(
     per_owner: int | None = None,
     sampling: str = "poisson",
     correlated: Correlation | str | None = None,
+    independent: bool | None = None,
     unsafe: bool = False,
 ) -> Private:
     """The same model and optimizer, whose steps are now private, and a loader of batches drawn anew.
@@ -105,6 +106,9 @@ def make_private(
         guarantee of its own, under neighbours of its own: shuffled batches blank a record, fixed ones replace it.
     correlated : noise that cancels over the steps: None, "banded", "blt", "auto" (the least error of these and of none,
         at your claim), or one of `workloads.Banded`, `Toeplitz`, `Buffered` made for the number of steps.
+    independent : True puts the records of a draw at random places of batches of one fixed shape, the other places
+        without weight: no record's gradient then depends on who else is in the batch, and the certificate says so. None
+        means where it costs next to nothing: batches of a fixed size ("shuffle", "fixed") put together by torch itself.
     unsafe : True lets published noise run although its claim is refuted.
 
     Returns
@@ -128,6 +132,9 @@ def make_private(
     (5, 0)
     """
     check_records, unsafe = boolean("check_records", check_records), boolean("unsafe", unsafe)
+    if independent is None:
+        independent = sampling in EXACT_SIZES and loader.collate_fn is default_collate
+    independent = boolean("independent", independent)
     owners = _owners(owner, per_owner, loader)
     layout, records, expected = _known(model, optimizer, loader, loss_reduction, gradients, owners)
     if epochs is not None and steps is not None:
@@ -139,7 +146,7 @@ def make_private(
         return TrainingPlan(
             layout, records, expected, clip_from(clip), noise_from(noise), epsilon, delta, steps,
             _given_scale(noise_multiplier, epsilon), check_records, gpu.at_hand(next(model.parameters())), per_owner,
-            sampling, kept,
+            sampling, kept, independent,
         )  # fmt: skip
 
     plan = _over_time(correlated, planned, optimizer, records // expected, steps)
@@ -204,9 +211,16 @@ def attach(
     training = Training(model, plan, account, processes, randomness, loss_reduction == "mean", report, per_epoch)
     collate = None if loader.collate_fn is default_collate else loader.collate_fn
     example = partial(loader.dataset.__getitem__, 0)
-    probe = partial(Probe, on=plan.check_records, real=training.has_records, collate=collate, example=example)
+    probe = partial(
+        Probe,
+        on=plan.check_records,
+        real=training.has_records,
+        collate=collate,
+        example=example,
+        exact=plan.independent,
+    )
     draws, rule = side_stream(randomness, rng), ROUTES[gradients]
-    recorder = Recorder(model, plan.layout, training.mean, training.add, probe, draws, rule)
+    recorder = Recorder(model, plan.layout, training.mean, training.add, probe, draws, rule, plan.independent)
     recorder.attach()
     training.flush = recorder.flush
     processes.share_model(model)
@@ -216,6 +230,9 @@ def attach(
     indices = range(processes.rank, plan.records, processes.count)
     batches = _drawn(plan, indices, per_epoch, randomness, most, lambda: training.turn)
     batches = batches if owners is None else owners.drawn_by(batches, randomness, most)
+    if plan.independent:
+        places = 0 if plan.sampling in EXACT_SIZES else plan.places(processes.count)
+        batches = partial(_placed, batches, places, randomness, most)
     return model, optimizer, PoissonLoader(loader, batches, per_epoch, recorder, training)
 
 
@@ -255,6 +272,10 @@ def _drawn(
         "fixed": partial(FixedBatches, indices, size, steps, randomness, most),
     }
     return drawn[plan.sampling]
+
+
+def _placed(batches: Any, places: int, randomness: Source, most: int | None, announce: Any) -> PlacedBatches:
+    return PlacedBatches(batches(announce), places, randomness, most, announce)
 
 
 def _given_scale(multiplier: float | None, epsilon: float | None) -> float:

@@ -51,6 +51,8 @@ class Probe:
     what the model answers for a record must not depend on what it was collated with (evaluation mode, padding cut
     off). That needs the model to be called with what the loader gave; otherwise it is left out.
 
+    With `exact` all batches have one shape: what a row gets must then be the same to the last bit, in that shape.
+
     `layers` are the recorded modules by name; `on` says whether anything is checked; `real` says whether the batch
     holds records. Layers may be called inside the model's own forward only: what is done outside of it would go
     unchecked.
@@ -62,6 +64,7 @@ class Probe:
     real: Callable[[], bool] = lambda: True
     collate: Callable[[list[Any]], Any] | None = None
     example: Callable[[], Any] | None = None
+    exact: bool = False
     _axes: bool = True
     _inside: bool = False
     _refused: bool = False
@@ -126,7 +129,7 @@ class Probe:
         return n > 1
 
     def _run_all(self, given: list[Any], n: int, plain: bool) -> None:
-        size = _ROWS if n > 1 else 2
+        size = max(n, 2) if self.exact or n < 2 else _ROWS
         last = size - 1
         made = [
             made_up(one, size, seed, plain) if one.ndim and len(one) == n else None
@@ -142,7 +145,10 @@ class Probe:
             _compare(whole, alone, 10 * _NEAR if half else _NEAR)
             for row in (0, last):
                 mixed, kept = run([*range(size)], row, True), self._kept
-                _compare(mixed, run([row] * size, row, True), _SAME)
+                copies = run([row] * size, row, True)
+                _compare(mixed, copies, _SAME)
+                if self.exact:
+                    _compare_bits(mixed, copies)
                 _compare_kept(kept, self._kept)
 
     def _run(self, given: list[Any], made: list[Any], rows: list[int], row: int, train: bool) -> list[Seen]:
@@ -248,6 +254,12 @@ def _compare(first: list[Seen], second: list[Seen], tolerance: float) -> None:
             allowed = 10 * tolerance if a.dtype in _HALF and tolerance == _NEAR else tolerance
             if not _close(a, b, allowed):
                 raise RecordError(refusal("records-mix", layer=one.where))
+
+
+def _compare_bits(first: list[Seen], second: list[Seen]) -> None:
+    for one, two in _pairs(first, second):
+        if not all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(one.tensors, two.tensors, strict=True)):
+            raise RecordError(refusal("bits-follow-others", layer=one.where))
 
 
 def _held(model: nn.Module) -> dict[str, Tensor]:

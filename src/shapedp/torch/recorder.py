@@ -168,6 +168,7 @@ class Recorder:
     probe : from the model and its recorded layers to what checks that records are not mixed.
     draws : the bits of the model's random numbers.
     rule : how a module runs, and what its gradients are.
+    fixed : whether all batches have one shape, so that a mean divides by the same number whoever is in them.
 
     Guarantee: nothing that is recorded can be reached from the model.
     """
@@ -179,11 +180,14 @@ class Recorder:
     probe: Callable[..., Probe] = Probe
     draws: Source = field(default_factory=source)
     rule: Callable[[nn.Module], Rule] = rule_for
+    fixed: bool = False
     calls: list[Call] = field(default_factory=list)
 
     def attach(self) -> None:
         """Start recording: the forward of each recorded module, and the model's own call, are replaced on them."""
-        if self.mean and next(self.model.parameters()).is_cuda:  # TF32 is off in this process; see `check_precision`
+        if (
+            self.mean and not self.fixed and next(self.model.parameters()).is_cuda
+        ):  # TF32 is off in this process; see `check_precision`
             torch.set_float32_matmul_precision("highest")
             torch.backends.cudnn.allow_tf32 = False
         self.anchor = torch.zeros((), requires_grad=True)
@@ -276,7 +280,7 @@ class Recorder:
         scale = float(records) if self.mean else 1.0  # a mean over the batch divided every gradient
         found: dict[int, list[Piece]] = {}
         grads = [call.grad for call in calls if call.grad is not None]
-        if self.mean:
+        if self.mean and not self.fixed:
             check_precision(grads)
         device = grads[0].device.type
         with torch.no_grad(), torch.autocast(device, enabled=False):

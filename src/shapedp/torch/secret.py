@@ -65,6 +65,13 @@ def _template() -> torch.Tensor:
     return state
 
 
+def seed_all(seed: int) -> None:
+    """Known states for the global generators of torch on the CPU, NumPy and Python."""
+    torch.default_generator.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+
+
 def secret_worker(given: Any, secure: bool, worker: int) -> None:
     """A worker's `worker_init_fn`: the user's, then secret states of its own."""
     if given is not None:

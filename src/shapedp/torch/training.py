@@ -106,7 +106,8 @@ class Part:
     """A piece of a draw, as the loader hands it out: its size, and whether it is the last or first one.
 
     `people` says which records are whose, where persons are protected; `origin` is the pass that the draw belongs to,
-    where a pass is paid for as a whole; `turn` is the step that it is drawn for, where that matters.
+    where a pass is paid for as a whole; `turn` is the step that it is drawn for, where that matters. `kept` says at
+    which places records stand, where a piece has a fixed number of places.
     """
 
     records: int
@@ -115,6 +116,7 @@ class Part:
     people: People | None = None
     origin: object | None = None
     turn: int | None = None
+    kept: Tensor | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -251,7 +253,8 @@ class Training:
                 self._drop()
                 raise RecordError(refusal("person-split"))
             records, gradients = len(self.part.people.sizes), self.part.people.together(gradients)
-        rows = summed_rows(self.clip, self.layout, records, gradients, scale)
+        kept = None if self.part.kept is None else self.part.kept[self._rows - records : self._rows]
+        rows = summed_rows(self.clip, self.layout, records, gradients, scale, kept)
         self.total = rows if self.total is None else self.total.add_(rows)
 
     def has_records(self) -> bool:

@@ -151,7 +151,7 @@ class Measure:
         if not isinstance(name, str) or not name:
             raise TypeError(f"a measure's name must be a string that is not empty, got {name!r}")
         whole_text("a measure's name", name)
-        pair = vector(f"the bounds of {name!r}", bounds)
+        pair = vector(f"the bounds of {name!r}", [bounds] if isinstance(bounds, int | float) else bounds)
         if pair.size != 2 or not pair[0] < pair[1] or not 1e-140 < np.abs(pair).max() < 1e140:
             raise ValueError(f"the bounds of {name!r} must be two numbers, the first below the second")
         return cls(name, real("low", pair[0]), real("high", pair[1]))

@@ -23,7 +23,7 @@ RHO = 0.05  # the failure probability of its utility theorem
 JOINT_SHARES = (0.06, 0.58, 0.36)  # of mu^2: eigenvalue, X^T X, X^T y
 
 
-def _sets(problem: Problem, *, isometric: bool) -> tuple[L2, L2, L2]:
+def moved(problem: Problem, *, isometric: bool) -> tuple[L2, L2, L2]:
     """What a record moves: the least eigenvalue, X^T X (in the Frobenius norm) and X^T y, rounding included."""
     order, adjacency = problem.order, problem.adjacency
     design, cross = problem.bounds.design**2, problem.bounds.design * problem.bounds.target
@@ -47,7 +47,7 @@ def _published(problem: Problem) -> tuple[Any, ...]:
     factor = math.sqrt(math.log(6 / problem.delta)) / (problem.epsilon / 3)
     return tuple(
         Additive(Gaussian(factor * one.radius, one.dim), one, problem.epsilon, problem.delta, recipe="adassp")
-        for one in _sets(problem, isometric=False)
+        for one in moved(problem, isometric=False)
     )
 
 
@@ -56,7 +56,7 @@ def joint(problem: Problem) -> tuple[Any, ...]:
     """The same three releases, isometric for X^T X, accounted together and split by JOINT_SHARES."""
     mu = GaussianLoss.calibrate(problem.epsilon, problem.delta).mu * BELOW_8192
     made = []
-    for share, one in zip(JOINT_SHARES, _sets(problem, isometric=True), strict=True):
+    for share, one in zip(JOINT_SHARES, moved(problem, isometric=True), strict=True):
         sigma = one.radius / (mu * math.sqrt(share)) * ABOVE_512
         law = Gaussian(sigma, one.dim) if one.scales is None else Gaussian(sigma * one.scales)
         made.append(Additive(law, one, problem.epsilon, problem.delta))
