@@ -13,7 +13,7 @@ from sklearn.linear_model import ElasticNet as PlainElasticNet
 from sklearn.utils.validation import check_is_fitted
 
 from shapedp.learn.base import PrivateRegressor, refuse
-from shapedp.learn.moments import Bounds
+from shapedp.learn.moments import HUGE, Bounds
 from shapedp.learn.register import counted
 from shapedp.learn.solvers.linear.suffstats import NoisyMoments, cleaned
 from shapedp.numerics.arrays import Floats
@@ -95,7 +95,10 @@ class ElasticNet(PrivateRegressor):
         ratio = real("l1_ratio", self.l1_ratio)
         if not 0 <= ratio <= 1:
             raise ValueError(f"l1_ratio must lie in [0, 1], got {self.l1_ratio!r}")
-        return nonnegative("alpha", self.alpha), ratio
+        alpha = nonnegative("alpha", self.alpha)
+        if not alpha < HUGE:  # its product with the number of records is finite
+            raise ValueError(f"alpha must lie below {HUGE:g}, got {self.alpha!r}")
+        return alpha, ratio
 
     def _publish(self) -> None:
         """The weights, from what was released."""

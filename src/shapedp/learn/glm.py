@@ -63,8 +63,9 @@ class LogLinearRegressor(RegressorMixin, PrivateModel, ABC):  # type: ignore[mis
         """The records; one whose target is no number, or none that the model knows, counts as none."""
         valid = np.isfinite(target) & ((target >= 0) if self.least == 0 else (target > 0))
         found = read_records(rows, valid[:, None].astype(np.float64), problem.bounds)
-        shares = np.clip(np.where(valid, target, 0.0) / problem.bounds.target, self.least, 1.0)
-        return Risk(problem, Records(found.x, shares[:, None]))
+        bound = problem.bounds.target
+        inside = np.minimum(np.where(valid, target, 0.0), bound)  # first: a quotient that overflows would warn
+        return Risk(problem, Records(found.x, np.clip(inside / bound, self.least, 1.0)[:, None]))
 
     def predict(self, X: Any) -> Floats:
         """exp(X coef_ + intercept_), at most `target_bound`."""

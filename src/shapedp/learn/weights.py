@@ -63,7 +63,7 @@ def scaled(rows: Floats, bounds: Bounds, factor: Floats) -> Floats:
     """[x, c] times the factor of each record, with x pulled within its bound."""
     with np.errstate(all="ignore"):
         largest = np.abs(rows).max(axis=1, initial=np.finfo(float).tiny)
-        unit = rows / largest[:, None]
+        unit = np.divide(rows, largest[:, None], order="C")  # numpy adds along rows pairwise, not one by one
         unit *= (np.minimum(largest, bounds.feature / np.linalg.norm(unit, axis=1)) * factor)[:, None]
         beside = [] if not bounds.constant else [bounds.constant * factor[:, None]]
         return np.concatenate([unit, *beside], axis=1)
