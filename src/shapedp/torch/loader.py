@@ -80,7 +80,7 @@ class PoissonLoader:
     steps: int
     recorder: Recorder
     privacy_: Training
-    shapes: dict[int, list[torch.Size]] = field(default_factory=dict)  # by the number of places
+    shapes: dict[int, list[Any]] = field(default_factory=dict)  # by the number of places, with types
 
     @property
     def dataset(self) -> Any:
@@ -126,7 +126,10 @@ class PoissonLoader:
             del batch
 
     def _check_shapes(self, places: int, batch: Any) -> None:
-        """Where no record's gradient may depend on another one, all pieces of so many places have one shape."""
-        found = [leaf.shape for leaf in leaves(batch)]
+        """Where no record's gradient may depend on another one, all pieces of so many places have one shape.
+
+        And one type: a record of floats among whole numbers turns, and rounds, the numbers of all.
+        """
+        found = [(leaf.shape, leaf.dtype) for leaf in leaves(batch)]
         if self.privacy_.planned.independent and found != self.shapes.setdefault(places, found):
             raise RecordError(refusal("shapes-differ"))
