@@ -12,6 +12,7 @@ import pytest
 from shapedp.learn import ElasticNet, GammaRegressor, PoissonRegressor, RepeatedFitsWarning
 from shapedp.learn.moments import Bounds
 from shapedp.learn.weights import scaled
+from shapedp.numerics import convex
 
 CLAIM = {"epsilon": 5.0, "delta": 1e-3, "feature_bound": 1.0, "random_state": 0}
 X = np.linspace(-0.5, 0.5, 60).reshape(20, 3)
@@ -53,3 +54,18 @@ def test_rows_stored_by_columns_stay_within_their_bound():
     rows = np.asfortranarray(50 * np.random.default_rng(0).uniform(0.9, 1.0, (3, 20_000)))
     for row in scaled(rows, Bounds(1.0, 1.0), np.ones(3)):
         assert sum(Fraction(one) ** 2 for one in row.tolist()) <= 1 + Fraction(16, 2**53)
+
+
+@pytest.mark.parametrize("seed", [5, 9, 11])
+def test_steep_losses_are_minimised_without_descent(monkeypatch, seed):
+    """Newton's method was given up after 100 turns, and gradient descent took 1e7 steps and more: hours."""
+
+    def never(*given):
+        raise AssertionError("gradient descent")
+
+    monkeypatch.setattr(convex, "_descent", never)
+    rng, bound = np.random.default_rng(seed), 1.5e6
+    x = rng.standard_normal((40, 10)) * 10.0 ** rng.uniform(-3, 1)
+    y = rng.choice([0.0, bound, bound * 1e-6, bound * 0.5, bound * 1e6], 40)
+    claim = {"epsilon": 600.0, "delta": 1e-5, "feature_bound": 1.0, "random_state": seed}
+    assert np.isfinite(PoissonRegressor(**claim, target_bound=bound).fit(x, y).coef_).all()

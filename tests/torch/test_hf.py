@@ -318,11 +318,33 @@ def to_twelve(records: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
     }
 
 
-@pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_independent_records_in_texts_of_one_length(name: str, tmp_path: Path) -> None:
-    privacy = {"clip": 1.0, "epsilon": 4.0, "delta": 1e-3, "independent": True}
-    run = trainer(MODELS[name](), tmp_path, privacy, data_collator=to_twelve)
+class Averaged(nn.Module):
+    """Words averaged under their mask, which is always there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.head = nn.Embedding(50, 8), nn.Linear(8, 2)
+
+    def forward(self, input_ids: Any, attention_mask: Any, labels: Any = None) -> Any:
+        from transformers.modeling_outputs import SequenceClassifierOutput
+
+        there = attention_mask[..., None].float()
+        logits: Any = self.head((self.words(input_ids) * there).sum(1) / there.sum(1).clamp(min=1.0))
+        return SequenceClassifierOutput(logits=logits)
+
+
+INDEPENDENT = {"clip": 1.0, "epsilon": 4.0, "delta": 1e-3, "independent": True}
+
+
+def test_independent_records_in_texts_of_one_length(tmp_path: Path) -> None:
+    run = trainer(Averaged(), tmp_path, INDEPENDENT, data_collator=to_twelve)
     run.train()
     assert run.privacy_.steps == 6
     assert run.privacy_.planned.independent
     assert "values of other rows" in run.privacy_.certificate.assumptions[0]
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_a_mask_that_is_dropped_where_nothing_is_padded_is_no_independence(name: str, tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="which operations"):
+        trainer(MODELS[name](), tmp_path, INDEPENDENT, data_collator=to_twelve).train()

@@ -14,6 +14,7 @@ from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import ABOVE_8, ABOVE_WIDE, ROUNDINGS_2, ROUNDINGS_4, ROUNDINGS_512
 
 NEWTON_ORDER = 300  # up to this many variables second derivatives are factored
+NEWTON_LAST = 3000  # up to this many where a quasi-Newton search has failed
 _MEMORY = 12
 _HALVINGS = 40
 _ARMIJO = 1e-4
@@ -48,7 +49,7 @@ class Objective(Protocol):
 def minimum(objective: Objective, tolerance: float, *, limit: int = 1000) -> Floats:
     """w with |w_k - argmin f_k|_2 <= tolerance in every column k.
 
-    Newton's method, or a limited-memory quasi-Newton method in many variables, followed by a check: a gradient of
+    Newton's method, or in many variables a limited-memory quasi-Newton method first, then a check: a gradient of
     length g, rounding included, proves a distance of g/modulus. Columns that fail it are finished by gradient
     descent with a number of steps fixed by theory, so that the bound holds whatever the function.
 
@@ -59,8 +60,11 @@ def minimum(objective: Objective, tolerance: float, *, limit: int = 1000) -> Flo
         raise ValueError(f"a tolerance of {tolerance:g} is below what rounding allows")
     start = np.zeros((objective.order, objective.columns))
     goal = 0.25 * objective.modulus * tolerance
-    w = _searched(objective, start, goal, limit)
+    w = _searched(objective, start, goal, limit, newton=objective.order <= NEWTON_ORDER)
     gap = distance(objective, w)
+    if (gap > tolerance).any() and NEWTON_ORDER < objective.order <= NEWTON_LAST:
+        w = _searched(objective, w, goal, limit, newton=True)
+        gap = distance(objective, w)
     late = gap > tolerance
     if late.any():
         w[:, late] = _descent(objective, w, gap, tolerance)[:, late]
@@ -122,13 +126,12 @@ def _line_search(
     return w, value, gradient, np.zeros_like(active)
 
 
-def _searched(objective: Objective, w: Floats, goal: float, limit: int) -> Floats:
+def _searched(objective: Objective, w: Floats, goal: float, limit: int, *, newton: bool) -> Floats:
     """Newton's method, or limited-memory BFGS in many variables: one memory per column, one evaluation for all."""
-    newton = objective.order <= NEWTON_ORDER
     apply = None if newton else objective.preconditioner()
     value, gradient = objective.evaluate(w)
     moves: list[tuple[Floats, Floats, Floats]] = []
-    for _ in range(min(limit, 100) if newton else limit):
+    for _ in range(limit):
         active = ~(_norms(gradient) <= goal)
         if not active.any():
             break

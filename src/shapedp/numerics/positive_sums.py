@@ -130,6 +130,8 @@ def _merged(one: Points, two: Points, grid: Floats, falling: bool) -> Points:
         mass += np.bincount(cell, masses, grid.size)
         moment += np.bincount(cell, masses * sums, grid.size)
     kept = mass > 0
+    if not kept.any():  # all of it was too faint: from below nothing is known
+        return Points(np.zeros(1), np.zeros(1))
     mean = (moment[kept] + (_LOST if falling else 0.0)) / mass[kept]
     return Points(np.maximum.accumulate(mean), mass[kept])
 
@@ -156,6 +158,8 @@ def _grid(one: Points, two: Points, nodes: int, falling: bool) -> Floats:
     put = np.append(0.0, np.cumsum(np.diff(at) * left[:-1]))
     with np.errstate(divide="ignore"):
         depth = -np.log(np.minimum(call, put))
+    if not np.isfinite(depth).any():  # a law on one point
+        return np.unique(np.append(0.0, at[np.linspace(0, at.size - 1, nodes).astype(np.int64)]))
     z = np.minimum(np.sqrt(2 * np.maximum(depth - depth.min(), 0.0)), 2 * _FAR)
     z = np.where(z > _STEEP, (z**2 + _STEEP**2) / (2 * _STEEP), z)
     scale = np.maximum.accumulate(np.where(put < call, -z, z))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import Tensor, full_like, strided
+from torch import Tensor, finfo, full_like, strided
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from shapedp.torch.madeup import leaves
@@ -41,6 +41,8 @@ def but_one(one: Tensor | None, row: int, value: float | None) -> Tensor | None:
         return one
     if not (one.is_floating_point() or one.is_complex()):
         value = float(value == 1)
+    elif value == value:
+        value = min(value, finfo(one.dtype).max)
     filled = full_like(one, value)
     filled[row] = one[row]
     return filled
