@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-import gpu_opacus
+import _gpu_opacus
 from _harness import Result, Timing, ratio
 from gpu_noise import on_device, without_gpu
 from gpu_resnet import plain_step, private_step, resnet20
@@ -148,16 +148,16 @@ def cases() -> dict[str, Callable[[], Case]]:
 
     found["ResNet-20, not private"] = lambda: images(plain_step)
     found["ResNet-20, flat"] = lambda: images(private_step, "sum")
-    if gpu_opacus.installed():
+    if _gpu_opacus.installed():
         for name, half in (("float32", False), ("bf16 autocast", True)):
             for mode in ("ghost", "hooks"):
-                found[f"GPT-2, {name}, Opacus {mode}"] = lambda h=half, m=mode: gpu_opacus.language_step(
+                found[f"GPT-2, {name}, Opacus {mode}"] = lambda h=half, m=mode: _gpu_opacus.language_step(
                     gpt2().cuda(), sequences(), h, m
                 )
-            found[f"LoRA, {name}, Opacus ghost"] = lambda h=half: gpu_opacus.language_step(
+            found[f"LoRA, {name}, Opacus ghost"] = lambda h=half: _gpu_opacus.language_step(
                 adapted(gpt2()).cuda(), sequences(), h, "ghost"
             )
-        found["ResNet-20, Opacus hooks"] = lambda: images(gpu_opacus.image_step)
+        found["ResNet-20, Opacus hooks"] = lambda: images(_gpu_opacus.image_step)
     return found
 
 
@@ -235,7 +235,7 @@ def run(quick: bool) -> Result:
     size = sum(math.prod(p.shape) for p in gpt2().parameters())
     what = f"one step; GPT-2 small ({size} parameters, {RECORDS} x {TOKENS} tokens), LoRA of rank 8 on it, ResNet-20"
     peers = {"torch": torch.__version__}
-    if gpu_opacus.installed():
+    if _gpu_opacus.installed():
         peers["opacus"] = importlib.metadata.version("opacus")
     result = Result("gpu_large", what=f"{what}; {torch.cuda.get_device_name()}", peers=peers)
     torch.backends.cudnn.benchmark = True
