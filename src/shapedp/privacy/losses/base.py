@@ -293,10 +293,11 @@ class Loss(ABC):
         return kept[1].under(self.adjacency)
 
     def discretize(self, **options: Any) -> DiscreteLoss:
-        """This loss on a grid, bounded from both sides, ready to be composed."""
+        """This loss on a grid, bounded from both sides, ready to be composed; it rests on what this one rests on."""
+        from shapedp.privacy.assumptions import premises_of
         from shapedp.privacy.losses.discrete import DiscreteLoss
 
-        return DiscreteLoss.of(self, **options).under(self.adjacency)
+        return replace(DiscreteLoss.of(self, **options).under(self.adjacency), premises=premises_of(self))
 
     def shift(self, log_ratio: float) -> Loss:
         """The loss L + log_ratio, L distributed as before: a determinant factor.
