@@ -31,6 +31,7 @@ class Partitioned:
 
     def __init__(self, x: Any) -> None:
         self._x, self._spark = x, of_package(x, "pyspark") and hasattr(x, "mapInArrow")
+        self.shape: tuple[Any, ...]
         if self._spark:
             self.shape = (None, len(x.columns))
             return
