@@ -14,6 +14,7 @@ SHOWN = 200  # rows of a table on a page
 _DRAWN = 40  # groups of a picture
 _LETTERS = 28
 _ROW, _LEFT, _WIDE, _EDGE = 18, 190, 300, 8
+_FITS = "max-width:100%;height:auto"
 _LINE = "stroke:currentColor;stroke-width:2;opacity:0.6"
 
 
@@ -44,7 +45,7 @@ def picture_html(columns: Mapping[str, Sequence[Any]], by: Sequence[str], name: 
     told = "; ".join(_words(one, row) for one, row in zip(names, rows, strict=True))
     marks = [_mark(k, one, row, least, most) for k, (one, row) in enumerate(zip(names, rows, strict=True))]
     high, wide = _ROW * (len(rows) + 1), _LEFT + _WIDE + 2 * _EDGE
-    size = f'width="{wide}" height="{high}" viewBox="0 0 {wide} {high}" fill="currentColor" style="max-width:100%;height:auto"'
+    size = f'width="{wide}" height="{high}" viewBox="0 0 {wide} {high}" fill="currentColor" style="{_FITS}"'
     scale = "".join(
         f'<text x="{_at(end, least, most)}" y="{high - 5}" text-anchor="{side}" font-size="11">{_shown(end)}</text>'
         for end, side in ((least, "start"), (most, "end"))
