@@ -62,6 +62,8 @@ CALLS: dict[str, Callable[[], Any]] = {
     "a cap of ten to the 120": lambda: EitherFilter.build(1.0, 10**120, 2.0, None),
     "a cap below zero": lambda: BasicFilter.build(-1e264, 3, 0.0, None),
     "a view at no accuracy": lambda: COMPOSED.view(1.0, reverse=False, accuracy=0),
+    "a table of two accuracies": lambda: COMPOSED.tabulated(torch.tensor([1.0, 2.0])),
+    "a table at no accuracy": lambda: COMPOSED.tabulated(-1.0),
     "a view at no place": lambda: COMPOSED.view([], reverse=True, accuracy=0.5),
     "a view far below zero": lambda: COMPOSED.view(-1e99, reverse=False, accuracy=0.5),
     "keys without number": lambda: KeySelection.calibrate(keys=10**120, epsilon=0.1, delta=1e-9, adjacency="replace"),
