@@ -34,3 +34,18 @@ def test_so_many_fit_as_plain_addition_says(verb, cap, each, times, delta, tmp_p
             pass
     assert budget.affords("d", spent) == 0
     assert 1 - 1e-8 < budget.status("d").spent <= 1
+
+
+@pytest.mark.parametrize("rule", ["basic", "either"])
+def test_a_claim_that_is_not_pure_costs_its_delta(rule, tmp_path):
+    t = sdp.table(FRAME, person=None, bounds={"hours": (0, 80)}, domains={"sex": ["F", "M"]})
+    given = {"epsilon": 10.0, "delta": 4e-6, "adjacency": "add-remove", "rule": rule}
+    budget = Ledger.create(tmp_path / "b.db", dataset="d", **given)
+    beside = t.plan(t.median("hours"), t.sum("hours"), epsilon=0.5, delta=1e-6, noise="gaussian").certificate
+    alone = t.plan(t.sum("hours"), epsilon=0.5, delta=1e-6, noise="gaussian").mechanism
+    for one in (beside, alone):
+        with budget.spend("d", one, person=None):
+            pass
+    spent = budget.status("d").to_json()["currency"]
+    assert spent["delta"] == pytest.approx(2e-6)
+    assert spent["epsilon"] == pytest.approx(1.0)
