@@ -31,7 +31,7 @@ def test_no_pair_moves_the_sums_further_than_the_set_says(adjacency, squares, co
     rng = np.random.default_rng(0)
     one = sums(adjacency, squares, columns)
     reached = []
-    for _ in range(1000):
+    for _ in range(4000):
         kind = rng.integers(3)
         u = rng.uniform(-1, 1, (2, columns)) if kind == 0 else rng.choice([-1.0, 0.0, 0.5, 1.0], (2, columns))
         u[1] = -u[0] if kind == 2 else u[1]
