@@ -115,3 +115,11 @@ def test_bytes_of_polars_tell_persons_apart_as_those_of_arrow_do(cells):
     t = sdp.table(frame, person="id", rows=2, domains={"place": 4})
     (found,) = t.plan(t.group_by("place").count(), epsilon=1.0, delta=0.0).exact_tables().tables.values()
     assert found.reshape(-1).tolist() == [2, 2, 2, 0]
+
+
+def test_a_sentence_ends_with_one_full_stop(t):
+    asked = sdp.table(t_frame(), person=None, domains={"sex": "private"}).group_by("sex").count()
+    said = asked.table.plan(asked, epsilon=1.0, delta=1e-6).certificate.explain()
+    assert "Assumed" in said
+    assert ". Scope: Each row" in said
+    assert ".." not in said
