@@ -254,12 +254,11 @@ def polar(x: ArrayLike) -> Floats:
     """(norm, a_1, ..., a_(d-1)) of each vector along the last axis, in float64; norms beyond 1e300 read 1e300."""
     vectors = np.asarray(x, dtype=np.float64)
     huge = np.abs(vectors).max(axis=-1, initial=0.0, keepdims=True) > _HUGE
-    with np.errstate(all="ignore"):  # an error of arithmetic would tell of a vector
-        if huge.any():
-            vectors = np.where(huge, vectors * 2.0**-600, vectors)
-        norm, angles = to_angles(vectors)
-        if huge.any():
-            norm = np.where(huge[..., 0], np.minimum(norm, 1e300 * 2.0**-600) * 2.0**600, norm)
+    if huge.any():
+        vectors = np.where(huge, vectors * 2.0**-600, vectors)
+    norm, angles = to_angles(vectors)
+    if huge.any():
+        norm = np.where(huge[..., 0], np.minimum(norm, 1e300 * 2.0**-600) * 2.0**600, norm)
     return np.concatenate([norm[..., None], angles], axis=-1)
 
 
