@@ -106,3 +106,20 @@ def test_pictures_are_named(t):
     page = t.agg(people=sdp.count(), cost=sdp.mean("cost")).release(epsilon=1.0, delta=1e-6)._repr_html_()
     assert "<figcaption>people, with intervals of 0.95</figcaption>" in page
     assert "<figcaption>cost, with intervals of 0.95</figcaption>" in page
+
+
+@pytest.mark.parametrize("cells", [[b"a", b"\xff", b"\\xff", None], [b"", b"\x00", b"a", None]])
+def test_bytes_of_polars_tell_persons_apart_as_those_of_arrow_do(cells):
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"id": cells * 3, "place": [0, 1, 2, 3] * 3})  # refused before: a type of polars' own
+    t = sdp.table(frame, person="id", rows=2, domains={"place": 4})
+    (found,) = t.plan(t.group_by("place").count(), epsilon=1.0, delta=0.0).exact_tables().tables.values()
+    assert found.reshape(-1).tolist() == [2, 2, 2, 0]
+
+
+def test_a_sentence_ends_with_one_full_stop(t):
+    asked = sdp.table(t_frame(), person=None, domains={"sex": "private"}).group_by("sex").count()
+    said = asked.table.plan(asked, epsilon=1.0, delta=1e-6).certificate.explain()
+    assert "Assumed" in said
+    assert ". Scope: Each row" in said
+    assert ".." not in said
