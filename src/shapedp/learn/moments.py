@@ -14,7 +14,7 @@ import numpy as np
 
 from shapedp.boundary.progress import bar
 from shapedp.boundary.refusals import refusal
-from shapedp.numerics.arrays import Floats
+from shapedp.numerics.arrays import Floats, dots
 from shapedp.numerics.checks import count, positive
 from shapedp.numerics.gram import BLOCK, GramSum, gram_error
 from shapedp.numerics.outward import ABOVE_8, ROUNDINGS_2
@@ -199,7 +199,7 @@ def clipped(x: Any, y: Floats, bounds: Bounds, buffer: Floats) -> Floats:
     features = rows[:, :width]
     plain = isinstance(x, np.ndarray) and x.dtype == np.float64 and x.flags.c_contiguous
     features[...] = x.toarray() if hasattr(x, "toarray") else x
-    square = np.asarray(_dot(x, x) if plain else _dot(features, features))  # of every row, from this row alone
+    square = dots(x, x) if plain else dots(features, features)
     if bounds.constant > 0:
         rows[:, width] = bounds.constant
     np.clip(y, -bounds.target, bounds.target, out=rows[:, -1])
@@ -210,9 +210,6 @@ def clipped(x: Any, y: Floats, bounds: Bounds, buffer: Floats) -> Floats:
     if odd.any():
         rows[odd] = 0.0
     return rows
-
-
-_dot: Callable[[Floats, Floats], Any] = getattr(np, "vecdot", lambda x, y: np.einsum("ij,ij->i", x, y))
 
 
 def _pull(rows: Floats, features: Floats, square: Floats, radius: float, slack: float) -> None:
