@@ -1,9 +1,10 @@
-"""The compiled loops of long flat vectors: their series, proved; their values, against wide floats and numpy's route."""
+"""The compiled loops of long flat vectors: their series, proved; their values, against wide floats."""
 
 from __future__ import annotations
 
 import math
 from importlib.util import find_spec
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ def rest(series, kept: int, at: float) -> float:
     All series here have coefficients that fall: |c_(k+1)| <= |c_k|.
     """
     sizes = [abs(arb(series[k])) for k in range(ORDER)]
-    assert all(later <= sooner for sooner, later in zip(sizes[1:], sizes[2:], strict=False))
+    assert all(later <= sooner for sooner, later in pairwise(sizes[1:]))
     total = sum((size * arb(at) ** k for k, size in enumerate(sizes) if k >= kept), arb(0))
     return float((total + arb(at) ** ORDER / (1 - arb(at))).upper())
 

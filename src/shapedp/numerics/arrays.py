@@ -13,7 +13,7 @@ from shapedp.numerics.checks import numeric, total
 Floats = NDArray[np.float64]
 
 # the product of each row of one array with the row of the other, from these rows alone
-dots: Callable[[Floats, Floats], Floats] = getattr(np, "vecdot", lambda x, y: np.einsum("ij,ij->i", x, y))
+dots: Callable[[Floats, Floats], Floats] = getattr(np, "vecdot", lambda x, y: np.einsum("...j,...j->...", x, y))
 
 
 def frozen(array: Floats) -> Floats:

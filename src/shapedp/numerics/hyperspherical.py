@@ -278,9 +278,9 @@ def _backward(
         width = end - start
         piece, out = angles[:, start:end], x[:, start:end]
         if loop is not None and width == PIECE and -400 < exponent[0] < 800:
-            log = loop(piece[0], math.ldexp(mantissa[0], int(exponent[0])), out[0])
-            if log >= 0:
-                mantissa, more = np.frexp(mantissa * math.exp(-log))
+            fall = loop(piece[0], math.ldexp(mantissa[0], int(exponent[0])), out[0])
+            if fall >= 0:
+                mantissa, more = np.frexp(mantissa * math.exp(-fall))
                 exponent = exponent + more
                 continue
         used = padded(width)
