@@ -32,6 +32,7 @@ from shapedp.learn import PCA, GaussianNB, KMeans, LinearRegression, LogisticReg
 from shapedp.papers.datasets import MissingDataError, load_adult, load_california_housing
 
 EPSILONS, DELTA = (0.3, 1.0, 3.0), 1e-5
+SMOOTHING = 0.03  # of naive Bayes once more: variances raised by that share of the largest possible
 DIABETES = [(18, 80), (1, 2), (15, 45), (60, 140), (90, 310), (40, 250), (20, 100), (2, 10), (3, 6.5), (55, 130)]
 HOUSES = [(0, 15), (0, 52), (0, 10), (0, 3), (0, 5000), (0, 6), (32, 42), (-125, -114)]
 PERSONS = [(17, 90), (1, 16), (0, 20_000), (0, 5000), (1, 99)]  # all numbers of Adult but the weight of the sample
@@ -105,7 +106,7 @@ def plain(case: Case) -> Parameters:
     return [model.mean_, *model.components_]
 
 
-def ours(case: Case, epsilon: float) -> Parameters:
+def ours(case: Case, epsilon: float, smoothing: float = 0.0) -> Parameters:
     """One fit of shapedp's."""
     claim, norm = {"epsilon": epsilon, "delta": DELTA}, float(np.sqrt(case.x.shape[1]))
     x, y = case.x.copy(), case.y
@@ -116,7 +117,7 @@ def ours(case: Case, epsilon: float) -> Parameters:
         model = LogisticRegression(**claim, feature_bound=norm, classes=[0, 1]).fit(x, y)
         return [np.ravel(model.coef_), np.ravel(model.intercept_)]
     if case.task == "bayes":
-        model = GaussianNB(**claim, low=-1, high=1, classes=[0, 1]).fit(x, y)
+        model = GaussianNB(**claim, low=-1, high=1, classes=[0, 1], var_smoothing=smoothing).fit(x, y)
         return [*model.theta_, *model.var_, model.class_prior_]
     if case.task == "clusters":
         return list(KMeans(case.size, **claim, low=-1, high=1).fit(x).cluster_centers_)
@@ -165,6 +166,17 @@ def medians(case: Case, epsilon: float, runs: int, theirs: Callable[..., Any]) -
     return tuple(float(np.median([error(case, one) for one in each])) for each in (own, other))  # type: ignore[return-value]
 
 
+def smoothed(result: Result, case: Case, least: float, runs: int) -> None:
+    """Naive Bayes with larger variances, without privacy and with."""
+    found = plain(case)
+    raised = [*found[:2], *(one + SMOOTHING for one in found[2:4]), found[4]]
+    what = f"{case.name}, variances raised by {SMOOTHING:g}"
+    result.figure(f"{what}, not private: error", error(case, raised) / least)
+    for epsilon in EPSILONS:
+        own = np.median([error(case, ours(case, epsilon, SMOOTHING)) for _ in range(runs)])
+        result.figure(f"{what}, epsilon {epsilon:g}: error, shapedp", float(own) / least)
+
+
 def run(quick: bool) -> Result:
     runs = 3 if quick else 10
     with Peers(".venv-diffprivlib") as peers:
@@ -177,6 +189,8 @@ def run(quick: bool) -> Result:
                 what = f"{case.name}, epsilon {epsilon:g}: error"
                 result.figure(f"{what}, shapedp", own / least)
                 result.figure(f"{what}, diffprivlib", other / least)
+            if case.task == "bayes":
+                smoothed(result, case, least, runs)
     own_lines, their_lines = lines(ours), lines(theirs_written.fitted)
     for task in theirs_written.MODELS:
         result.figure(f"{task}: lines of code, shapedp", own_lines[task])
@@ -184,5 +198,7 @@ def run(quick: bool) -> Result:
     result.notes += [
         f"Ours claims (epsilon, {DELTA:g}) for a record that counts as none; diffprivlib claims epsilon alone.",
         "Both get the same public ranges; a norm is bounded by the root of the number of columns.",
+        "Naive Bayes on Adult errs less where variances are larger, for its columns are no bell curves: diffprivlib's "
+        "larger noise raises them by chance, `var_smoothing` does by choice.",
     ]
     return result

@@ -37,7 +37,9 @@ WALL = 20  # times the processor time
 SCORE = 0.95
 KILLED, SURVIVED, SLOW, STALE = "killed", "survived", "too slow", "stale"
 BROKEN, SICK = "names no test", "killed by a test that fails anyway"
-_PYTEST = ("-x", "-q", "--no-header", "--tb=line", "-p", "no:cacheprovider", "-p", "no:randomly", "-m", "not slow")
+# Plugins that the tests do without: most of the time of a short run would go to loading them.
+_WITHOUT = ("cacheprovider", "randomly", "anyio", "hypothesispytest", "xdist", "xdist.looponfail")
+_PYTEST = ("-x", "-q", "--no-header", "--tb=line", *(f"-pno:{name}" for name in _WITHOUT), "-m", "not slow")
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def test_linear(folder, capsys, name, solver):
 
 
 @pytest.mark.parametrize(("target", "classes", "found"), [("late", "no,yes", ["no", "yes"]), ("flag", "0,1", [0, 1])])
-@pytest.mark.parametrize("solver", ["mixing", "kifer"])
+@pytest.mark.parametrize("solver", ["mixing", "descent", "kifer"])
 @pytest.mark.parametrize("name", ["d.parquet", "d.csv"])
 def test_logistic(folder, capsys, name, solver, target, classes, found):
     options = ["--target", target, "--classes", classes, "--features", "age,income", "--feature-bound", "2"]
@@ -78,7 +78,7 @@ def test_logistic(folder, capsys, name, solver, target, classes, found):
     assert len(model["intercept"]) == 1
 
 
-@pytest.mark.parametrize("solver", ["mixing", "kifer"])
+@pytest.mark.parametrize("solver", ["mixing", "descent", "kifer"])
 def test_one_odd_label_of_a_csv_file_changes_no_other(folder, solver):
     """A number among words, or a word among numbers: the other records are read as before."""
     frame = pd.read_csv(folder / "d.csv").astype(object)
@@ -91,7 +91,7 @@ def test_one_odd_label_of_a_csv_file_changes_no_other(folder, solver):
 
 
 def test_labels_that_occur_are_public_and_said_to_be(folder, capsys):
-    for solver in ("mixing", "kifer"):
+    for solver in ("mixing", "descent", "kifer"):
         assert _fit(folder, "logistic", str(folder / "d.csv"), *LOGISTIC, *CLAIM, "--solver", solver) == DONE
         printed = capsys.readouterr()
         assert "treated as public" in printed.err

@@ -116,6 +116,20 @@ def test_a_pipeline_with_naive_bayes_is_certified():
     assert certificate_of(fitted).verdict == "certified"
 
 
+def test_variances_are_smoothed_after_the_release():
+    x, y = load_iris(return_X_y=True)
+    plain, smooth = (
+        GaussianNB(**CLAIM, **IRIS, random_state=0, var_smoothing=share).fit(x, y) for share in (0.0, 0.25)
+    )
+    half = (np.asarray(IRIS["high"]) - np.asarray(IRIS["low"])) / 2
+    np.testing.assert_allclose(smooth.var_, plain.var_ + 0.25 * half**2)
+    np.testing.assert_array_equal(smooth.theta_, plain.theta_)
+    assert smooth.privacy_.to_json() == plain.privacy_.to_json()
+    for odd in (-1e-9, math.nan, math.inf):
+        with pytest.raises(ValueError, match="var_smoothing must be"):
+            GaussianNB(**CLAIM, **IRIS, var_smoothing=odd).fit(x, y)
+
+
 def test_bad_input_is_refused_before_anything_is_released():
     x, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="delta must be > 0"):

@@ -11,6 +11,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.learn.conventions import checked
 
 import shapedp as sdp
 from shapedp.learn import Lasso, Ridge
@@ -34,11 +35,10 @@ def fitted(x, y, kind=Lasso, **options):
 
 @parametrize_with_checks(
     [kind(alpha=1e-3, **LOOSE, random_state=0) for kind in (Lasso, Ridge)],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILED,
 )
 @pytest.mark.filterwarnings("ignore")
 def test_conventions_of_scikit_learn(estimator, check):
-    check(estimator)
+    checked(estimator, check, EXPECTED_FAILED)
 
 
 @pytest.mark.parametrize("kind", [Lasso, Ridge])

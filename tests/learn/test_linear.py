@@ -10,6 +10,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.learn.conventions import checked
 
 import shapedp as sdp
 from shapedp.learn import LinearRegression
@@ -51,11 +52,10 @@ def fitted(x, y, **options):
         )
         for solver in ("auto", "mixing", "adassp-joint")
     ],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILED,
 )
 @pytest.mark.filterwarnings("ignore")
 def test_conventions_of_scikit_learn(estimator, check):
-    check(estimator)
+    checked(estimator, check, EXPECTED_FAILED)
 
 
 @pytest.mark.parametrize("solver", CERTIFIED)

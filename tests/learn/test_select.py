@@ -14,6 +14,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline as SklearnPipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.learn.conventions import checked
 
 import shapedp as sdp
 import shapedp_check
@@ -342,11 +343,10 @@ def test_bad_calls():
             random_state=0,
         )
     ],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILED,
 )
 @pytest.mark.filterwarnings("ignore")
 def test_conventions_of_scikit_learn(estimator, check):
-    check(estimator)
+    checked(estimator, check, EXPECTED_FAILED)
 
 
 def test_what_is_missing_is_named():

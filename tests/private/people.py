@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import shutil
 import uuid
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pytest
 from pyarrow import parquet
+from tests.sparks import session
 
 import shapedp as sdp
 from shapedp.workloads import AnswerMechanism, WorkloadMechanism
@@ -44,15 +43,7 @@ def rows_of_a_person(rng: np.random.Generator, name: int) -> list[dict[str, Any]
 @functools.cache
 def spark() -> Any:
     """Spark on this machine through Ibis; skips where it is not installed."""
-    session = pytest.importorskip("pyspark.sql", reason="pyspark is not installed").SparkSession
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java, which is not installed")
-    made = session.builder.master("local[1]").appName("shapedp")
-    given = {"ui.enabled": "false", "driver.host": "127.0.0.1", "driver.bindAddress": "127.0.0.1"}
-    given |= {"sql.shuffle.partitions": "1", "driver.memory": "1g", "sql.adaptive.enabled": "false"}
-    for name, value in given.items():
-        made = made.config(f"spark.{name}", value)
-    return ibis.pyspark.connect(made.getOrCreate())
+    return ibis.pyspark.connect(session())
 
 
 def spark_table(path: Path) -> Any:

@@ -18,6 +18,7 @@ import ibis
 from pyarrow import parquet
 from tests.private import people
 from tests.private.neighbours import Batch, replayed
+from tests.sparks import quiet
 
 import shapedp as sdp
 from shapedp.private import engine, unknown
@@ -28,10 +29,6 @@ IDS = ["a", "A", "a ", "7", "a|b", "é", "e\u0301", "", "\U0001f600", "NaN", Non
 WHOLE = [-(1 << 63), (1 << 63) - 1, 0, 7, -7, None]
 HOURS = [-0.0, 0.0, 5e-324, -5e-324, 1e308, math.nan, math.inf, -math.inf, 12.5, 79.99, None]
 WARDS = ["é", "e\u0301", "A", "a", "a|b", "", "unseen", None]
-
-
-# py4j leaves sockets to the collector
-quiet = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @pytest.fixture(autouse=True)

@@ -168,7 +168,7 @@ def test_only_counts_are_said_to_be_rounded():
         ({"person": None, "bounds": {"sex": (0, 1)}}, "column of text"),
         ({"person": None, "bounds": {"wages": (0, 1)}}, "no column 'wages'"),
         ({"person": None, "bounds": [("hours", (0, 1))]}, "mapping"),
-        ({"person": None, "domains": {"sex": []}}, "size or a list of labels"),
+        ({"person": None, "domains": {"sex": []}}, "is empty: list the values"),
         ({"person": None, "domains": {"sex": [1, 2]}}, "column of kind text"),
         ({"person": None, "domains": {"hours": ["a"]}}, "column of kind number"),
         ({"person": None, "domains": {"sex": ["F", 1]}}, "one kind"),

@@ -121,7 +121,7 @@ class ComposedLoss(Loss):
         """Few views for all epsilons: a sample of a composition asks for many."""
         from shapedp.accounting.outline import Outline
 
-        return Outline(self, max(accuracy, _SEEN_THROUGH))
+        return Outline(self, max(positive("accuracy", accuracy), _SEEN_THROUGH))
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         return self._profile(np.asarray(epsilon, dtype=np.float64), reverse, self._goal)

@@ -82,8 +82,9 @@ class SubsampledLoss(Loss):
         if self.rate == 1:
             if self.base.symmetric or self.person is not None:
                 return self.base.profile(epsilon, reverse=reverse != (self.person == "Q"))
-            one, other = (self.base.profile(epsilon, reverse=side) for side in (False, True))
-            return np.maximum(one[0], other[0]), np.maximum(one[1], other[1])
+            one, other = (self.base.profile(epsilon, reverse=side != reverse) for side in (False, True))
+            shown = one[0] if self.scheme == "without-replacement" else np.minimum(one[0], other[0])
+            return shown, np.maximum(one[1], other[1])
         if self.scheme == "without-replacement":
             reached = self._backward(epsilon, True) if reverse else self._forward(epsilon, False)
             upper = self._forward(epsilon, False)[1]
@@ -94,12 +95,26 @@ class SubsampledLoss(Loss):
         sides = [self._backward(epsilon, side) if reverse else self._forward(epsilon, side) for side in (False, True)]
         return np.minimum(sides[0][0], sides[1][0]), np.maximum(sides[0][1], sides[1][1])
 
-    def _forward(self, epsilon: Floats, reverse: bool) -> tuple[Floats, Floats]:
-        """rate H(1 + (e^eps - 1)/rate)."""
+    def best_shown(self, epsilon: float) -> float:
+        """Of a single run: all data show what the base shows, a sample what `_forward` makes of it."""
+        if self.rate == 1:
+            return self.base.delta(epsilon).lower
+        if self.rate == 0 or not self.base.symmetric:
+            return 0.0
+        inner, move = self._inner(np.array([epsilon]))
+        shown = self.base.best_shown(float((inner + move)[0]))
+        return float(self._scaled(np.array([shown]), up=False)[0])
+
+    def _inner(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        """log(1 + (e^eps - 1)/rate), and how far rounding may move it."""
         with np.errstate(over="ignore"):
             inner = np.log1p(np.expm1(epsilon) / self.rate)
         inner = np.where(np.isfinite(inner), inner, epsilon - math.log(self.rate))
-        move = ROUNDINGS_16 * (inner + np.minimum(inner, 1.0)) + 5e-324
+        return inner, ROUNDINGS_16 * (inner + np.minimum(inner, 1.0)) + 5e-324
+
+    def _forward(self, epsilon: Floats, reverse: bool) -> tuple[Floats, Floats]:
+        """rate H(1 + (e^eps - 1)/rate)."""
+        inner, move = self._inner(epsilon)
         lower, upper = self.base.profile_near(inner, move, reverse=reverse)
         return self._scaled(lower, up=False), self._scaled(upper, up=True)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.numerics.checks import count, numeric, one_of, positive
+from shapedp.numerics.checks import count, numeric, one_of, positive, real
 from shapedp.sensitivity import ADJACENCIES, Adjacency
 
 Table = tuple[NDArray[Any], ...]
@@ -54,10 +54,13 @@ def neighbours(
     one_of("adjacency", adjacency, ADJACENCIES)
     single = not isinstance(data, tuple)
     table = tuple(numeric("data", part) for part in ((data,) if single else data))
-    rows = len(table[0])
-    if rows < 2 or any(len(part) != rows for part in table):
+    lengths = {len(part) if part.ndim else 0 for part in table}
+    rows = max(lengths, default=0)
+    if rows < 2 or len(lengths) > 1:
         raise ValueError("data must hold at least two rows, as many in each array of a tuple")
-    size, rng = positive("outlier", outlier), np.random.default_rng(seed)
+    if at is not None and not -rows <= at < rows:
+        raise ValueError(f"at must name one of the {rows} rows, got {at}")
+    size, rng, blank = positive("outlier", outlier), np.random.default_rng(seed), real("blank", blank)
     found: list[tuple[Table, Table]] = []
     for k in range(count("pairs", pairs)):
         where = int(rng.integers(rows)) if at is None else range(rows)[at]

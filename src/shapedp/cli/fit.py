@@ -33,7 +33,7 @@ LINEAR = (
     "sheffet-rdp",
     "mixing-paper",
 )
-LOGISTIC = ("output", "bolt-on", "objective", "kifer", "cd", "mixing")
+LOGISTIC = ("output", "bolt-on", "objective", "kifer", "cd", "mixing", "descent")
 
 
 def fit(options: argparse.Namespace) -> int:
@@ -119,7 +119,7 @@ def _prepared(options: argparse.Namespace) -> tuple[Any, Any, Any]:
     else:
         classes = _labels(options, source)
     estimator = LogisticRegression(**shared, classes=classes)
-    if options.solver == "mixing" and len(classes) == 2:
+    if options.solver in ("mixing", "descent") and len(classes) == 2:
         return estimator, x, options.target
     frame, labels = x.loaded(options.target)
     return estimator, frame, labels

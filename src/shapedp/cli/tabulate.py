@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -16,6 +15,7 @@ from shapedp.cli.output import certificate_lines, show, table, written
 from shapedp.cli.paths import beside, beside_certificate
 from shapedp.noise.gaussian import normal_half_width
 from shapedp.private.answers import Answers
+from shapedp.private.figures import texts
 from shapedp.private.mixed import MixedPlan
 from shapedp.private.plans import TablePlan
 from shapedp.private.sources import rows_of
@@ -156,10 +156,10 @@ def _lost(answers: Answers) -> dict[str, Any]:
 
 
 def _shown(columns: Mapping[str, list[Any]]) -> str:
-    rows = list(itertools.islice(zip(*columns.values(), strict=True), SHOWN + 1))
-    cells = [[f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows[:SHOWN]]
+    cells = texts({name: one[: SHOWN + 1] for name, one in columns.items()}, commas=False)
+    rows = list(zip(*cells.values(), strict=True))
     more = "\n... and more rows: --output writes all" if len(rows) > SHOWN else ""
-    return table(tuple(columns), cells) + more
+    return table(tuple(columns), rows[:SHOWN]) + more
 
 
 def _written(answers: Answers) -> dict[str, Any]:

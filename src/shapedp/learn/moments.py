@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial, reduce
 from threading import Lock
@@ -104,6 +105,7 @@ class Partial:
     def __init__(self, columns: int, bounds: Bounds) -> None:
         self.columns, self.bounds = columns, bounds
         self.records = self.groups = 0
+        self.pieces = 1  # partitions of a collection, or threads
         widths = np.array([*[bounds.feature] * columns, *bounds.beside])
         self.total, self.width = GramSum(widths), len(widths)
 
@@ -123,14 +125,16 @@ class Partial:
         self.total.merge(other.total)
         self.records += other.records
         self.groups += other.groups
+        self.pieces += other.pieces
         return self
 
     def moments(self) -> Moments:
         """The sum so far."""
         if not self.records:
             raise ValueError("x must hold at least one record, got 0 records")
-        if self.groups > self.records // 64 + 64:  # as many as `gram_error` allows for
-            raise ValueError(refusal("learn", "too-many-pieces", records=self.records, groups=self.groups))
+        groups = max(self.groups, self.records // CHUNK + self.pieces)  # at most so many, whatever the sizes of pieces
+        if groups > self.records // 64 + 64:  # as many as `gram_error` allows for
+            raise ValueError(refusal("learn", "too-many-pieces", records=self.records, groups=groups))
         return Moments(self.total.value(), self.records, self.bounds)
 
 
@@ -171,7 +175,7 @@ def summed(columns: int, bounds: Bounds, table: Table) -> Partial:
 
 def merged(parts: list[Partial]) -> Partial:
     """A new sum; those given are left as they are, for they may be asked for again."""
-    return reduce(Partial.merge, parts, Partial(parts[0].columns, parts[0].bounds))
+    return reduce(Partial.merge, parts[1:], deepcopy(parts[0]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from shapedp.learn.register import counted
 from shapedp.learn.solvers.base import Draws
 from shapedp.mechanisms import certify
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.checks import real
 from shapedp.tables.blocks import entries, same_length
 
 
@@ -32,12 +34,14 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     low, high: the ends of the range of each column (a number, or one per column), from public knowledge. Cells beyond
         are clipped, here and in `predict`.
     classes: the labels. Where it is None, those that occur are treated as public, with a warning.
+    var_smoothing: added to every variance, in units of the largest one that its range allows, after the release:
+        it costs nothing. Columns that are no bell curves often want some.
     adjacency: what a neighbour is, "zero-out" or "replace".
     random_state: a seed, for simulations only; None: secure randomness.
     unsafe: release even if the claim is not certified.
 
     Fitted: `classes_`, `class_count_`, `class_prior_`, `theta_` (means), `var_` (variances, at least what can be told
-    from noise), `privacy_` (the certificate).
+    from noise, with `var_smoothing`), `privacy_` (the certificate).
 
     Guarantee: see `PrivateEstimator`. A record with a missing cell or an unknown label counts as none.
     Reference: Vaidya et al. 2013, without its split of the budget: a record touches one class only.
@@ -55,12 +59,15 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     low: ArrayLike
     high: ArrayLike
     classes: Any = None
+    var_smoothing: float = 0.0
 
     @counted
     def fit(self, X: Any, y: Any, **unsupported: Any) -> GaussianNB:
         """Fit to rows X (n, d) and labels y (n,)."""
         refuse(unsupported)
         claim = self._claim()
+        if not 0 <= real("var_smoothing", self.var_smoothing) < math.inf:
+            raise ValueError(f"var_smoothing must be finite and >= 0, got {self.var_smoothing!r}")
         rows = dense_rows(self, X)
         ends = ranges(self.low, self.high, rows.shape[1])
         classes = class_list(type(self).__name__, X, y, self.classes)
@@ -86,7 +93,7 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         self.classes_, self.class_count_ = classes, counts
         self.class_prior_ = counts / counts.sum()
         self.theta_ = ends[0] + half * (1 + means)
-        self.var_ = half**2 * np.clip(squares - means**2, least, 1.0)
+        self.var_ = half**2 * (np.clip(squares - means**2, least, 1.0) + float(self.var_smoothing))
         self._ends = ends
 
     def predict_joint_log_proba(self, X: Any) -> Floats:

@@ -1,4 +1,4 @@
-"""Fits on Dask collections."""
+"""Fits on Dask and Spark collections."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ __all__ = ["Partitioned", "fit"]
 
 
 def fit(estimator: Any, x: Any, y: Any = None) -> Any:
-    """`estimator.fit(x, y)` for a Dask array or data frame.
+    """`estimator.fit(x, y)` for a Dask array, a Dask data frame or a Spark data frame.
 
-    The sums are computed where Dask runs: in threads, or on the workers of the current `distributed.Client`.
+    The sums are computed where the records are: by Dask in threads or on the workers of the current
+    `distributed.Client`, by Spark in the executors of the frame's session.
 
     Parameters
     ----------
     estimator: one that needs sums only: `LinearRegression`, `ElasticNet`, `PCA`, `LogisticRegression(solver="descent")`
         (or "mixing").
-    x: a two-dimensional Dask array, or a Dask data frame.
-    y: a Dask array, an array in memory, or the name of a column of x.
+    x: a two-dimensional Dask array, a Dask data frame, or a Spark data frame at rest.
+    y: the name of a column of x; for Dask also an array, of Dask or in memory.
 
     Returns
     -------
     The estimator, fitted.
 
     Guarantee: noise is drawn once, here, after the sums have arrived: a worker that is lost and computed again adds
-    nothing to what is released. The sums are exact integers: where the chunks are multiples of 4096 rows (the last
+    nothing to what is released. The sums are exact integers: where the partitions are multiples of 4096 rows (the last
     one free) the result has the bits of a local fit, otherwise it differs within `Moments.error`.
 
     Examples
@@ -39,4 +40,6 @@ def fit(estimator: Any, x: Any, y: Any = None) -> Any:
     """
     if getattr(estimator, "classes", ()) is None:
         raise ValueError("classes must be given: labels are not collected from the workers")
-    return estimator.fit(Partitioned(x), y)
+    given = Partitioned(x)
+    given.refuse_target(y)
+    return estimator.fit(given, y)

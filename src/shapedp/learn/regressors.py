@@ -100,7 +100,7 @@ class LinearRegression(PrivateRegressor):
             found = self._least_squares(self.solver, X, y, bounds, rows)
         else:
             bound = weight_bound(self.weight_bound)
-            table = weighted(checked_in_memory(self, X), y, sample_weight, bound, bounds)
+            table = weighted(checked_in_memory(self, X, weighted=True), y, sample_weight, bound, bounds)
             found = self._solution(self.solver, table, Bounds(bounds.design, bounds.target), rows)
         self._publish(found, bounds.constant)
         return self
@@ -112,7 +112,7 @@ class LinearRegression(PrivateRegressor):
         ends = target_bounds(self.target_bound, count_targets(y, self.target_bound))
         bounds = Bounds.of(self.feature_bound, 1.0, intercept=self.fit_intercept)
         bound = 1.0 if sample_weight is None else weight_bound(self.weight_bound)
-        rows = checked_in_memory(self, X, "weights-in-memory" if self._weighted else "targets-in-memory")
+        rows = checked_in_memory(self, X, weighted=self._weighted)
         given = np.ones(len(rows)) if sample_weight is None else sample_weight
         targets = target_rows(y, len(ends))
         same_length(len(rows), len(targets))

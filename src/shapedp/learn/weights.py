@@ -24,12 +24,15 @@ def weight_bound(given: Any) -> float:
     return positive("weight_bound", given)
 
 
-def checked_in_memory(estimator: Any, x: Any, message: str = "weights-in-memory") -> Floats:
-    """Rows of numbers; refused by type where they are not dense and in memory."""
+def checked_in_memory(estimator: Any, x: Any, *, weighted: bool) -> Floats:
+    """Rows of numbers; refused by type where they are not dense and in memory, as weights or several targets ask."""
     first = x[0] if isinstance(x, list | tuple) and x else x
     stream = hasattr(x, "as_table") or (hasattr(x, "__arrow_c_stream__") and not hasattr(x, "columns"))
     if stream or sparse.issparse(x) or isinstance(first, str | os.PathLike):
-        raise TypeError(refusal("learn", message, kind=type(x).__name__))
+        kind = type(x).__name__
+        if weighted:
+            raise TypeError(refusal("learn", "weights-in-memory", kind=kind))
+        raise TypeError(refusal("learn", "targets-in-memory", kind=kind))
     return np.asarray(checked_rows(estimator, x), dtype=np.float64)
 
 

@@ -214,7 +214,7 @@ class BasicFilter(Filter):
 
     def charge(self, mechanism: Mechanism) -> Charge:
         claim = mechanism.certificate
-        pure = pure_epsilon(mechanism.loss)
+        pure = min(pure_epsilon(mechanism.loss), math.inf if claim.delta else float(claim.epsilon))
         if pure <= claim.epsilon or (self.delta == 0 and pure < math.inf):
             return Charge((units_up(pure),))
         if self.delta == 0:

@@ -57,7 +57,7 @@ def spendable(subject: Any, budget: Filter) -> Mechanism:
 def price(job: Mechanism, budget: Filter) -> Charge:
     """The charge: of the mechanism that a certificate describes where the dataset's rule has a price for it, else of
     the bare claim."""
-    if isinstance(job, Job) and job.described is not None and not isinstance(budget, BasicFilter):
+    if isinstance(job, Job) and job.described is not None:
         with suppress(SpendRefusedError):
             return budget.charge(replace(job, loss=job.described.loss))
     return budget.charge(job)

@@ -80,11 +80,11 @@ class ObjectivePerturbation(Claimed):
     signed: bool = False
 
     def __post_init__(self) -> None:
+        self._plain(boolean, "signed")
         self._plain(positive, "reach", "epsilon")
         self._plain(nonnegative, "log_ratio", "output_reach", "output_epsilon")
         self._plain(probability, "delta")
         self._plain(count, "problems")
-        self._plain(boolean, "signed")
         one_of("adjacency", self.adjacency, NEIGHBOURS)
         laws: tuple[Any, ...] = (self.law, self.output_law)
         if not all(isinstance(law, Law) for law in laws):

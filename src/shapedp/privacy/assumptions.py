@@ -52,6 +52,11 @@ def known(premises: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in SENTENCES if name in given)
 
 
+def premises_of(subject: Any) -> tuple[str, ...]:
+    """The names of the unproved premises of a mechanism, a plan or a loss, each once."""
+    return known(_premises(subject))
+
+
 def assumptions_of(subject: Any) -> tuple[str, ...]:
     """A sentence for each unproved premise of a mechanism, a plan or a loss; empty where all is computed.
 
@@ -66,7 +71,7 @@ def assumptions_of(subject: Any) -> tuple[str, ...]:
         >>> assumptions_of(L2(1.0, dim=2, adjacency="replace")), len(assumptions_of(L2(1.0, dim=2)))
         ((), 1)
     """
-    return (*(SENTENCES[name] for name in known(_premises(subject))), *dict.fromkeys(_vouched(subject)))
+    return (*(SENTENCES[name] for name in premises_of(subject)), *dict.fromkeys(_vouched(subject)))
 
 
 def _premises(subject: Any) -> Iterator[str]:

@@ -154,7 +154,8 @@ class Certificate:
 
     def explain(self) -> str:
         """The claim, what was computed, what to do, and what is not covered, in one paragraph."""
-        return self._computed() + (f". Scope: {self.scope}" if self.scope else "")
+        said = self._computed()
+        return f"{said.removesuffix('.')}. Scope: {self.scope}" if self.scope else said
 
     def _computed(self) -> str:
         claim = f"claimed delta {self.delta:.6g} at epsilon {self.epsilon:.6g}"

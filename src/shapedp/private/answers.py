@@ -18,13 +18,14 @@ from shapedp.numerics.checks import probability
 from shapedp.privacy import Certificate
 from shapedp.private.dropped import Dropped
 from shapedp.private.layout import Layout, Parts
-from shapedp.private.pictures import picture_html, table_html
+from shapedp.private.pictures import figure_html, table_html
 from shapedp.private.questions import Question
 from shapedp.workloads import AnsweredWorkload, Measure, WorkloadRelease
 from shapedp.workloads.workload import Term
 
 WHOLE = "Counts are rounded to whole numbers after the noise; their errors and intervals are those before."
 
+_LISTED = 60  # groups that are printed, with all their columns
 Column = list[Any]
 Noisy = WorkloadRelease | AnsweredWorkload
 
@@ -123,14 +124,15 @@ class Answers:
         frames = [
             _frame({printable(name): _plain(cells) for name, cells in columns.items()}) for columns in self.tables
         ]
-        shown = [f"{question!r}\n{frame}" for question, frame in zip(self.questions, frames, strict=True)]
+        wide = [one.to_string(max_rows=_LISTED) if hasattr(one, "to_string") else one for one in frames]
+        shown = [f"{question!r}\n{frame}" for question, frame in zip(self.questions, wide, strict=True)]
         return "\n\n".join((*shown, *self.notes[2:], self.certificate.explain()))
 
     def _repr_html_(self) -> str:
         parts = []
         for question, columns in zip(self.questions, self.tables, strict=True):
             by = [one.name for one in question.by]
-            drawn = (picture_html(columns, by, name, self.confidence) for name in question.asked)
+            drawn = (figure_html(columns, by, name, self.confidence) for name in question.asked)
             parts += [f"<h4>{html.escape(repr(question))}</h4>", table_html(columns), *drawn]
         said = " ".join((self.certificate.explain(), *self.notes[1:]))
         return "".join((*parts, f"<p>{html.escape(said)}</p>"))

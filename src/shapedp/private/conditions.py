@@ -333,8 +333,14 @@ _HINTS = (  # what people write who know SQL, and what to write instead
     (r"\b(AND|OR|NOT|IN|IS)\b", "these words are written in small letters"),
     (r"(?i)\bnull\b", "'missing' is written hours is None, 'known' hours is not None"),
     (r"(?i)\bbetween\b", "two comparisons are joined, as in age >= 18 and age <= 65"),
+    (r"(?i)\blike\b", "there are no patterns: list the values, as in sex in ['F', 'M']"),
+    (r"(?i)\bby\b", "'by' comes before 'where', as in count by sex where age >= 18"),
     (r"[&|~]", "these are written and, or, not"),
     (r"[<>]=?\s*\w+\s*[<>]", "each comparison has two sides, as in age >= 18 and age <= 65"),
+    (
+        r"\w\s*[-+*/%]\s*\w|\b(?!(?:and|or|not|in|col)\b)\w+\(",
+        "there is no arithmetic and no function, and a name that is no word is written col('hours-per-week')",
+    ),
     (r"\A\s*(not\s+)?\w+\s*\Z|\b(and|or)\s+(not\s+)?\w+\s*\Z", "a truth value is compared too: member == True"),
 )
 

@@ -1,4 +1,7 @@
-"""How much Gaussian noise a claim leaves beside parts that draw: found by a quick sum, proved by exact composition."""
+"""How much Gaussian noise a claim leaves beside parts that draw: found by a quick sum, proved by exact composition.
+
+And which ledgers a release takes.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,16 @@ _ROOM = 1 - 1e-3  # of delta: who computes on another grid must still find the c
 _NEAR = 1e-3  # relative, of mu
 _TRIED = (1.0, 0.99, 0.97, 0.92, 0.8, 0.6, 0.3)  # of the way from what is proved to what the search found
 _POINTS = 2000  # of the losses that the search looks at
+
+
+def check_budget(ledger: Any, dataset: Any, rng: Any) -> None:
+    """Refuse what is no ledger, a ledger without a dataset, and seeded noise that a ledger would count."""
+    if (ledger is None) != (dataset is None):
+        raise ValueError("ledger= and dataset= go together: the ledger, and the name of the dataset in it")
+    if ledger is not None and not (hasattr(ledger, "stating") and hasattr(ledger, "spend")):
+        raise TypeError(f"ledger= takes a Ledger, such as Ledger.open('budget.db'), not {type(ledger).__name__}")
+    if ledger is not None and rng is not None:
+        raise ValueError("a ledger takes no rng=: seeded noise can be subtracted again; leave it out")
 
 
 def left_for_sums(pieces: Sequence[Any], epsilon: float, delta: float, share: float) -> float:

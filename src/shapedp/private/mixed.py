@@ -34,7 +34,7 @@ from shapedp.private.drawn import (
 from shapedp.private.dropped import Dropped, DroppedRows
 from shapedp.private.engine import counted
 from shapedp.private.layout import Layout, layout
-from shapedp.private.leftover import left_for_sums
+from shapedp.private.leftover import check_budget, left_for_sums
 from shapedp.private.questions import DRAWN, SUMMED, Aggregate, Question
 from shapedp.private.several import AnyPart, PrefixPart, Unit, units_of
 from shapedp.private.table import PrivateTable
@@ -133,10 +133,7 @@ class MixedPlan:
 
     def release(self, *, ledger: Any = None, dataset: str | None = None, rng: Rng = None) -> Answers:
         """Aggregate the rows, draw, answer. With a ledger the budget of `dataset` is spent, before a row is read."""
-        if (ledger is None) != (dataset is None):
-            raise ValueError("ledger= and dataset= go together: the ledger, and the name of the dataset in it")
-        if ledger is not None and rng is not None:
-            raise ValueError("a ledger takes no rng=: seeded noise can be subtracted again; leave it out")
+        check_budget(ledger, dataset, rng)
         self.certificate.require()
         if ledger is None:
             return self._released(rng)

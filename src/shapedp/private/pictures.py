@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import html
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shapedp.boundary.values import printable
+from shapedp.private.figures import texts
 
 SHOWN = 200  # rows of a table on a page
 _DRAWN = 40  # groups of a picture
 _LETTERS = 28
 _ROW, _LEFT, _WIDE, _EDGE = 18, 190, 300, 8
+_FITS = "max-width:100%;height:auto"
 _LINE = "stroke:currentColor;stroke-width:2;opacity:0.6"
 
 
 def table_html(columns: Mapping[str, Sequence[Any]]) -> str:
     """The columns as a table, the first rows of it."""
     head = "".join(f"<th>{html.escape(printable(name))}</th>" for name in columns)
-    rows = list(itertools.islice(zip(*columns.values(), strict=True), SHOWN + 1))
-    body = ["".join(f"<td>{html.escape(_shown(cell))}</td>" for cell in row) for row in rows[:SHOWN]]
+    cells = texts({name: list(one[: SHOWN + 1]) for name, one in columns.items()}, commas=True)
+    rows = list(zip(*cells.values(), strict=True))
+    body = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows[:SHOWN]]
     more = "<p>... and more rows</p>" if len(rows) > SHOWN else ""
-    return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in body)}</table>{more}"
+    table = f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in body)}</table>"
+    return f'<div style="overflow-x:auto">{table}</div>{more}'
 
 
 def picture_html(columns: Mapping[str, Sequence[Any]], by: Sequence[str], name: str, level: float) -> str:
@@ -42,7 +45,7 @@ def picture_html(columns: Mapping[str, Sequence[Any]], by: Sequence[str], name: 
     told = "; ".join(_words(one, row) for one, row in zip(names, rows, strict=True))
     marks = [_mark(k, one, row, least, most) for k, (one, row) in enumerate(zip(names, rows, strict=True))]
     high, wide = _ROW * (len(rows) + 1), _LEFT + _WIDE + 2 * _EDGE
-    size = f'width="{wide}" height="{high}" viewBox="0 0 {wide} {high}" fill="currentColor"'
+    size = f'width="{wide}" height="{high}" viewBox="0 0 {wide} {high}" fill="currentColor" style="{_FITS}"'
     scale = "".join(
         f'<text x="{_at(end, least, most)}" y="{high - 5}" text-anchor="{side}" font-size="11">{_shown(end)}</text>'
         for end, side in ((least, "start"), (most, "end"))
@@ -52,6 +55,14 @@ def picture_html(columns: Mapping[str, Sequence[Any]], by: Sequence[str], name: 
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{html.escape(said)}">'
         f"<title>{html.escape(said)}</title><desc>{html.escape(told)}</desc>{''.join(marks)}{scale}</svg>{more}"
     )
+
+
+def figure_html(columns: Mapping[str, Sequence[Any]], by: Sequence[str], name: str, level: float) -> str:
+    """The picture of an answer under its name; nothing where it has none."""
+    picture = picture_html(columns, by, name, level)
+    said = f"{html.escape(printable(name))}, with intervals of {level:.4g}"
+    place = "display:inline-block;max-width:100%;margin:0.5em 1em 0.5em 0;vertical-align:top"
+    return picture and f'<figure style="{place}"><figcaption>{said}</figcaption>{picture}</figure>'
 
 
 def _at(value: float, least: float, most: float) -> float:

@@ -11,6 +11,7 @@ from shapedp.numerics.checks import one_of, probability
 from shapedp.private.answers import Answers, Noisy, answered
 from shapedp.private.engine import counted
 from shapedp.private.layout import Layout, layout
+from shapedp.private.leftover import check_budget
 from shapedp.private.mixed import BIAS, FIRST, MixedPlan, is_mixed, mixed_plan
 from shapedp.private.questions import Question
 from shapedp.private.table import PrivateTable
@@ -47,10 +48,7 @@ class TablePlan:
 
     def release(self, *, ledger: Any = None, dataset: str | None = None, rng: Rng = None) -> Answers:
         """Aggregate the rows, add noise, answer. With a ledger the budget of `dataset` is spent."""
-        if (ledger is None) != (dataset is None):
-            raise ValueError("ledger= and dataset= go together: the ledger, and the name of the dataset in it")
-        if ledger is not None and rng is not None:
-            raise ValueError("a ledger takes no rng=: seeded noise can be subtracted again; leave it out")
+        check_budget(ledger, dataset, rng)
         if ledger is None:
             return self.answers(self.mechanism.release(self.exact_tables(), rng=rng))
         spend, tables = self.spend(ledger, dataset)

@@ -29,7 +29,17 @@ from shapedp.tables.sources import BATCH, FORMATS, pages, same_types
 
 KINDS = ("number", "text", "boolean")
 ID = "id"  # of a person: whole numbers and texts, all as text
-_NAMED = ("number", "text", "", "binary", "large_binary", "fixed_size_binary", "uuid", "extension<arrow.uuid>")
+_NAMED = (
+    "number",
+    "text",
+    "",
+    "binary",
+    "large_binary",
+    "binary_view",
+    "fixed_size_binary",
+    "uuid",
+    "extension<arrow.uuid>",
+)
 _EXACT = 2.0**53
 _UNREAD = (
     "the table could not be read with the types that it declares, or the database failed ({}): "

@@ -247,7 +247,8 @@ class PrivateTable:
 
     def _measure(self, one: Aggregate) -> None:
         name: Any = one.column
-        self._numbers(name, one.verb)
+        if self.kinds.get(name) or self.source.kinds.get(name) != "":  # bounds say that it holds numbers
+            self._numbers(name, one.verb)
         if name not in self.measures and name not in self.unknown_bounds:
             raise ValueError(
                 f"{one!r} needs public bounds: pass bounds={{{name!r}: (low, high)}} to sdp.table, or 'private' "

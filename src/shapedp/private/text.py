@@ -10,7 +10,10 @@ from shapedp.private.questions import VERBS, Aggregate, Question
 from shapedp.private.sources import Rows
 from shapedp.private.table import PRIVATE, PrivateTable
 
-_QUERY = re.compile(r"\A\s*(?P<asked>.*?)(?:\s+by\s+(?P<by>.*?))?(?:\s+where\s+(?P<where>.*))?\s*\Z", re.S | re.I)
+_QUERY = re.compile(
+    r"\A\s*(?P<asked>.*?)(?:\s+(?:(?<!\bas\s)group\s+)?by\s+(?P<by>.*?))?(?:\s+where\s+(?P<where>.*))?\s*\Z",
+    re.S | re.I,
+)
 _ONE = re.compile(
     r"\A\s*(?P<verb>[a-z_]+[0-9]*)\s*(?:\(\s*(?P<column>[^()]*?)\s*\))?(?:\s+as\s+(?P<name>\w+))?\s*\Z", re.I
 )

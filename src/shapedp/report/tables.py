@@ -10,6 +10,7 @@ from typing import Any
 
 from shapedp.boundary.values import words as checked
 from shapedp.private.answers import Answers
+from shapedp.private.figures import texts
 from shapedp.private.questions import DRAWN, Question
 from shapedp.report.figures import number, percent, whole
 from shapedp.report.markup import Child, Markup, el, text
@@ -111,11 +112,13 @@ def _values(question: Question, name: str, columns: Mapping[str, Sequence[Any]],
     value, error, low, high = (list(columns.get(name + end, [math.nan] * len(columns[name])))[:LISTED] for end in _ENDS)
     ends = [float(end) for end in (*low, *high, *value) if math.isfinite(float(end))]
     least, most = min(ends, default=0.0), max(ends, default=1.0)
+    said = texts(dict(zip((name + end for end in _ENDS), (value, error, low, high), strict=True)), commas=True)
+    shown = list(zip(*said.values(), strict=True))
     rows: list[list[Child]] = []
-    for k, one in enumerate(value):
+    for k, (one, its_error, start, end) in enumerate(shown):
         groups = [str(columns[column][k]) for column in by] or ["all"]
-        span = f"{_short(low[k])} to {_short(high[k])}"
-        rows.append([*groups, _short(one), _short(error[k]), span, _bar(one, low[k], high[k], least, most)])
+        bar = _bar((value[k], low[k], high[k]), (one, start, end), least, most)
+        rows.append([*groups, one, its_error, f"{start} to {end}", bar])
     scale = f"scale {number(least)} to {number(most)}"
     error_of = "half the interval" if question.asked[name].verb in DRAWN else "standard error"
     headers = [*(by or ["group"]), name, error_of, f"{level} interval", scale]
@@ -138,14 +141,15 @@ def _short(cell: Any) -> str:
     return (whole(cell) if isinstance(cell, int) else number(cell, 5)) if math.isfinite(cell) else "-"
 
 
-def _bar(value: float, low: float, high: float, least: float, most: float) -> Markup:
-    """A dot with its interval on the scale from `least` to `most`."""
+def _bar(ends: tuple[float, float, float], shown: tuple[str, str, str], least: float, most: float) -> Markup:
+    """A dot with its interval on the scale from `least` to `most`; said in words for who cannot see it."""
+    value, low, high = ends
 
     def at(x: float) -> float:
         share = (float(x) - least) / (most - least) if most > least and math.isfinite(float(x)) else 0.5
         return round(6 + (_WIDE - 12) * min(max(share, 0.0), 1.0), 2)
 
-    said = f"{_short(value)}, from {_short(low)} to {_short(high)}"
+    said = f"{shown[0]}, from {shown[1]} to {shown[2]}"
     line = el("line", x1=at(low), x2=at(high), y1=_HIGH / 2, y2=_HIGH / 2, class_="line one")
     dot = el("circle", cx=at(value), cy=_HIGH / 2, r=4.0, class_="mark one")
     size = {"viewBox": f"0 0 {_WIDE:g} {_HIGH:g}", "width": f"{_WIDE:g}", "height": f"{_HIGH:g}"}

@@ -1,158 +1,53 @@
-"""Dask arrays and data frames: their records stay where they are, only sums leave the workers."""
+"""Dask and Spark collections: their records stay where they are, only sums leave the workers."""
 
 from __future__ import annotations
 
-import contextlib
-import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from numpy.typing import NDArray
 
-from shapedp.boundary.arrays import numbers
-from shapedp.boundary.columns import refuse_columns
-from shapedp.boundary.refusals import refusal
-from shapedp.numerics.arrays import Floats
-from shapedp.tables.blocks import NO_TARGET, InMemory, Streamed, Table, entries, same_length, target_of
-from shapedp.tables.sources import pandas_source
+from shapedp.boundary.columns import of_package
+from shapedp.tables.dask import dask_table
+from shapedp.tables.pieces import RECORDS, Distributed, PieceError
+from shapedp.tables.spark import spark_table
 
-T = TypeVar("T")
-FAN_IN = 8
-_RECORDS = "this estimator or solver reads the records themselves, not only sums: use solver='descent' or 'mixing'"
-
-
-class PieceError(ValueError):
-    """A partition has other types or sizes than it should."""
+__all__ = ["Distributed", "Partitioned", "PieceError"]
 
 
 class Partitioned:
-    """A Dask array or data frame in the form that estimators read.
+    """A Dask array, a Dask data frame or a Spark data frame in the form that estimators read.
 
     Parameters
     ----------
-    x: a two-dimensional Dask array or a Dask data frame.
+    x: a two-dimensional Dask array, a Dask data frame or a Spark data frame.
 
     Examples
     --------
     >>> import dask.array
-    >>> Partitioned(dask.array.ones((10, 3), chunks=(5, 3))).shape  # partitions, columns
+    >>> Partitioned(dask.array.ones((10, 3), chunks=(5, 3))).shape  # partitions (Spark: not known, None), columns
     (2, 3)
     """
 
     def __init__(self, x: Any) -> None:
+        self._x, self._spark = x, of_package(x, "pyspark") and hasattr(x, "mapInArrow")
+        self.shape: tuple[Any, ...]
+        if self._spark:
+            self.shape = (None, len(x.columns))
+            return
         if getattr(x, "ndim", 0) != 2 or not hasattr(x, "to_delayed"):
-            raise TypeError(f"x must be a two-dimensional Dask array or data frame, got {type(x).__name__}")
-        self._x = x
+            known = "a two-dimensional Dask array, a Dask data frame or a Spark data frame"
+            raise TypeError(f"x must be {known}, got {type(x).__name__}")
         self.shape = (len(x.chunks[0]) if hasattr(x, "chunks") else x.npartitions, x.shape[1])
+
+    def refuse_target(self, y: Any) -> None:
+        """Refuse a target that the collection cannot have; None is left to the estimator."""
+        if self._spark and not (y is None or isinstance(y, str)):
+            raise TypeError("y must be the name of a column: the rows of a Spark data frame have no order")
 
     def as_table(self, y: Any, classes: Sequence[Any] | None) -> Distributed:
         """The collection with the target y; what `open_table` asks for."""
-        labels = None if classes is None else tuple(classes)
-        return (_of_array if hasattr(self._x, "chunks") else _of_frame)(self._x, y, labels)
+        return (spark_table if self._spark else dask_table)(self._x, y, classes)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        raise TypeError(_RECORDS)
-
-
-@dataclass(frozen=True, eq=False)
-class Distributed:
-    """Pieces of a table that are somewhere else: pairs of delayed features and targets."""
-
-    pieces: tuple[tuple[Any, Any], ...]
-    columns: int
-    names: tuple[str, ...] | None
-    records: int | None
-    classes: tuple[Any, ...] | None
-
-    def blocks(self) -> Iterator[tuple[Any, Floats]]:
-        """Refused: the records stay where they are."""
-        raise TypeError(_RECORDS)
-
-    def reduced(self, work: Callable[[Table], T], merge: Callable[[list[T]], T], progress: bool = False) -> T:
-        """`work` done on every piece where it is, the results merged in a tree."""
-        from dask.base import compute
-        from dask.delayed import delayed
-        from dask.diagnostics.progress import ProgressBar
-
-        each, together = delayed(_worked, pure=False), delayed(merge, pure=False)
-        found = [each(work, x, y, self.names, self.classes) for x, y in self.pieces]
-        while len(found) > 1:
-            found = [together(found[i : i + FAN_IN]) for i in range(0, len(found), FAN_IN)]
-        failed = ""
-        try:
-            with ProgressBar() if progress else contextlib.nullcontext():  # type: ignore[no-untyped-call]
-                total: T = compute(*found)[0]  # type: ignore[no-untyped-call]
-                return total
-        except PieceError:
-            raise
-        except Exception as error:  # of what makes the partitions: it may quote a cell
-            failed = type(error).__name__
-        raise ValueError(refusal("tables", "no-partition", kind=failed))  # here: without the other error
-
-
-def _worked(
-    work: Callable[[Table], T], x: Any, y: Any, names: tuple[str, ...] | None, classes: tuple[Any, ...] | None
-) -> T:
-    """`work` on one piece; runs on a worker."""
-    target = NO_TARGET if y is None else y
-    try:
-        if hasattr(x, "iloc"):
-            found = y if isinstance(y, str) else target_of(target, len(x), classes)
-            return work(Streamed(pandas_source(x), names or (), found, classes))
-        rows = numbers(x)
-        return work(InMemory(rows, target_of(target, rows.shape[0], classes)))
-    except (ValueError, TypeError) as error:  # of the reader, which quotes no cell
-        raise PieceError(str(error)) from None
-
-
-def _of_array(x: Any, y: Any, classes: tuple[Any, ...] | None) -> Distributed:
-    if x.dtype.kind not in "fiubO":
-        raise TypeError(f"x must hold numbers, got dtype {x.dtype.type.__name__}")
-    if 0 in x.shape:
-        raise ValueError(f"x must hold at least one record and one feature, got shape {x.shape}")
-    if isinstance(y, str):
-        raise TypeError("y must be an array: an array x has no named columns")
-    whole = x.rechunk({1: -1}) if len(x.chunks[1]) > 1 else x
-    pieces = [delayed[0] for delayed in whole.to_delayed()]
-    records = None if math.isnan(x.shape[0]) else int(x.shape[0])
-    targets = _targets(y, len(pieces), x.chunks[0])
-    return Distributed(tuple(zip(pieces, targets, strict=True)), int(x.shape[1]), None, records, classes)
-
-
-def _of_frame(x: Any, y: Any, classes: tuple[Any, ...] | None) -> Distributed:
-    named = isinstance(y, str)
-    if named and y not in x.columns:
-        raise ValueError(f"x has no column {y!r}; it has {', '.join(map(str, x.columns))}")
-    names = tuple(name for name in x.columns if not (named and name == y))
-    if not names:
-        raise ValueError("x must have at least one feature")
-    refuse_columns(pandas_source(x._meta).not_numeric((*names, y) if named and classes is None else names))
-    pieces = x.to_delayed()
-    targets = [y] * len(pieces) if named else _targets(y, len(pieces), None)
-    return Distributed(tuple(zip(pieces, targets, strict=True)), len(names), names, None, classes)
-
-
-def _targets(y: Any, pieces: int, sizes: tuple[Any, ...] | None) -> list[Any]:
-    """The target of each piece."""
-    if y is NO_TARGET:
-        return [None] * pieces
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    records = math.nan if sizes is None else sum(sizes)
-    if not hasattr(y, "to_delayed"):
-        if math.isnan(records):
-            raise ValueError("the sizes of x's partitions are not known: y must be a Dask array or a column's name")
-        from dask import array
-
-        y = array.from_array(entries(y), chunks=-1)  # type: ignore[no-untyped-call]
-    if hasattr(y, "chunks"):
-        if y.ndim != 1:
-            raise ValueError(f"y must have one dimension, got {y.ndim}")
-        if not math.isnan(records) and not math.isnan(y.shape[0]):
-            same_length(int(records), len(y))
-            y = y.rechunk((sizes,))
-    found = list(y.to_delayed())
-    if len(found) != pieces:
-        raise ValueError(f"x has {pieces} partitions, y has {len(found)}: repartition one like the other")
-    return found
+        raise TypeError(RECORDS)

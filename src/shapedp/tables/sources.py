@@ -70,7 +70,7 @@ def pandas_source(frame: Any) -> Source:
     return Source(tuple(frame.columns), parts, lambda names: read.pandas_odd(frame[list(names)]), lambda: len(frame))
 
 
-def _arrow(
+def arrow_source(
     schema: Any, batches: Callable[[list[str]], Iterator[Any]], count: Callable[[], int] | None, *, once: bool = False
 ) -> Source:
     """The columns of an Arrow schema, from record batches of those asked for."""
@@ -140,7 +140,7 @@ def _dataset(dataset: Any, *, kind: str = "") -> Source:
         yield from scan.to_batches()
 
     found = batches if not kind else partial(pages, dataset, kind)
-    return _arrow(dataset.schema, found, dataset.count_rows)
+    return arrow_source(dataset.schema, found, dataset.count_rows)
 
 
 def pages(dataset: Any, kind: str, names: list[str]) -> Iterator[Any]:
@@ -185,7 +185,7 @@ def _reader(reader: Any) -> Source:
             raise ValueError("this record batch reader has been read already: make a new one for another fit")
         yield from (batch.select(names) for batch in left.pop())
 
-    return _arrow(reader.schema, batches, None, once=True)
+    return arrow_source(reader.schema, batches, None, once=True)
 
 
 def _in_memory(x: Any) -> Source:
@@ -195,7 +195,7 @@ def _in_memory(x: Any) -> Source:
     def batches(names: list[str]) -> Iterator[Any]:
         yield from table.select(names).to_batches(max_chunksize=BATCH)
 
-    return _arrow(table.schema, batches, lambda: int(table.num_rows))
+    return arrow_source(table.schema, batches, lambda: int(table.num_rows))
 
 
 def same_types(dataset: Any) -> None:

@@ -121,6 +121,8 @@ def _place(book: dict[Any, int], cell: Any, missing: int) -> int:
 
 
 def _labels(name: str, given: Any) -> tuple[Any, ...]:
+    if isinstance(given, list | tuple) and not given:
+        raise ValueError(f"the domain of {name!r} is empty: list the values of its groups")
     if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray | range) or not len(given):
         raise TypeError(
             f"the domain of {name!r} must be a size or a list of labels, known before any record is read; "

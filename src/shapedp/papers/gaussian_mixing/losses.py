@@ -17,6 +17,7 @@ from shapedp.privacy import Loss
 from shapedp.privacy.losses.gaussian import GaussianLoss
 from shapedp.privacy.losses.mixing import MixingLoss, Neighbours, label
 
+RANGE = np.array([0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0])  # epsilons by which data that show much are chosen
 HALF_STEP = 2.0**-17  # half a step of the grid that a released number is rounded to, in units of its noise
 
 
@@ -56,6 +57,23 @@ class EigenvalueLoss(Loss):
     def spread(self) -> float:
         """The scale of what is added to the eigenvalue, in units of C^2."""
 
+    @property
+    @abstractmethod
+    def eigenvalues(self) -> list[float]:
+        """Those that are tried for a lower end, in units of C^2."""
+
+    def witness(self, epsilon: float) -> tuple[float, float]:
+        """The eigenvalue whose data show most at an epsilon, and the delta that they show."""
+        at = np.array([epsilon])
+        found = [(float(self.shown(least, at)[0]), least) for least in self.eigenvalues if 1 < least <= self.most]
+        best = max(found, default=(0.0, math.inf))
+        return best[1], best[0]
+
+    def most_shown(self) -> tuple[float, float]:
+        """The most that data of one eigenvalue show over a range of epsilons, added up, and the eigenvalue."""
+        found = [(math.fsum(self.shown(least, RANGE)), least) for least in self.eigenvalues if 1 < least <= self.most]
+        return max(found, default=(0.0, math.inf))
+
     def shown(self, least: float, epsilon: Floats) -> Floats:
         """A lower bound on delta, from wide data with X^T X = least C^2 I against the same less one row.
 
@@ -78,9 +96,9 @@ class PublishedMixingLoss(EigenvalueLoss):
     t = max(C^2, 1)/gamma, composed with the Gaussian of mu = 1/eta. The released eigenvalue is at most C^2 above that
     of the other records, so that t bounds the shares of both records that are exchanged ("replace").
 
-    From below, the larger of two: (i) `shown`, where no noise is added; (ii) the noise level tells the released
-    eigenvalue unless it is cut off, so delta is at least that of the Gaussian of mu = 1/eta less the probability of
-    the cuts.
+    From below, one of two, of a single release the better at each epsilon: (i) `shown` at one eigenvalue, where no
+    noise is added; (ii) the noise level tells the released eigenvalue unless it is cut off, so delta is at least that
+    of the Gaussian of mu = 1/eta less the probability of the cuts.
     """
 
     row_bound: float
@@ -111,16 +129,27 @@ class PublishedMixingLoss(EigenvalueLoss):
         upper = np.ones_like(epsilon) if self._above is None else self._above.profile(epsilon, reverse=reverse)[1]
         if reverse or self.gamma <= self.tau:
             return np.zeros_like(epsilon), upper
-        lower = [max(self.witness(e)[1], self.eigenvalue_witness(e)) for e in epsilon.ravel().tolist()]
-        return np.minimum(np.array(lower).reshape(epsilon.shape), upper), upper
+        if self.best_eigenvalue is not None:
+            lower = self.shown(self.best_eigenvalue, epsilon.ravel())
+        else:
+            lower = np.array([self.eigenvalue_witness(e) for e in epsilon.ravel().tolist()])
+        return np.minimum(lower.reshape(epsilon.shape), upper), upper
 
-    def witness(self, epsilon: float) -> tuple[float, float]:
-        """The eigenvalue whose data show most by (i), and the delta that they show."""
+    def best_shown(self, epsilon: float) -> float:
+        if self.gamma <= self.tau:
+            return 0.0
+        return max(self.witness(epsilon)[1], self.eigenvalue_witness(epsilon))
+
+    @cached_property
+    def best_eigenvalue(self) -> float | None:
+        """The eigenvalue whose data show most by (i), over a range of epsilons; None where (ii) shows more."""
+        found, least = self.most_shown()
+        return least if found >= math.fsum(map(self.eigenvalue_witness, RANGE.tolist())) else None
+
+    @property
+    def eigenvalues(self) -> list[float]:
         middle = self.gamma / self.row_bound**2 + self.eta * self.tau
-        grid = [middle + self.eta * step for step in np.linspace(-6.0, 4.0, 41).tolist()]
-        found = [(float(self.shown(least, np.array([epsilon]))[0]), least) for least in grid if 1 < least <= self.most]
-        best = max(found, default=(0.0, math.inf))
-        return best[1], best[0]
+        return [middle + self.eta * step for step in np.linspace(-6.0, 4.0, 41).tolist()]
 
     def eigenvalue_witness(self, epsilon: float) -> float:
         """The delta that (ii) shows, with the eigenvalue in the middle of what is not cut off."""
@@ -148,8 +177,8 @@ class ThresholdLoss(EigenvalueLoss):
 
     Guarantee: delta(epsilon) <= delta_mixing(epsilon - 1/scale; t) + P(z < -slack), as the comparison is (1/scale)-DP.
     Here t is the larger share of a record in the two cases. lambda_min of the other records is above least - 1, so
-    that t bounds the shares of both records that are exchanged ("replace"). The lower end is `shown` on a grid of
-    eigenvalues.
+    that t bounds the shares of both records that are exchanged ("replace"). The lower end is `shown` at
+    one of a grid of eigenvalues, of a single release at the best for each epsilon.
     """
 
     least: float
@@ -177,9 +206,20 @@ class ThresholdLoss(EigenvalueLoss):
             upper = worse.profile(epsilon, reverse=reverse)[1]
         if reverse:
             return np.zeros_like(epsilon), upper
-        grid = self.least + self.slack + self.scale * np.linspace(-12.0, 4.0, 33)
-        lower = np.max([self.shown(least, epsilon.ravel()) for least in grid.tolist()], axis=0)
+        lower = self.shown(self._best_eigenvalue, epsilon.ravel())
         return np.minimum(lower.reshape(epsilon.shape), upper), upper
+
+    def best_shown(self, epsilon: float) -> float:
+        return self.witness(epsilon)[1]
+
+    @cached_property
+    def _best_eigenvalue(self) -> float:
+        return self.most_shown()[1]
+
+    @property
+    def eigenvalues(self) -> list[float]:
+        found: list[float] = (self.least + self.slack + self.scale * np.linspace(-12.0, 4.0, 33)).tolist()
+        return found
 
     @property
     def spread(self) -> float:

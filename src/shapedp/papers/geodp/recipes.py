@@ -8,6 +8,7 @@ beta. The variance of the Gaussian mechanism prints Delta for Delta^2, Theorem 2
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import ClassVar
@@ -28,6 +29,7 @@ from shapedp.privacy import Loss, loss_of
 from shapedp.sensitivity import L2, Adjacency
 
 GAMMA = 0.01
+RANGE = np.array([0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0])  # epsilons by which a test is chosen
 REASON = (
     "the angle of a mean is not a mean of angles: with B - 1 gradients that cancel, one record turns the mean by pi/2 "
     "whatever B is, and nothing enforces the window beta"
@@ -38,10 +40,10 @@ REASON = (
 class TurnedMeanLoss(Loss):
     """The loss of noise of standard deviation `spread` on the angles of a mean that one record can turn.
 
-    Guarantee: the upper end is the loss of the same noise at full range (`full`). The lower end comes from two tests,
-    on data whose other gradients cancel. They look at y_z = |atan2(v_z, |(v_(z+1), ..., v_d)|)| of the released v.
-    Where the record has a right angle there, y_z is the noise n_z on that angle, folded into [0, pi/2]. Where the
-    record lies along axis z, y_z is pi/2 minus that.
+    Guarantee: the upper end is the loss of the same noise at full range (`full`). The lower end comes from one of two
+    tests, for a single step from the better one at each epsilon, on data whose other gradients cancel. They look at
+    y_z = |atan2(v_z, |(v_(z+1), ..., v_d)|)| of the released v. Where the record has a right angle there, y_z is the
+    noise n_z on that angle, folded into [0, pi/2]. Where the record lies along axis z, y_z is pi/2 minus that.
 
     - The record is C e_1 or C e_2; the test is y_1 > c. It shows
       delta(epsilon) >= P(|n| < pi/2 - c) - exp(epsilon) P(|n| >= c) for every c in (0, pi/2). C e_1 or no record at
@@ -61,8 +63,22 @@ class TurnedMeanLoss(Loss):
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         epsilon = np.asarray(epsilon, dtype=np.float64)
         upper = self.full.profile(epsilon)[1]
-        lower = np.maximum(self._one_angle(epsilon), self._all_angles(epsilon))
-        return np.minimum(np.clip(lower, 0.0, 1.0), upper), upper
+        lower = np.clip(self._tests[self._better](epsilon), 0.0, 1.0)
+        return np.minimum(lower, upper), upper
+
+    def best_shown(self, epsilon: float) -> float:
+        at = np.array([epsilon])
+        return max(min(float(test(at)[0]), 1.0) for test in self._tests)
+
+    @property
+    def _tests(self) -> tuple[Callable[[Floats], Floats], ...]:
+        """Each on a pair of data sets of its own."""
+        return self._one_angle, self._all_angles
+
+    @cached_property
+    def _better(self) -> int:
+        """The test that shows more, over a range of epsilons."""
+        return int(np.argmax([np.clip(test(RANGE), 0.0, 1.0).sum() for test in self._tests]))
 
     def _one_angle(self, epsilon: Floats) -> Floats:
         cut = np.minimum(math.pi / 4 + 2 * self.spread**2 * epsilon / math.pi, math.pi / 2)  # the best c

@@ -75,11 +75,21 @@ class AdjustedLoss(Loss):
             return np.zeros_like(lower), upper
         if self.slip:
             lower = self.base.profile(epsilon, reverse=reverse)[0]
-        if self.failure or self.total_variation:
-            with np.errstate(over="ignore"):
-                hidden = (1 + np.exp(epsilon)) * ABOVE_8 * (self.failure + self.total_variation)
-            lower = np.maximum((1 - self.failure) * lower * BELOW_8 - hidden, 0.0)
-        return lower, upper
+        return self._left(lower, epsilon), upper
+
+    def _left(self, lower: Floats, epsilon: Floats) -> Floats:
+        """What is left of a lower end after what failures and the sampler may hide."""
+        if not self.failure and not self.total_variation:
+            return lower
+        with np.errstate(over="ignore"):
+            hidden = (1 + np.exp(epsilon)) * ABOVE_8 * (self.failure + self.total_variation)
+        return np.maximum((1 - self.failure) * lower * BELOW_8 - hidden, 0.0)
+
+    def best_shown(self, epsilon: float) -> float:
+        if self.log_ratio:
+            return 0.0
+        shown = self.base.best_shown(epsilon)
+        return float(self._left(np.array([shown]), np.array([epsilon]))[0]) if shown else 0.0
 
     def _moved(self, epsilon: Floats, reverse: bool) -> tuple[Floats, Floats]:
         back = self.log_ratio + 2 * self.slip

@@ -194,8 +194,14 @@ class Loss(ABC):
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         """Lower and upper bounds on E_P[(1 - e^(epsilon - L))_+] at each epsilon >= 0.
 
-        Guarantee: lower <= truth <= upper in every entry, rounding included.
+        Guarantee: lower <= truth <= upper in every entry, rounding included. All lower ends, of both directions, are
+        those of one pair of neighbours, since a composition of the best of several is reached by none of them. What
+        other pairs show at one epsilon is for `best_shown`.
         """
+
+    def best_shown(self, epsilon: float) -> float:
+        """A lower bound on delta at one epsilon, of whichever neighbours show most there; 0 where none is known."""
+        return 0.0
 
     def profile_near(self, epsilon: Floats, move: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         """`profile` where each epsilon is known up to a move only: bounds that hold for all it may be."""
@@ -229,9 +235,10 @@ class Loss(ABC):
         """The least delta for which (epsilon, delta)-DP holds: the larger of the two directions."""
         at = np.array([nonnegative("epsilon", epsilon)])
         bracket = Bracket(*(float(end[0]) for end in self.profile(at)))
-        if self.symmetric:
-            return bracket
-        return bracket.max(Bracket(*(float(end[0]) for end in self.profile(at, reverse=True))))
+        if not self.symmetric:
+            bracket = bracket.max(Bracket(*(float(end[0]) for end in self.profile(at, reverse=True))))
+        shown = min(self.best_shown(float(at[0])), bracket.upper)
+        return bracket if shown <= bracket.lower else Bracket(shown, bracket.upper)
 
     def epsilon(self, delta: float) -> Bracket:
         """The least epsilon for which (epsilon, delta)-DP holds.
@@ -286,10 +293,11 @@ class Loss(ABC):
         return kept[1].under(self.adjacency)
 
     def discretize(self, **options: Any) -> DiscreteLoss:
-        """This loss on a grid, bounded from both sides, ready to be composed."""
+        """This loss on a grid, bounded from both sides, ready to be composed; it rests on what this one rests on."""
+        from shapedp.privacy.assumptions import premises_of
         from shapedp.privacy.losses.discrete import DiscreteLoss
 
-        return DiscreteLoss.of(self, **options).under(self.adjacency)
+        return replace(DiscreteLoss.of(self, **options).under(self.adjacency), premises=premises_of(self))
 
     def shift(self, log_ratio: float) -> Loss:
         """The loss L + log_ratio, L distributed as before: a determinant factor.

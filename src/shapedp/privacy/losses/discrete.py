@@ -9,7 +9,7 @@ e^eps H(Q, P; -eps) for eps < 0: same changes of slope away from k = 1, and no c
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -139,13 +139,15 @@ def coarse_step(step: float) -> float:
 class DiscreteLoss(Loss):
     """A privacy-loss distribution: lower and upper masses for each direction.
 
-    Guarantee: lower <= truth <= upper for every eps, as far as the masses given are bounds.
+    Guarantee: lower <= truth <= upper for every eps, as far as the masses given are bounds. `premises` are those of the
+    loss it was made of.
     """
 
     lower: Masses
     upper: Masses
     reverse_lower: Masses
     reverse_upper: Masses
+    premises: tuple[str, ...] = field(default=(), kw_only=True, repr=False)
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]
