@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+from scipy import stats
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PACKAGES = (
@@ -275,9 +277,48 @@ def plot(curve: dict[str, Any]) -> str:
     )
 
 
+STUDY = ROOT / "experiments" / "results" / "noise-over-time-training.json"
+TASKS, EPSILONS, SEEDS = {"mnist": "MNIST", "cifar10": "CIFAR-10", "imdb": "IMDb"}, (0.5, 1.0, 2.0, 8.0), 5
+
+
+def noise_over_time(path: Path = STUDY) -> str:
+    """Accuracy of DP-SGD and of the chosen noise at the same seeds, and which runs are not stored."""
+    runs = {
+        (one["task"], one["epsilon"], one["seed"], one["noise"]): one for one in json.loads(path.read_text("utf-8"))
+    }
+    head = "| task | epsilon | seeds | DP-SGD | steps between, `auto` | `auto` | gain, seed by seed |"
+    lines, missing = [head, "|---|---|---|---|---|---|---|"], []
+    for task, title in TASKS.items():
+        for epsilon in EPSILONS:
+            seeds = [k for k in range(SEEDS) if all((task, epsilon, k, how) in runs for how in ("none", "auto"))]
+            if len(seeds) < SEEDS:
+                missing.append(f"{title} at {epsilon:g}: {SEEDS - len(seeds)}")
+            if not seeds:
+                continue
+            plain, chosen = ([runs[task, epsilon, k, how] for k in seeds] for how in ("none", "auto"))
+            before, after = ([100 * one["accuracy"] for one in each] for each in (plain, chosen))
+            gain = [b - a for a, b in zip(before, after, strict=True)]
+            groups = ", ".join(map(str, sorted({one["groups"] for one in chosen})))
+            cells = (title, f"{epsilon:g}", str(len(seeds)), _mean(before), groups, _mean(after), _mean(gain))
+            lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", "Accuracy on test data in percent, with 95% intervals of the mean by Student's t. Seeds not run: "]
+    lines[-1] += ("; ".join(missing) if missing else "none") + "."
+    return "\n".join(lines)
+
+
+def _mean(values: list[float]) -> str:
+    n = len(values)
+    if n == 1:
+        return f"{values[0]:.1f}"
+    middle = sum(values) / n
+    spread = math.sqrt(sum((one - middle) ** 2 for one in values) / (n - 1) / n)
+    return f"{middle:.2f} +- {stats.t.ppf(0.975, n - 1) * spread:.2f}"
+
+
 PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "packages": ("api.md", packages),
     "benchmark tables": ("benchmarks.md", benchmark_tables),
+    "noise over time": ("deep-learning.md", noise_over_time),
     "reproductions": ("reproductions.md", reproductions),
     "regression table": ("regression.md", regression_table),
     "regression solvers": ("regression.md", regression_solvers),

@@ -249,8 +249,9 @@ def _below(step: float, knots: np.ndarray, nodes: Floats, lowered: Floats, shift
     if last <= zero:
         return _point(step)
     original, first = knots[: last + 1], int(knots[0])
+    size = np.maximum(np.abs(nodes[: last + 1]), np.abs(lowered))  # one may be 0 where the other is a line through 0
     for margin in (ROUNDINGS_8192, WIDE, WIDER):
-        start = lowered - margin * np.abs(nodes[: last + 1])
+        start = lowered - margin * size
         start[-1] = 0.0
         kept = _between_tangents(original, start, zero, step)
         index, w, mass, error = _convex(original[kept], start[kept], step, keep_last=False)
