@@ -100,6 +100,20 @@ def test_any_order_of_groups_and_any_split_gives_the_same_bits():
         Partial(5, BOUNDS).merge(Partial(5, Bounds(3.0, 0.75, 0.5)))
 
 
+def test_the_same_bits_however_the_records_lie_in_memory():
+    """Records that need no clipping are multiplied where they lie, others from a copy: nobody sees a difference."""
+    x, y = _data(3 * BLOCK + 5, 7)
+    x[:BLOCK] /= 1e3  # blocks where nothing is clipped, and blocks where much is
+    kept = x.copy()
+    one = moments(InMemory(x, y), BOUNDS).gram
+    for other in (np.asfortranarray(x), np.repeat(x, 2, axis=0)[::2], sparse.csr_array(x)):
+        np.testing.assert_array_equal(moments(InMemory(other, y), BOUNDS).gram, one)
+    np.testing.assert_array_equal(x, kept)
+    y[::BLOCK] = np.nan
+    moments(InMemory(x, y), BOUNDS)
+    np.testing.assert_array_equal(x, kept)
+
+
 def test_a_sum_carries_without_loss():
     """Many groups of full rows: the integers pass 2^63 of the grid many times over."""
     rows = np.full((BLOCK, 1), 1.0)

@@ -10,7 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.reference.hyperspherical import worst
 
-from shapedp.numerics import hyperspherical
+from shapedp.numerics import flat, hyperspherical
+from shapedp.numerics.compiled import Kernel
 from shapedp.numerics.hyperspherical import PIECE, SPAN, from_angles, to_angles
 
 
@@ -18,11 +19,14 @@ def _there_and_back(x):
     return from_angles(*to_angles(x))
 
 
-@pytest.fixture(params=[None, 30_000], ids=["whole", "in spans"])
+@pytest.fixture(params=["whole", "in spans", "compiled"])
 def cut(request, monkeypatch):
-    """Vectors in one go, and cut into spans."""
-    if request.param:
-        monkeypatch.setattr(hyperspherical, "SPAN", request.param)
+    """Vectors in one go, cut into spans, and in pieces that the compiled loops are asked to do."""
+    if request.param == "in spans":
+        monkeypatch.setattr(hyperspherical, "SPAN", 30_000)
+    if request.param == "compiled":
+        for name in ("TO_ANGLES", "FROM_ANGLES"):
+            monkeypatch.setattr(hyperspherical, name, Kernel(getattr(flat, f"_{name.lower()}"), 0))
 
 
 @pytest.mark.parametrize("d", [2, 3, 63, 64, 65, 1023, 4096, PIECE, PIECE + 1, PIECE + 2, 3 * PIECE + 17, 10**6])
@@ -83,7 +87,7 @@ def test_small_angle_noise_in_a_million_dimensions(cut):
     assert float(np.abs(x / exact - 1).max()) < 1e-12
 
 
-def test_the_same_bits_whatever_the_number_of_cores(monkeypatch):
+def test_the_same_bits_whatever_the_number_of_cores(cut, monkeypatch):
     x = np.random.default_rng(3).normal(size=3 * SPAN + 5)
     found = []
     for n in (1, 3):

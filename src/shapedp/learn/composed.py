@@ -22,10 +22,11 @@ from shapedp.privacy import Certificate
 def steps_of(certificate: Certificate) -> tuple[tuple[Step, ...], tuple[str, ...]]:
     """What a certificate describes, as steps of a plan, and what a user vouches for in it.
 
-    A certificate without a description counts as its own bare claim: (epsilon, the upper end of delta).
+    A certificate without a description counts as its own bare claim: (epsilon, the upper end of delta), and all that it
+    assumes is vouched for.
     """
     if certificate.subject is None:
-        return (_bare(certificate),), ()
+        return (_bare(certificate),), certificate.assumptions
     subject = mechanism_from_json(dict(certificate.subject))
     return (subject.steps, subject.vouched) if isinstance(subject, Plan) else ((Step(subject),), ())
 

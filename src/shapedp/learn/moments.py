@@ -15,9 +15,9 @@ import numpy as np
 
 from shapedp.boundary.progress import bar
 from shapedp.boundary.refusals import refusal
-from shapedp.numerics.arrays import Floats
+from shapedp.numerics.arrays import Floats, dots
 from shapedp.numerics.checks import count, positive
-from shapedp.numerics.gram import BLOCK, GramSum, gram_error
+from shapedp.numerics.gram import BLOCK, Columns, GramSum, gram_error
 from shapedp.numerics.outward import ABOVE_8, ROUNDINGS_2
 from shapedp.numerics.threads import cores, each
 from shapedp.sensitivity import L2
@@ -54,6 +54,11 @@ class Bounds:
         feature = in_units("feature_bound", feature_bound)
         target = in_units("target_bound", target_bound)
         return cls(feature, target, float(2.0 ** round(math.log2(feature / 2))) if intercept else 0.0)
+
+    @property
+    def beside(self) -> list[float]:
+        """The bounds of the columns beside x: the constant, where there is one, and the target."""
+        return [self.constant, self.target] if self.constant > 0 else [self.target]
 
     @property
     def design(self) -> float:
@@ -101,18 +106,17 @@ class Partial:
         self.columns, self.bounds = columns, bounds
         self.records = self.groups = 0
         self.pieces = 1  # partitions of a collection, or threads
-        beside = [bounds.constant] if bounds.constant > 0 else []
-        widths = np.array([*[bounds.feature] * columns, *beside, bounds.target])
+        widths = np.array([*[bounds.feature] * columns, *bounds.beside])
         self.total, self.width = GramSum(widths), len(widths)
 
     def add(self, x: Any, y: Floats) -> None:
         """Add records, in groups of 4096 and blocks of 1024."""
         records = len(y)
-        buffer = np.empty((min(BLOCK, records), self.width))
+        scratch = np.empty((min(BLOCK, records), self.columns)), np.empty((self.width - self.columns, BLOCK))
         with np.errstate(all="ignore"):
             for start in range(0, records, CHUNK):
                 cuts = [slice(at, at + BLOCK) for at in range(start, min(start + CHUNK, records), BLOCK)]
-                self.total.add(clipped(x[cut], y[cut], self.bounds, buffer) for cut in cuts)
+                self.total.add(within(x[cut], y[cut], self.bounds, *scratch) for cut in cuts)
                 self.groups += 1
         self.records += records
 
@@ -194,40 +198,59 @@ class Reading:
 
 
 def clipped(x: Any, y: Floats, bounds: Bounds, buffer: Floats) -> Floats:
-    """Rows [x, c, y] within the bounds, written into the buffer; records that are not finite become zeros.
-
-    Guarantee: |x|_2 <= bounds.feature exactly: a row is left as it is if its computed norm, rounding allowed for, is
-    below the bound, otherwise scaled to just inside. No record depends on another.
-    """
+    """The rows of `within` side by side, [x, c, y], written into the buffer."""
     rows, width = buffer[: len(y)], x.shape[1]
-    features = rows[:, :width]
-    plain = isinstance(x, np.ndarray) and x.dtype == np.float64 and x.flags.c_contiguous
-    features[...] = x.toarray() if hasattr(x, "toarray") else x
-    square = np.asarray(_dot(x, x) if plain else _dot(features, features))  # of every row, from this row alone
-    if bounds.constant > 0:
-        rows[:, width] = bounds.constant
-    np.clip(y, -bounds.target, bounds.target, out=rows[:, -1])
-    slack = (width + 8) * ROUNDINGS_2
-    if not square.max() <= bounds.feature**2 * (1 - 2 * slack):
-        _pull(rows, features, square, bounds.feature, slack)
-    odd = ~np.isfinite(y)
-    if odd.any():
-        rows[odd] = 0.0
+    inside = within(x, y, bounds, np.empty((len(y), width)), np.empty((buffer.shape[1] - width, len(y))))
+    rows[:, :width], rows[:, width:] = inside.wide, inside.beside.T
     return rows
 
 
-_dot: Callable[[Floats, Floats], Any] = getattr(np, "vecdot", lambda x, y: np.einsum("ij,ij->i", x, y))
+def within(x: Any, y: Floats, bounds: Bounds, features: Floats, beside: Floats) -> Columns:
+    """Rows [x, c, y] within the bounds; records that are not finite become zeros.
+
+    x where it lies if it is a float64 array by rows in which no row changes, else written into `features`; c and y as
+    rows of `beside`.
+
+    Guarantee: |x|_2 <= bounds.feature exactly: a row is left as it is if its computed norm, rounding allowed for, is
+    below the bound, otherwise scaled to just inside. No record depends on another. What is returned has the same bits
+    and the same layout wherever x came from.
+    """
+    beside = beside[:, : len(y)]
+    if bounds.constant > 0:
+        beside[0] = bounds.constant
+    np.clip(y, -bounds.target, bounds.target, out=beside[-1])
+    rows = x if isinstance(x, np.ndarray) and x.dtype == np.float64 and x.flags.c_contiguous else None
+    if rows is None:
+        rows = _copied(x, features)
+    square = dots(rows, rows)  # of every row, from this row alone
+    slack = (x.shape[1] + 8) * ROUNDINGS_2
+    far = not square.max() <= bounds.feature**2 * (1 - 2 * slack)
+    odd = np.flatnonzero(~np.isfinite(y))
+    if rows is x and (far or odd.size):
+        rows = _copied(x, features)
+    if far:
+        _pull(Columns(rows, beside), square, bounds.feature, slack)
+    if odd.size:
+        rows[odd], beside[:, odd] = 0.0, 0.0
+    return Columns(rows, beside)
 
 
-def _pull(rows: Floats, features: Floats, square: Floats, radius: float, slack: float) -> None:
+def _copied(x: Any, features: Floats) -> Floats:
+    rows = features[: x.shape[0]]
+    rows[...] = x.toarray() if hasattr(x, "toarray") else x
+    return rows
+
+
+def _pull(rows: Columns, square: Floats, radius: float, slack: float) -> None:
     """Rows near or beyond the bound scaled inside; by the exact clip where the square overflows; odd ones zeros."""
+    features = rows.wide
     outside = np.flatnonzero(~(square <= radius**2 * (1 - 2 * slack)))
     known = square[outside] < HUGE
     near, far = outside[known], outside[~known]
     features[near] *= (radius * (1 - 2 * slack) / np.sqrt(square[near]))[:, None]
     if far.size:
         finite = np.isfinite(features[far]).all(axis=1)
-        rows[far[~finite]] = 0.0
+        features[far[~finite]], rows.beside[:, far[~finite]] = 0.0, 0.0
         large = far[finite]
         if large.size:
             features[large] = L2(radius, dim=features.shape[1]).clip(features[large], adjacency="zero-out")[0]

@@ -18,7 +18,7 @@ from shapedp.learn.base import checked_rows
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import real, vector
 
-WIDEST = 1e150  # of a range
+WIDEST, NARROWEST = 1e150, 1e-150  # of a range
 
 
 def dense_rows(estimator: Any, x: Any, *, reset: bool = True) -> Floats:
@@ -41,6 +41,8 @@ def ranges(low: ArrayLike, high: ArrayLike, columns: int) -> tuple[Floats, Float
         ends.append(found)
     if not (ends[0] < ends[1]).all():
         raise ValueError("low must be less than high in every column")
+    if not (ends[1] - ends[0]).min() >= NARROWEST:  # parts of it would vanish, and be divided by
+        raise ValueError(f"low and high must be {NARROWEST:g} apart or more: use other units")
     return ends[0], ends[1]
 
 

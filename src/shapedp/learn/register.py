@@ -90,7 +90,8 @@ class _Entry:
         """One more fit; beyond `KEPT` of them a certificate is cut down to its claim, which the next ones share."""
         if len(self.fits) >= KEPT:
             top = max(certificate.bracket.upper, certificate.delta)
-            key = (certificate.epsilon, certificate.delta, top, certificate.adjacency, certificate.secure)
+            stated = (certificate.adjacency, certificate.secure, certificate.assumptions)
+            key = (certificate.epsilon, certificate.delta, top, *stated)
             bare = replace(certificate, bracket=Bracket(0.0, top), subject=None, method="claim")
             certificate = self.claims.setdefault(key, bare)
         self.fits.append((sys.intern(name), certificate))
@@ -215,7 +216,8 @@ def counted(fit: T) -> T:
         inner: list[tuple[str, Certificate]] = []
         token = _INNER.set(inner)
         try:
-            return fit(self, *given, **named)
+            with np.errstate(all="ignore"):  # an error or a warning of arithmetic would tell of a record
+                return fit(self, *given, **named)
         finally:
             _INNER.reset(token)
             now = vars(self).get("privacy_")

@@ -35,13 +35,14 @@ class Flow:
     """What is known of the rows between two steps, whatever the data.
 
     `cells` is ANY, FINITE or UNIT. `blank`: a record whose cells are all missing still is one. `raw`: cells are as they
-    were given, numbers or not, those of `columns` (None: of all).
+    were given, numbers or not, those of `columns` (None: of all). `dense`: they are no sparse matrix.
     """
 
     cells: int = ANY
     blank: bool = True
     raw: bool = False
     columns: Any = None
+    dense: bool = False
 
 
 @dataclass
@@ -88,26 +89,26 @@ class Walk:
 
 def _public_scaler(walk: Walk, name: str, step: Any, flow: Flow) -> Flow:
     known = step.missing is not None or flow.cells >= FINITE
-    return Flow(UNIT if known else ANY, flow.blank and step.missing is None)
+    return Flow(UNIT if known else ANY, flow.blank and step.missing is None, dense=True)
 
 
 def _one_hot(walk: Walk, name: str, step: Any, flow: Flow) -> Flow:
-    return Flow(UNIT, blank=False)
+    return Flow(UNIT, blank=False, dense=True)
 
 
 def _private_scaler(walk: Walk, name: str, step: Any, flow: Flow) -> Flow:
     walk.release(name, step, flow)
-    return Flow(min(flow.cells, FINITE), flow.blank)
+    return Flow(min(flow.cells, FINITE), flow.blank, dense=True)
 
 
 def _imputer(walk: Walk, name: str, step: Any, flow: Flow) -> Flow:
     walk.release(name, step, flow)
-    return Flow(FINITE, blank=False)
+    return Flow(FINITE, blank=False, dense=True)
 
 
 def _pca(walk: Walk, name: str, step: Any, flow: Flow) -> Flow:
     walk.release(name, step, flow)
-    return Flow(ANY, flow.blank)
+    return Flow(ANY, flow.blank, dense=True)
 
 
 def _model(walk: Walk, name: str, step: Any, flow: Flow) -> Flow:
@@ -118,13 +119,13 @@ def _model(walk: Walk, name: str, step: Any, flow: Flow) -> Flow:
 def _by_rows(walk: Walk, name: str, step: Any, flow: Flow) -> Flow:
     """Normalizer and Binarizer: fit keeps the number and names of columns only."""
     walk.finite(name, step, flow)
-    return Flow(UNIT, blank=False)
+    return Flow(UNIT, blank=False, dense=flow.dense)
 
 
 def _products(walk: Walk, name: str, step: Any, flow: Flow) -> Flow:
     """PolynomialFeatures: fit keeps the number of columns, and which products there are follows from it."""
     walk.finite(name, step, flow)
-    return Flow(UNIT if flow.cells == UNIT else ANY, blank=False)
+    return Flow(UNIT if flow.cells == UNIT else ANY, blank=False, dense=flow.dense)
 
 
 def _function(walk: Walk, name: str, step: Any, flow: Flow) -> Flow:
@@ -132,6 +133,7 @@ def _function(walk: Walk, name: str, step: Any, flow: Flow) -> Flow:
         walk.finite(name, step, flow)
     if step.inverse_func is not None and step.check_inverse:
         raise ValueError(f"step {name!r} compares inverse_func with func on records: pass check_inverse=False")
+    known = _by_cell(step.func) and not step.kw_args
     for function in (step.func, step.feature_names_out):
         if callable(function) and not (_by_cell(function) and not step.kw_args):
             where = getattr(function, "__module__", None), getattr(function, "__name__", type(function).__name__)
@@ -141,7 +143,7 @@ def _function(walk: Walk, name: str, step: Any, flow: Flow) -> Flow:
         return flow
     if flow.raw:
         walk.computed.append((name, flow.columns))
-    return Flow(ANY, blank=False)
+    return Flow(ANY, blank=False, dense=flow.dense and known)
 
 
 def _by_cell(function: Any) -> bool:
@@ -156,9 +158,6 @@ def _columns(walk: Walk, name: str, step: Any, flow: Flow) -> Flow:
     parts = [*step.transformers, ("remainder", step.remainder, None)]
     if any(callable(columns) for _, _, columns in parts):
         raise ValueError(f"step {name!r} finds its columns by a function of the data: name them")
-    loose = any(one == "passthrough" or type(one) is FunctionTransformer for _, one, _ in parts)
-    if loose and step.sparse_threshold != 0:
-        raise ValueError(refusal("learn", "step-threshold", name=name))
     if walk.fitted:
         check_is_fitted(step, "transformers_")
         for own, one, _ in parts:  # what was asked for, beside what was fitted
@@ -169,8 +168,10 @@ def _columns(walk: Walk, name: str, step: Any, flow: Flow) -> Flow:
         for own, one, columns in parts
         if not _is(one, "drop") and not _none(columns)
     ]
+    if step.sparse_threshold != 0 and not all(one.dense for one in after):
+        raise ValueError(refusal("learn", "step-threshold", name=name))
     cells = ANY if step.transformer_weights else min((one.cells for one in after), default=ANY)
-    return Flow(cells, all(one.blank for one in after), any(one.raw for one in after), slice(None))
+    return Flow(cells, all(one.blank for one in after), any(one.raw for one in after), slice(None), dense=True)
 
 
 def _none(columns: Any) -> bool:

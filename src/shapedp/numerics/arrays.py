@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ from numpy.typing import NDArray
 from shapedp.numerics.checks import numeric, total
 
 Floats = NDArray[np.float64]
+
+# the product of each row of one array with the row of the other, from these rows alone
+dots: Callable[[Floats, Floats], Floats] = getattr(np, "vecdot", lambda x, y: np.einsum("...j,...j->...", x, y))
 
 
 def frozen(array: Floats) -> Floats:

@@ -15,7 +15,8 @@ class Kernel:
 
     `here(size)` answers None while numpy should do the work: without numba, or until calls have asked for
     `PAYS` numbers. So where a kernel takes over depends on what ran before; only loops whose results equal
-    those of numpy bit for bit may be kernels. `at_once(size)` looks at one call alone.
+    those of numpy bit for bit may ask it. `at_once(size)` looks at one call alone: the same call has the same bits,
+    whatever ran before, where numba is installed, and may have others where it is not.
 
     Parameters: `function`, in the subset of Python that numba compiles; `pays`, in numbers.
 

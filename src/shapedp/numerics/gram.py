@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Self
+from functools import cache
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.numerics.arrays import Floats
+from shapedp.numerics.arrays import Floats, dots
 from shapedp.numerics.outward import ABOVE_WIDE, ROUNDINGS_8, ROUNDINGS_64, ROUNDINGS_128, UNIT
 
 Integers = NDArray[np.int64]
@@ -18,6 +19,13 @@ GROUP = 4  # products added in floating point before they are rounded to the gri
 _LOW = 32
 _EVERY = 4  # groups between carries
 _STRAY = 64  # groups beyond one per 64 rows that `gram_error` allows for
+
+
+class Columns(NamedTuple):
+    """Rows [wide, beside^T] kept apart, so that many columns that lie in memory already need no copy."""
+
+    wide: Floats
+    beside: Floats
 
 
 class GramSum:
@@ -36,11 +44,14 @@ class GramSum:
         self._inverse, self._product, self._sum = 1 / self._grid, np.empty((dim, dim)), np.empty((dim, dim))
         self._pending = 0
 
-    def add(self, group: Iterable[Floats]) -> None:
+    def add(self, group: Iterable[Floats | Columns]) -> None:
         """Add the Gram matrix of at most 4 blocks of at most 1024 rows each."""
         self._sum.fill(0.0)
         for rows in group:
-            self._sum += np.matmul(rows.T, rows, out=self._product)
+            if isinstance(rows, Columns):
+                _add(rows, self._sum)
+            else:
+                self._sum += np.matmul(rows.T, rows, out=self._product)
         np.multiply(self._sum, self._inverse, out=self._sum)
         np.rint(self._sum, out=self._sum)
         np.copyto(self._whole, self._sum, casting="unsafe")
@@ -61,10 +72,10 @@ class GramSum:
         return self
 
     def value(self) -> Floats:
-        """The sum, symmetric, each entry within 2 units in the last place."""
+        """The sum, symmetric, from its lower triangle, each entry within 2 units in the last place."""
         self._carry()
-        total = (self._high.astype(np.float64) * 2.0**_LOW + self._low) * self._grid
-        return np.asarray((total + total.T) / 2)
+        total = np.tril((self._high.astype(np.float64) * 2.0**_LOW + self._low) * self._grid)
+        return np.asarray(total + np.tril(total, -1).T)
 
     def __getstate__(self) -> dict[str, Any]:
         """Integer matrices and their grid: what a worker sends."""
@@ -82,6 +93,23 @@ class GramSum:
         self._high += self._low >> _LOW
         self._low &= 2**_LOW - 1
         self._pending = 0
+
+
+def _add(rows: Columns, total: Floats) -> None:
+    """Add rows^T rows to the lower triangle of a matrix; what is above it is left undefined."""
+    wide, beside = rows
+    width = wide.shape[1]
+    total[width:, :width] += beside @ wide  # first: then the rows are still in cache
+    total[width:, width:] += dots(beside[:, None], beside[None])
+    total[:width, :width] += _blas().dsyrk(1.0, wide.T).T
+
+
+@cache
+def _blas() -> Any:
+    """BLAS with products that fill one triangle: numpy's mirrors each."""
+    from scipy.linalg import blas
+
+    return blas
 
 
 def gram(x: Any) -> Floats:

@@ -11,6 +11,7 @@ Each way works in pieces that stay in cache. Forward, tails are sums of squares 
 x_z = tan(a_z) R_(z+1) where log |R| is a running sum of -log(1 + tan^2)/2, its exponent carried apart. Long vectors
 are cut into spans for the cores: forward, the tail of a span comes from the squares alone; backward, a span starts
 from a power of two and is scaled to where the one before it ended. The cuts do not depend on the number of cores.
+Where numba is installed, `flat` does the pieces of very long vectors in which no element stands out.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.numerics.arrays import Floats
+from shapedp.numerics.arrays import Floats, dots
 from shapedp.numerics.checks import finite, numeric
+from shapedp.numerics.flat import FROM_ANGLES, TO_ANGLES
 from shapedp.numerics.running import later_sums, padded, sums_up_to
 from shapedp.numerics.threads import each
 
 Places = NDArray[np.int64]
+Loop = Callable[[NDArray[Any], float, NDArray[Any]], float] | None  # of `flat`, None where numpy is to do the work
 PIECE = 2**16  # numbers at a time
 SPAN = 16 * PIECE  # numbers of one vector for one thread
 _LN2_HIGH = float.fromhex("0x1.62e42fefa3800p-1")  # 42 bits, so that its product with an exponent is exact
@@ -40,7 +43,8 @@ def to_angles(x: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
     """The norm, and the d - 1 deviations a_z = pi/2 - theta_z, of each vector along the last axis (d >= 2).
 
     float32 in, float32 out; computed in float64.
-    Guarantee: to_angles and from_angles give x back to about 4e-15 relative in every element, times |x_z|/|tail| where
+    Guarantee: the bits of a vector's angles come from this vector alone, whatever others are converted with it;
+    to_angles and from_angles give x back to about 4e-15 relative in every element, times |x_z|/|tail| where
     a single element outweighs everything after it: its angle is then near the pole, where a float holds fewer digits.
     """
     array = _table("x", x, least=2)
@@ -48,15 +52,16 @@ def to_angles(x: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
     rows = array.reshape(-1, d)
     angles = np.empty((len(rows), d - 1), dtype=array.dtype)
     norm = np.empty(len(rows))
+    loop = TO_ANGLES.at_once(d)  # whatever the number of vectors: none may decide how another is rounded
     with _quiet():
         if d - 1 > SPAN:
             for i in range(len(rows)):
-                norm[i] = _forward_spans(rows[i : i + 1], angles[i : i + 1])
+                norm[i] = _forward_spans(rows[i : i + 1], angles[i : i + 1], loop)
         else:
 
             def convert(some: slice) -> None:
                 ends = np.abs(rows[some, -1].astype(np.float64))
-                norm[some] = _forward(rows[some, :-1], angles[some], ends)
+                norm[some] = _forward(rows[some, :-1], angles[some], ends, loop)
 
             _each(_panels(len(rows), d - 1), convert, rows.size)
         np.arctan2(rows[:, -2] + 0.0, rows[:, -1] + 0.0, out=angles[:, -1])
@@ -78,14 +83,15 @@ def from_angles(norm: ArrayLike, angles: ArrayLike) -> NDArray[Any]:
     m = array.shape[-1]
     rows = array.reshape(-1, m)
     x = np.empty((len(rows), m + 1), dtype=array.dtype)
+    loop = FROM_ANGLES.at_once(m)
     with _quiet():
         if m > SPAN:
             for i in range(len(rows)):
-                _backward_spans(float(lengths[i]), rows[i : i + 1], x[i : i + 1])
+                _backward_spans(float(lengths[i]), rows[i : i + 1], x[i : i + 1], loop)
         else:
 
             def convert(some: slice) -> None:
-                x[some, -1] = np.ldexp(*_backward(*np.frexp(lengths[some]), rows[some], x[some, :-1]))
+                x[some, -1] = np.ldexp(*_backward(*np.frexp(lengths[some]), rows[some], x[some, :-1], loop))
 
             _each(_panels(len(rows), m), convert, rows.size)
     if not np.isfinite(x[:, -1]).all():
@@ -123,7 +129,7 @@ def _pieces(width: int) -> list[tuple[int, int]]:
     return [(start, min(start + PIECE, width)) for start in range(0, width, PIECE)]
 
 
-def _forward_spans(x: NDArray[Any], angles: NDArray[Any]) -> float:
+def _forward_spans(x: NDArray[Any], angles: NDArray[Any], loop: Loop) -> float:
     """The same for one long row, span by span; the norm is returned."""
     spans = _spans(angles.shape[1])
     norms = np.empty(len(spans) + 1)
@@ -133,7 +139,7 @@ def _forward_spans(x: NDArray[Any], angles: NDArray[Any]) -> float:
         norms[i] = _norm(x[0, spans[i]])
 
     def convert(i: int) -> None:
-        _forward(x[:, spans[i]], angles[:, spans[i]], tails[i + 1 : i + 2])
+        _forward(x[:, spans[i]], angles[:, spans[i]], tails[i + 1 : i + 2], loop)
 
     _each(range(len(spans)), measure, x.size)
     if ((norms > _SMALL) & (norms < _LARGE)).all():
@@ -147,7 +153,7 @@ def _forward_spans(x: NDArray[Any], angles: NDArray[Any]) -> float:
 def _norm(x: NDArray[Any]) -> float:
     """The norm of one span."""
     pieces = [x[start:end].astype(np.float64, copy=False) for start, end in _pieces(len(x))]
-    squares = sum(float(np.square(piece).sum()) for piece in pieces)
+    squares = sum(map(_square, pieces))
     if _SMALL**2 < squares < _LARGE**2:
         return math.sqrt(squares)
     largest = max(float(np.abs(piece).max()) for piece in pieces)
@@ -156,10 +162,17 @@ def _norm(x: NDArray[Any]) -> float:
     return largest * math.sqrt(sum(float(np.square(piece / largest).sum()) for piece in pieces))
 
 
-def _forward(x: NDArray[Any], angles: NDArray[Any], tail: Floats) -> Floats:
+def _square(piece: Floats) -> float:
+    """The sum of squares, by rows of 512 while they last."""
+    cut = len(piece) // 512 * 512
+    rows, rest = piece[:cut].reshape(-1, 512), piece[cut:]
+    return float(dots(rows, rows).sum() + np.square(rest).sum())
+
+
+def _forward(x: NDArray[Any], angles: NDArray[Any], tail: Floats, loop: Loop) -> Floats:
     """Fill the angles of some rows from the last piece to the first, given the norms of what follows them.
 
-    The norms of the rows with what follows are returned.
+    The norms of the rows with what follows are returned. Pieces that `loop` can do are left to it.
     """
     n, m = angles.shape
     size = padded(min(m, PIECE))
@@ -167,16 +180,23 @@ def _forward(x: NDArray[Any], angles: NDArray[Any], tail: Floats) -> Floats:
     for start, end in reversed(_pieces(m)):
         width = end - start
         piece, out = x[:, start:end], angles[:, start:end]
+        if loop is not None and width == PIECE and _SMALL < tail[0] < _LARGE / 2:
+            done = loop(piece[0], tail[0], out[0])
+            if done > 0:
+                tail = np.array([done])
+                continue
         used = padded(width)
         square, after = (_part(scratch, used) for scratch in (squares, tails))
         square[:, width:] = 0.0
         np.multiply(piece, piece, out=square[:, :width], dtype=np.float64)
         lengths, total = _tails(piece, square, after, tail)
-        if tail.min() > 0:
+        above = tail > 0
+        if above.all():
             np.divide(piece, lengths, out=lengths)
             np.arctan(lengths, out=out, casting="same_kind")
         else:
-            np.arctan2(piece, lengths, out=out, casting="same_kind")
+            out[above] = np.arctan(piece[above] / lengths[above])
+            out[~above] = np.arctan2(piece[~above], lengths[~above])
         tail = total
     return tail
 
@@ -187,30 +207,35 @@ def _part(scratch: Floats, used: int) -> Floats:
 
 
 def _tails(piece: NDArray[Any], square: Floats, after: Floats, tail: Floats) -> tuple[Floats, Floats]:
-    """The norm of everything after each element of a piece, and that of the piece with all after it."""
+    """The norm of everything after each element of a piece, and that of the piece with all after it.
+
+    By sums of squares in the rows where they serve, by a chain of hypot in the others: each row decides for itself.
+    """
     width = piece.shape[1]
-    if _summable(piece, square, tail):
-        whole = later_sums(square, tail * tail, after)
-        if whole.max() < _LARGE**2:
-            lengths = after[:, :width]
-            return np.sqrt(lengths, out=lengths), np.sqrt(whole)
-    chain = np.empty((len(piece), width + 1))
-    chain[:, 0] = tail
-    chain[:, 1:] = piece[:, ::-1]
-    np.hypot.accumulate(chain, axis=1, out=chain)
-    return chain[:, -2::-1].copy(), chain[:, -1].copy()
+    whole = later_sums(square, tail * tail, after)
+    odd = np.flatnonzero(~(_summable(piece, square, tail) & (whole < _LARGE**2)))
+    lengths = after[:, :width]
+    np.sqrt(lengths, out=lengths)
+    total = np.sqrt(whole)
+    if odd.size:
+        chain = np.empty((odd.size, width + 1))
+        chain[:, 0] = tail[odd]
+        chain[:, 1:] = piece[odd, ::-1]
+        np.hypot.accumulate(chain, axis=1, out=chain)
+        lengths[odd], total[odd] = chain[:, -2::-1], chain[:, -1]
+    return lengths, total
 
 
-def _summable(piece: NDArray[Any], square: Floats, tail: Floats) -> bool:
-    """Whether squares that vanish are too small to matter: next to the tail, or because there are none."""
-    if tail.min() > _SMALL:
-        return bool(tail.max() < _LARGE)
-    if not (tail[tail > 0] > _SMALL).all():
-        return False
-    return not ((square[:, : piece.shape[1]] < _SMALL**2) & (piece != 0)).any()
+def _summable(piece: NDArray[Any], square: Floats, tail: Floats) -> NDArray[np.bool_]:
+    """The rows whose squares that vanish are too small to matter: next to the tail, or because there are none."""
+    ends = tail == 0
+    if not ends.any():
+        return np.asarray((tail > _SMALL) & (tail < _LARGE))
+    vanishing = ((square[:, : piece.shape[1]] < _SMALL**2) & (piece != 0)).any(axis=1)
+    return np.where(ends, ~vanishing, (tail > _SMALL) & (tail < _LARGE))
 
 
-def _backward_spans(norm: float, angles: NDArray[Any], x: NDArray[Any]) -> None:
+def _backward_spans(norm: float, angles: NDArray[Any], x: NDArray[Any], loop: Loop) -> None:
     """The same for one long row, span by span, each from a power of two not below the norm, then scaled."""
     spans = _spans(angles.shape[1])
     mantissa, exponent = math.frexp(norm)
@@ -218,7 +243,7 @@ def _backward_spans(norm: float, angles: NDArray[Any], x: NDArray[Any]) -> None:
     factors, shifts = np.empty(len(spans)), np.empty(len(spans), dtype=np.int64)
 
     def convert(i: int) -> None:
-        end = _backward(np.array([0.5]), np.array([start]), angles[:, spans[i]], x[:, spans[i]])
+        end = _backward(np.array([0.5]), np.array([start]), angles[:, spans[i]], x[:, spans[i]], loop)
         factors[i], shifts[i] = 2 * end[0][0], end[1][0] - start
 
     def scale(i: int) -> None:
@@ -240,11 +265,11 @@ def _backward_spans(norm: float, angles: NDArray[Any], x: NDArray[Any]) -> None:
 
 
 def _backward(
-    mantissa: Floats, exponent: NDArray[Any], angles: NDArray[Any], x: NDArray[Any]
+    mantissa: Floats, exponent: NDArray[Any], angles: NDArray[Any], x: NDArray[Any], loop: Loop
 ) -> tuple[Floats, NDArray[Any]]:
     """Fill some rows from the first piece to the last, given the tails before them, r = mantissa 2^exponent.
 
-    The tails after them are returned.
+    The tails after them are returned. Pieces that `loop` can do are left to it.
     """
     n, m = angles.shape
     size = padded(min(m, PIECE))
@@ -252,6 +277,12 @@ def _backward(
     for start, end in _pieces(m):
         width = end - start
         piece, out = angles[:, start:end], x[:, start:end]
+        if loop is not None and width == PIECE and -400 < exponent[0] < 800:
+            fall = loop(piece[0], math.ldexp(mantissa[0], int(exponent[0])), out[0])
+            if fall >= 0:
+                mantissa, more = np.frexp(mantissa * math.exp(-fall))
+                exponent = exponent + more
+                continue
         used = padded(width)
         slope, square, log = (_part(scratch, used) for scratch in (slopes, squares, logs))
         slope[:, width:] = 0.0

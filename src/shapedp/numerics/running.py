@@ -1,4 +1,4 @@
-"""Running sums of long rows by small matrix products: a plain running sum waits for each add."""
+"""Running sums of long rows by small matrix products: a plain running sum waits for each add. No row sees another."""
 
 from __future__ import annotations
 
@@ -23,10 +23,13 @@ def _by_groups(width: int) -> bool:
 
 
 def _in_groups(values: Floats, matrix: Floats, out: Floats) -> tuple[Floats, Floats]:
-    """Each group of 8 times a matrix into out; values and out as groups. Products small enough for one thread."""
-    groups, inner = values.reshape(-1, _GROUP), out.reshape(-1, _GROUP)
-    for i in range(0, len(groups), _PRODUCT):
-        np.matmul(groups[i : i + _PRODUCT], matrix, out=inner[i : i + _PRODUCT])
+    """Each group of 8 times a matrix into out; values and out as groups, row by row.
+
+    Products small enough for one thread, of one row each: how BLAS rounds may depend on the shape of a product.
+    """
+    groups, inner = (part.reshape(len(part), -1, _GROUP) for part in (values, out))
+    for i in range(0, groups.shape[1], _PRODUCT):
+        np.matmul(groups[:, i : i + _PRODUCT], matrix, out=inner[:, i : i + _PRODUCT])
     return groups, inner
 
 
@@ -38,7 +41,7 @@ def later_sums(values: Floats, start: Floats, out: Floats) -> Floats:
         out[:, :-1] += start[:, None]
         return np.asarray(out[:, 0] + values[:, 0])
     groups, inner = _in_groups(values, _LATER, out)
-    totals = (inner[:, 0] + groups[:, 0]).reshape(len(values), -1)
+    totals = inner[:, :, 0] + groups[:, :, 0]
     after = np.empty_like(totals)
     whole = later_sums(totals, start, after)
     np.add(out, np.repeat(after, _GROUP, axis=1), out=out)
@@ -52,7 +55,7 @@ def sums_up_to(values: Floats, factor: float, out: Floats) -> None:
         out *= factor
         return
     _, inner = _in_groups(values, _UP_TO * factor, out)
-    totals = inner[:, -1].reshape(len(values), -1)
+    totals = inner[:, :, -1].copy()
     before = np.empty_like(totals)
     sums_up_to(totals, 1.0, before)
     np.subtract(before, totals, out=before)

@@ -71,7 +71,7 @@ def assumptions_of(subject: Any) -> tuple[str, ...]:
         >>> assumptions_of(L2(1.0, dim=2, adjacency="replace")), len(assumptions_of(L2(1.0, dim=2)))
         ((), 1)
     """
-    return (*(SENTENCES[name] for name in premises_of(subject)), *dict.fromkeys(_vouched(subject)))
+    return (*dict.fromkeys((*(SENTENCES[name] for name in premises_of(subject)), *_vouched(subject))),)
 
 
 def _premises(subject: Any) -> Iterator[str]:
