@@ -46,7 +46,7 @@ test: setup ## run the whole test suite on two processes, one thread each (PYTES
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
 
 slow: setup ## run the longer tests that `make test` leaves out
-	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
 lint: setup ## ruff, mypy, the import direction
 	$(BIN)/ruff check .
