@@ -306,6 +306,20 @@ def noise_over_time(path: Path = STUDY) -> str:
     return "\n".join(lines)
 
 
+def persons(path: Path = ROOT / "experiments" / "results" / "persons.json") -> str:
+    """What canary persons show of a step, and the training on the same reviews."""
+    stored = json.loads(path.read_text("utf-8"))
+    lines = ["| noise drawn | runs | epsilon at least (99%) | certified | violation |", "|---|---|---|---|---|"]
+    for one in stored["audits"]:
+        drawn = "half of what is accounted for" if one["half the noise"] else "what is accounted for"
+        found = "yes" if one["violation"] else "no"
+        lines.append(f"| {drawn} | {one['runs']} | {one['bound']:.2f} | {one['certified']:.2f} | {found} |")
+    made = stored["training"]
+    said = f"A training of {made['persons']:,} persons with {made['texts']} reviews each, at (8, 1e-5) per person, is "
+    said += f"{made['verdict']}; its model answers {100 * made['accuracy']:.1f}% of other reviews rightly."
+    return "\n".join([*lines, "", said])
+
+
 def _mean(values: list[float]) -> str:
     n = len(values)
     if n == 1:
@@ -319,6 +333,7 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "packages": ("api.md", packages),
     "benchmark tables": ("benchmarks.md", benchmark_tables),
     "noise over time": ("deep-learning.md", noise_over_time),
+    "persons": ("membership.md", persons),
     "reproductions": ("reproductions.md", reproductions),
     "regression table": ("regression.md", regression_table),
     "regression solvers": ("regression.md", regression_solvers),

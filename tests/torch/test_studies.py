@@ -208,3 +208,12 @@ def test_the_examples_of_the_membership_page_run(capsys):
     assert areas[1][0] > 0.55
     assert areas[2][0] <= 0.52
     assert lines[3].startswith("no violation found")
+
+
+def test_canary_persons_on_imdb_stay_below_the_certificate_and_catch_half_the_noise():
+    stored = json.loads((ROOT / "experiments" / "results" / "persons.json").read_text("utf-8"))
+    held, caught = stored["audits"]
+    assert (held["half the noise"], caught["half the noise"]) == (False, True)
+    assert 0 < held["bound"] <= held["certified"] == caught["certified"] < caught["bound"]
+    assert stored["training"]["verdict"] == "certified"
+    assert "per person" in stored["training"]["scope"]
