@@ -30,6 +30,7 @@ from shapedp.private.questions import Aggregate
 from shapedp.report import claims_page
 from shapedp.sampling import discrete_laplace, geometric, source
 from shapedp.torch.accountant import Account
+from shapedp.torch.private import make_private
 from shapedp.workloads.mechanism import WorkloadMechanism
 
 RNG = np.random.default_rng(0)
@@ -67,6 +68,9 @@ CALLS: dict[str, Callable[[], Any]] = {
     "neighbours of no table": lambda: sdp.audit.neighbours((), adjacency="zero-out", at=1),
     "neighbours of a number": lambda: sdp.audit.neighbours(1.0, adjacency="replace"),
     "neighbours at no row": lambda: sdp.audit.neighbours(np.ones((4, 2)), adjacency="replace", at=4),
+    "a frame as a sampling": lambda: make_private(
+        set(), 1, {"kind": 1}, clip=0.5, delta=1e-5, noise_multiplier=10.0, sampling=pl.DataFrame({"a": [1.0]})
+    ),
     "a view at no place": lambda: COMPOSED.view([], reverse=True, accuracy=0.5),
     "a view far below zero": lambda: COMPOSED.view(-1e99, reverse=False, accuracy=0.5),
     "keys without number": lambda: KeySelection.calibrate(keys=10**120, epsilon=0.1, delta=1e-9, adjacency="replace"),

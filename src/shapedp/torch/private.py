@@ -26,7 +26,7 @@ from shapedp.torch.loader import PoissonLoader
 from shapedp.torch.noise import Noise, noise_from
 from shapedp.torch.overtime import CyclicBatches, drawn_groups
 from shapedp.torch.owners import Owners
-from shapedp.torch.plan import EXACT_SIZES, TrainingPlan, steps_of_epoch
+from shapedp.torch.plan import EXACT_SIZES, SAMPLING, TrainingPlan, steps_of_epoch
 from shapedp.torch.probe import Probe
 from shapedp.torch.recorder import Recorder
 from shapedp.torch.refusals import refusal
@@ -132,11 +132,12 @@ def make_private(
     (5, 0)
     """
     check_records, unsafe = boolean("check_records", check_records), boolean("unsafe", unsafe)
-    if independent is None:
-        independent = sampling in EXACT_SIZES and loader.collate_fn is default_collate
-    independent = boolean("independent", independent)
+    one_of("sampling", sampling, tuple(SAMPLING))
+    independent = None if independent is None else boolean("independent", independent)
     owners = _owners(owner, per_owner, loader)
     layout, records, expected = _known(model, optimizer, loader, loss_reduction, gradients, owners)
+    if independent is None:
+        independent = sampling in EXACT_SIZES and loader.collate_fn is default_collate
     if epochs is not None and steps is not None:
         raise ValueError("give epochs or steps, not both")
     if epochs is not None:
