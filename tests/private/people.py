@@ -43,7 +43,8 @@ def rows_of_a_person(rng: np.random.Generator, name: int) -> list[dict[str, Any]
 @functools.cache
 def spark() -> Any:
     """Spark on this machine through Ibis; skips where it is not installed."""
-    return ibis.pyspark.connect(session())
+    running = session()  # first: it skips where there is none
+    return ibis.pyspark.connect(running)
 
 
 def spark_table(path: Path) -> Any:
