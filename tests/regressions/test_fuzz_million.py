@@ -71,6 +71,10 @@ CALLS: dict[str, Callable[[], Any]] = {
     "a frame as a sampling": lambda: make_private(
         set(), 1, {"kind": 1}, clip=0.5, delta=1e-5, noise_multiplier=10.0, sampling=pl.DataFrame({"a": [1.0]})
     ),
+    "a series as a number of rows": lambda: sdp.L2(1.0, dim=2).clip(
+        np.ones((2, 2)), adjacency="replace", max_rows=pl.Series(["a"])
+    ),
+    "a text as a number of rows": lambda: sdp.L2(1.0, dim=2).clip(np.ones((2, 2)), adjacency="replace", max_rows="3"),
     "a view at no place": lambda: COMPOSED.view([], reverse=True, accuracy=0.5),
     "a view far below zero": lambda: COMPOSED.view(-1e99, reverse=False, accuracy=0.5),
     "keys without number": lambda: KeySelection.calibrate(keys=10**120, epsilon=0.1, delta=1e-9, adjacency="replace"),

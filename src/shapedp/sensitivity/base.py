@@ -156,10 +156,10 @@ class Sensitivity(ABC):
         """
         one_of("adjacency", adjacency, ADJACENCIES)
         stacked = isinstance(rows, np.ndarray) and rows.shape[1:] == self.shape and len(self.shape) > 1
-        factor = (2.0 if adjacency == "replace" else 1.0) * (1 if max_rows is None else max_rows)
         with np.errstate(all="ignore"):  # an error of arithmetic would tell of a row
             table = Rows.read("rows", rows.reshape(len(rows), self.dim) if stacked else rows, self.dim)
             keep = owner_mask(owner, max_rows, table.count)
             clipped = self._clip(table)
             value = (clipped if keep is None else clipped.kept(keep)).value()
+        factor = (2.0 if adjacency == "replace" else 1.0) * (1 if max_rows is None else max_rows)
         return value.reshape(-1, *self.shape) if stacked else value, self.scaled(factor, adjacency)
