@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 import torch
@@ -29,6 +30,7 @@ from shapedp.privacy.losses.radial import RadialLoss
 from shapedp.private.questions import Aggregate
 from shapedp.report import claims_page
 from shapedp.sampling import discrete_laplace, geometric, source
+from shapedp.tables.blocks import Columns
 from shapedp.torch.accountant import Account
 from shapedp.torch.private import make_private
 from shapedp.workloads.mechanism import WorkloadMechanism
@@ -75,6 +77,8 @@ CALLS: dict[str, Callable[[], Any]] = {
         np.ones((2, 2)), adjacency="replace", max_rows=pl.Series(["a"])
     ),
     "a text as a number of rows": lambda: sdp.L2(1.0, dim=2).clip(np.ones((2, 2)), adjacency="replace", max_rows="3"),
+    "more records than floats hold": lambda: sdp.Mixing(rows=100, gamma=100.0, row_bound=1.0, records=10**120, dim=3),
+    "features that lie about their number": lambda: Columns(pd.DataFrame({"a": [1.0]}), LIAR).as_table("a", None),
     "a view at no place": lambda: COMPOSED.view([], reverse=True, accuracy=0.5),
     "a view far below zero": lambda: COMPOSED.view(-1e99, reverse=False, accuracy=0.5),
     "keys without number": lambda: KeySelection.calibrate(keys=10**120, epsilon=0.1, delta=1e-9, adjacency="replace"),

@@ -69,7 +69,7 @@ class Sketching(Claimed):
         if (self.records is None) != (self.dim is None):
             raise ValueError("records and dim go together: give both sizes of the data, or neither")
         if self.records is not None:
-            self._plain(count, "records", "dim")
+            self._plain(size, "records", "dim")
 
     def release(self, x: Any, *, rng: Rng = None, unsafe: bool = False) -> Sketch:
         """The sketch of the rows of x, clipped to the row bound; `rng` replaces secure randomness in simulations."""
@@ -208,7 +208,7 @@ class Mixing(Sketching):
         near = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, tolerance=tolerance)
         gamma = near.gamma
         if records is not None and dim is not None:
-            missed = rounding(rows, gamma, count("records", records), size("dim", dim))
+            missed = rounding(rows, gamma, size("records", records), size("dim", dim))
             aim -= (1 + math.exp(epsilon)) * missed * ABOVE_512
             if not aim > 0:
                 raise ValueError(cls.too_large(rows, records, dim, delta))

@@ -16,6 +16,7 @@ from shapedp.boundary.columns import refuse_columns
 from shapedp.boundary.refusals import refusal
 from shapedp.boundary.values import boolean
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.checks import entries as walked
 from shapedp.numerics.checks import one_of
 from shapedp.tables.sources import CHUNK, Part, Source, source_of
 
@@ -175,7 +176,7 @@ class Columns:
         source = _source(x, boolean("header", header))
         if source is None:
             raise TypeError(f"x must be a frame, Arrow data or a path, got {type(x).__name__}")
-        self.source, self.features = source if types is None else _typed(source, types), tuple(features)
+        self.source, self.features = source if types is None else _typed(source, types), walked("features", features)
 
     def as_table(self, y: Any, classes: Sequence[Any] | None) -> Streamed:
         """The columns with the target y; what `open_table` asks for."""
