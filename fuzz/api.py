@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from tests.boundary.booleans import public_objects
 
-from fuzz.pool import odd, plausible, shown, stock
+from fuzz.pool import each_odd, odd, plausible, shown, stock
 from fuzz.properties import Outcome, documented, judge
 
 # Not called, and why.
@@ -96,11 +96,38 @@ def chosen(rng: random.Random, number: int) -> Target:
     return rng.choices(targets(), cum_weights=_weights())[0]
 
 
+@cache
+def _pairs() -> tuple[tuple[Target, inspect.Parameter], ...]:
+    """Every parameter of every target that can be given."""
+    return tuple(
+        (target, one)
+        for target in targets()
+        for one in target.parameters or ()
+        if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) and str(one.annotation) not in INNER
+    )
+
+
+def one_odd(number: int) -> tuple[Target, str, Any]:
+    """The target of a case of `each`, its parameter and that one's odd value; a round meets each with each."""
+    target, one = _pairs()[number // len(each_odd()) % len(_pairs())]
+    return target, one.name, each_odd()[number % len(each_odd())]
+
+
+def each_case(number: int, folder: Path) -> Outcome:
+    """Call one target with one odd argument among plausible ones."""
+    rng = random.Random(f"each {number}")
+    target, name, value = one_odd(number)
+    return _judged(number, target, *_arguments(rng, target, {name: value}))
+
+
 def case(number: int, folder: Path) -> Outcome:
     """Call one target; everything random follows from the number."""
     rng = random.Random(f"api {number}")
     target = chosen(rng, number)
-    arguments, named = _arguments(rng, target)
+    return _judged(number, target, *_arguments(rng, target))
+
+
+def _judged(number: int, target: Target, arguments: list[Any], named: dict[str, Any]) -> Outcome:
     given = (*arguments, *named.values())
     before = [_bytes(one) for one in given]
     np.random.seed(number % 2**32)  # noqa: NPY002
@@ -156,26 +183,33 @@ def _allowed(error: Exception, file: str, values: tuple[Any, ...]) -> str | None
     return "another library's error" if type(error).__name__ == "OpenDPException" else None
 
 
-def _arguments(rng: random.Random, target: Target) -> tuple[list[Any], dict[str, Any]]:
+def _arguments(
+    rng: random.Random, target: Target, fixed: dict[str, Any] | None = None
+) -> tuple[list[Any], dict[str, Any]]:
+    """Arguments, some of them odd; plausible ones but for those that are fixed, if some are."""
     if target.parameters is None:
         return [odd(rng) for _ in range(rng.randrange(3))], {}
-    share = rng.choice([0.0, 0.1, 0.3, 1.0])  # of odd values in this call
+    share = 0.0 if fixed else rng.choice([0.0, 0.1, 0.3, 1.0])  # of odd values in this call
     arguments: list[Any] = []
     named: dict[str, Any] = {}
     for one in target.parameters:
-        if one.default is not one.empty and rng.random() < 0.6:
+        given = fixed is not None and one.name in fixed
+        if not given and one.default is not one.empty and rng.random() < 0.6:
             continue
         if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) or getattr(target.function, "__name__", "") == "<lambda>":
             continue
         inner = str(one.annotation) in INNER
-        value = odd(rng) if rng.random() < share and not inner else plausible(rng, one.name, one.annotation)
+        if fixed is not None and given:
+            value = fixed[one.name]
+        else:
+            value = odd(rng) if rng.random() < share and not inner else plausible(rng, one.name, one.annotation)
         if isinstance(value, np.ndarray | list | dict | set):
             value = copy.deepcopy(value)
         if one.kind is one.POSITIONAL_ONLY:
             arguments.append(value)
         else:
             named[one.name] = value
-    if rng.random() < 0.01:
+    if fixed is None and rng.random() < 0.01:
         named["surprise"] = odd(rng)
     return arguments, named
 

@@ -138,6 +138,12 @@ def odd(rng: random.Random) -> Any:
     return rng.choice(_ODD)
 
 
+@cache
+def each_odd() -> tuple[Any, ...]:
+    """All odd values in a fixed order, with sizes and numbers at the ends of floats."""
+    return (*_ODD, *foreign(), 10**120, -(10**120), 1e120, -1e-300, 1e-12, 2**53 + 1)
+
+
 _NAMED: dict[str, tuple[Any, ...]] = {
     "epsilon": (1.0, 0.1, 3, 1e-3, 20.0),
     "delta": (1e-6, 0.0, 1e-3, 0.1, 1e-12),

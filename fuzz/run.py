@@ -7,7 +7,7 @@
     python fuzz/run.py --again                          # the broken cases of the state, after a mend
     python fuzz/run.py --state fuzz.json                # where the counts are kept (default: fuzz/state.json)
 
-Kinds: api, command, process, json, table, ledger. Cases run in child processes with limited memory, so that one that
+Kinds: api, each (every parameter of every public callable with every odd value), command, process, json, table, ledger. Cases run in child processes with limited memory, so that one that
 hangs or dies costs itself only. Prints a table of outcomes; exit code 1 if a property was broken.
 """
 
@@ -46,13 +46,14 @@ from fuzz.properties import MEMORY, SECONDS, WAIT, Outcome  # noqa: E402
 
 KINDS: dict[str, Callable[[int, Path], Outcome]] = {
     "api": api.case,
+    "each": api.each_case,
     "command": commands.case,
     "process": commands.real_case,
     "json": documents.json_case,
     "table": documents.table_case,
     "ledger": ledgers.case,
 }
-SHARES = {"api": 0.45, "command": 0.2, "process": 0.15, "json": 0.1, "table": 0.07, "ledger": 0.03}
+SHARES = {"api": 0.35, "each": 0.1, "command": 0.2, "process": 0.15, "json": 0.1, "table": 0.07, "ledger": 0.03}
 _LOADED = (
     *("pandas", "pyarrow.parquet", "pyarrow.csv", "polars", "sqlalchemy", "flint", "shapedp_check.verdict", "opendp"),
     *("sklearn.linear_model", "sklearn.svm", "dp_accounting.pld.privacy_loss_distribution", "opacus.validators"),
@@ -98,7 +99,11 @@ def timed(kind: str, number: int, folder: Path) -> Outcome:
             found = KINDS[kind](number, folder)
     except TooLong:
         waited = time.process_time() - started < SECONDS / 2
-        target = api.chosen(random.Random(f"api {number}"), number).known if kind == "api" else kind
+        target = kind
+        if kind == "api":
+            target = api.chosen(random.Random(f"api {number}"), number).known
+        elif kind == "each":
+            target = ".".join((api.one_odd(number)[0].known, api.one_odd(number)[1]))
         how = f"waits for {WAIT:g} s" if waited else f"more than {SECONDS:g} s"
         return Outcome(target, "too long", (f"in time: {how}",), f"case {number}")
     finally:
