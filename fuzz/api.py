@@ -30,6 +30,7 @@ LEFT_OUT = {
 INNER = ("Floats", "Source", "Integers")  # of protocols between the library's parts: sound values only
 COSTS = Path(__file__).with_name("costs.json")  # milliseconds of a call, by target, as `run.py --costs` measured them
 _CHEAP = 1.0  # milliseconds: what costs more is called less often, in proportion
+_STRIDE = 2**31 - 1  # a prime
 _TURN = 200  # one case in so many goes through all targets in turn, so that each is met, whatever it costs
 
 
@@ -109,8 +110,10 @@ def _pairs() -> tuple[tuple[Target, inspect.Parameter], ...]:
 
 def one_odd(number: int) -> tuple[Target, str, Any]:
     """The target of a case of `each`, its parameter and that one's odd value; a round meets each with each."""
-    target, one = _pairs()[number // len(each_odd()) % len(_pairs())]
-    return target, one.name, each_odd()[number % len(each_odd())]
+    whole = len(_pairs()) * len(each_odd())
+    pair, value = divmod(number * _STRIDE % whole, len(each_odd()))  # far apart, so that a part of a round meets all
+    target, one = _pairs()[pair]
+    return target, one.name, each_odd()[value]
 
 
 def each_case(number: int, folder: Path) -> Outcome:
