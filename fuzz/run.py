@@ -7,8 +7,9 @@
     python fuzz/run.py --again                          # the broken cases of the state, after a mend
     python fuzz/run.py --state fuzz.json                # where the counts are kept (default: fuzz/state.json)
 
-Kinds: api, each (every parameter of every public callable with every odd value), command, process, json, table, ledger. Cases run in child processes with limited memory, so that one that
-hangs or dies costs itself only. Prints a table of outcomes; exit code 1 if a property was broken.
+Kinds: api, each (every parameter of every public callable with every odd value), command, process, json, table,
+ledger. Cases run in child processes with limited memory, so that one that hangs or dies costs itself only. Prints a
+table of outcomes; exit code 1 if a property was broken.
 """
 
 from __future__ import annotations

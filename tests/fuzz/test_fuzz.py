@@ -24,7 +24,15 @@ from fuzz.yard import watch, yard
 from fuzz import api, run
 from shapedp.cli import main
 
-BUDGET = {"api": 8, "command": 6, "process": 2, "json": 5, "table": 4, "ledger": 2}  # seconds of processor time
+BUDGET = {
+    "api": 6,
+    "each": 6,
+    "command": 6,
+    "process": 2,
+    "json": 5,
+    "table": 4,
+    "ledger": 2,
+}  # seconds of processor time
 
 
 @pytest.mark.parametrize("kind", KINDS)

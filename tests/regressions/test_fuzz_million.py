@@ -14,18 +14,27 @@ import torch
 from tests.regressions.test_fuzz_calls import Liar
 
 import shapedp as sdp
+from shapedp.accounting import Step, allocate, plan, trade_off
+from shapedp.accounting.accountants import he_theorem_3, optimal_homogeneous
 from shapedp.audit.membership import shadow_attack
+from shapedp.audit.sizes import power
 from shapedp.audit.transcript import replay
 from shapedp.ledger.filters import BasicFilter, EitherFilter, RenyiFilter
 from shapedp.ledger.fixed import Charge
+from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
+from shapedp.mechanisms.angles import AngleWindows
 from shapedp.mechanisms.objective import ObjectivePerturbation
 from shapedp.mechanisms.selection.keys import KeySelection
 from shapedp.mechanisms.selection.recursion import Quantiles
 from shapedp.noise.logistic import Logistic
-from shapedp.numerics.roots import last_true_near
+from shapedp.noise.mixed import Mixed
+from shapedp.noise.staircase_l1 import L1Staircase
+from shapedp.numerics.roots import first_true_near, last_true_near
+from shapedp.papers.classics.recipes import multivariate_laplace
 from shapedp.papers.datasets.base import Dataset
 from shapedp.papers.datasets.synthetic import make_gaussian, make_mlp
-from shapedp.papers.tensor_noise.recipes import mvg
+from shapedp.papers.register.harness import Table
+from shapedp.papers.tensor_noise.recipes import mvg, tvg
 from shapedp.privacy.losses.radial import RadialLoss
 from shapedp.private.questions import Aggregate
 from shapedp.report import claims_page
@@ -39,6 +48,7 @@ RNG = np.random.default_rng(0)
 MECHANISM = sdp.calibrate("gaussian", sdp.L2(1.0, 3), epsilon=1.0, delta=1e-6)
 TWO = torch.tensor([1.0, 2.0])
 LIAR: Any = Liar()
+FRAME: Any = pl.DataFrame({"a": [1.0]})
 COMPOSED = sdp.compose([(sdp.LaplaceLoss(1.0), 2)])
 LAPLACE, BALL = sdp.Laplace(2.0, 3), sdp.L2(1.0, 3)
 CALLS: dict[str, Callable[[], Any]] = {
@@ -94,6 +104,44 @@ CALLS: dict[str, Callable[[], Any]] = {
     "a tail beyond floats": lambda: RadialLoss.calibrate(3, 2.0, 0.005, 1.0, 1e-6),
     "a pure tail beyond floats": lambda: RadialLoss.calibrate(3, 3.0, 0.001, 3.0, 0.0),
     "a shape that rises": lambda: RadialLoss.estimated(50, 1e300, 0.9999999999999999, 0.1, 0.1),
+    "more compositions than floats count": lambda: he_theorem_3(0.1, 1e-6, times=10**120, constant=1e-6),
+    "a sum of 2^40 terms": lambda: optimal_homogeneous(0.1, 0.0, times=2**42, index=2**40),
+    "more steps than floats count": lambda: plan(epsilon=1.0, delta=0.0, sampling_rate=0.1, steps=10**120),
+    "a frame as a scheme": lambda: plan(epsilon=1.0, delta=0.1, sampling_rate=1.0, steps=1, scheme=FRAME),
+    "a search that begins above its end": lambda: plan(
+        epsilon=1.0, delta=0.1, sampling_rate=0.1, steps=5, smallest=1e300, largest=10.0
+    ),
+    "a search that is content with anything": lambda: plan(
+        epsilon=20.0, delta=1e-3, sampling_rate=1.0, steps=1, relative=1e18
+    ),
+    "a frame as neighbours": lambda: allocate(MECHANISM, 2, adjacency=FRAME),
+    "rates in rows": lambda: trade_off(sdp.GaussianLoss(1.0), np.ones((3, 3))),
+    "rates at 2^60 points": lambda: trade_off(sdp.GaussianLoss(1.0), [0.1], points=2**60),
+    "a witness at no epsilon": lambda: sdp.subsample(sdp.GaussianLoss(1.0), 0.1).best_shown(LIAR),
+    "inputs that lie about their number": lambda: sdp.audit.bits(MECHANISM, neighbours=LIAR),
+    "samples for a year": lambda: sdp.audit.distribution(MECHANISM, samples=2**40),
+    "a confidence of ten to the 120": lambda: power(epsilon=1.0, delta=0.1, confidence=10**120),
+    "a chance of two tensors": lambda: power(epsilon=1.0, delta=0.1, chance=TWO),
+    "premises that lie about their number": lambda: sdp.Certificate(
+        1.0, 0.1, None, sdp.Bracket(0.0, 0.1), "x", assumptions=LIAR
+    ),
+    "steps before of a tensor": lambda: Account(Step(sdp.GaussianLoss(1.0)), 1.0, 1e-6, 3, taken=TWO),
+    "angles of 2^31 coordinates": lambda: AngleWindows.calibrate(dim=2**31, width=0.01),
+    "a guide of a tensor": lambda: AdaptiveMixing.calibrate(rows=10, row_bound=0.5, epsilon=1.0, delta=1e-3, plain=TWO),
+    "kinds that lie about their number": lambda: Mixed([1.0, 2.0], LIAR),
+    "steps too fine to sum": lambda: L1Staircase(0.5, 1e-12, 50),
+    "steps beyond floats": lambda: L1Staircase(0.5, 2**31, 1),
+    "a share of two tensors": lambda: L1Staircase(0.5, 1.0, 1, gamma=TWO),
+    "a radial shape at no accuracy": lambda: RadialLoss.approximate(3, 0.5, 2.0, 0.1, 1e-6, tolerance=TWO),
+    "a gap of words": lambda: RadialLoss.approximate(3, 0.5, 2.0, 0.1, 1e-6, gap=pl.Series(["a"])),
+    "a radial power beyond floats": lambda: RadialLoss.approximate(50, 2.0, 1e300, 1.0, 0.1, gap=0.5),
+    "a step of two tensors": lambda: last_true_near(lambda x: x < 1, 2.0, relative=TWO),
+    "an end of two tensors": lambda: first_true_near(lambda x: x > 1, 0.5, TWO),
+    "a Laplace law in 10^120 dimensions": lambda: multivariate_laplace(
+        dim=10**120, sensitivity=2.0, epsilon=20.0, delta=0.1
+    ),
+    "a tensor of 2^31 entries in one mode": lambda: tvg(dim=2**31, sensitivity=1.0, epsilon=1.0, delta=1e-3),
+    "a frame as a state": lambda: Table(("a",), (), state=FRAME),
     "a replay of letters": lambda: replay("1", "ab", adjacency=None, public=TWO),
 }
 

@@ -17,6 +17,8 @@ from shapedp.numerics.outward import ABOVE_128, BELOW_8192, ROUNDINGS_8192
 from shapedp.privacy import GaussianLoss, Loss
 from shapedp.privacy.conversions import ORDERS, rdp_curve_to_epsilon, zcdp_to_dp
 
+_TERMS = 1_000_000  # of a sum
+
 FEWER_ORDERS = tuple(alpha for alpha in ORDERS if 1.01 < alpha <= 512)
 
 
@@ -201,7 +203,7 @@ def optimal_homogeneous(epsilon: float, delta: float, times: int, index: int) ->
         (0.6, 0.0031)
     """
     epsilon, delta = nonnegative("epsilon", epsilon), probability("delta", delta)
-    times, index = count("times", times), count("index", index, least=0)
+    times, index = count("times", times), count("index", index, least=0, most=_TERMS)
     if 2 * index > times:
         raise ValueError(f"index must be at most times/2 = {times / 2:g}, got {index}")
     norm = times * (epsilon + math.log1p(math.exp(-epsilon)))

@@ -17,6 +17,7 @@ from scipy import fft
 
 from shapedp.accounting.cumulants import MOST_TILT, Parts, cumulant, reach, tilted, window
 from shapedp.accounting.series import DROPPED, Complex, Series, series
+from shapedp.numerics import SearchError
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.laplace_sums import whole_power
 from shapedp.numerics.outward import ABOVE_8192, BELOW_8192, ROUNDINGS_8, ROUNDINGS_16, ROUNDINGS_256, UNIT
@@ -149,7 +150,7 @@ def _spectrum(parts: Parts, theta: float, size: int) -> tuple[Complex, float, fl
         product = powered if product is None else product * powered
     assert product is not None
     if max(growth, tilt_error) > _MOST_ERROR:
-        raise ArithmeticError(
+        raise SearchError(
             f"rounding leaves nothing certain about {total} terms: compose fewer, or losses of a smaller scale"
         )
     norm_error = 1.05 * math.exp(growth) * (norm_error + len(parts) * math.exp(-DROPPED))

@@ -11,6 +11,7 @@ from shapedp.privacy import Loss
 from shapedp.privacy.losses.allocation import AllocatedLoss
 from shapedp.privacy.losses.base import adjacency_of
 from shapedp.privacy.losses.shuffle import ShuffledLoss
+from shapedp.sensitivity import ADJACENCIES
 
 Way = Literal["poisson", "without-replacement", "allocation", "shuffle"]
 WAYS: tuple[Way, ...] = (*SCHEMES, "allocation", "shuffle")
@@ -51,7 +52,7 @@ def one_run(item: Any, rate: float, way: Way, batches: int, *, rough: bool = Fal
 
 def _under(item: Any, adjacency: str | None) -> tuple[Loss, str]:
     """The loss of an item and the one neighbour relation that is named."""
-    own = adjacency_of(item)
+    own, adjacency = adjacency_of(item), one_of("adjacency", adjacency, (*ADJACENCIES, None))
     if own is not None and adjacency is not None and own != adjacency:
         raise ValueError(f"adjacency {adjacency!r} was asked for, but the mechanism was derived under {own!r}")
     relation = own or adjacency

@@ -23,6 +23,7 @@ SCHEMA = 1
 _COARSE = 1e-2
 _SHARE = 3.0  # accuracy of delta over that of the scale: delta moves at least five times as much
 _SLOPE = -10.0
+_SQUARE = 1e6  # of one over the scale, where a search may begin
 _STEP = 1.4  # the most a search moves the log of a scale at once
 
 _FIELDS = {
@@ -278,8 +279,12 @@ def plan(
         0.74
     """
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
-    steps, relative = count("steps", steps), positive("relative", relative)
+    steps, relative, scheme = count("steps", steps), positive("relative", relative), one_of("scheme", scheme, WAYS)
     smallest, largest = positive("smallest", smallest), positive("largest", largest)
+    if not relative <= 1:
+        raise ValueError(f"relative must be at most 1, got {relative:g}: it is how far above the least scale may be")
+    if not smallest < largest:
+        raise ValueError(f"smallest must be below largest, got {smallest:g} and {largest:g}")
     rate, deadline = share("sampling_rate", sampling_rate), time.monotonic() + positive("seconds", seconds)
 
     def composed(scale: float, accuracy: float) -> Loss:
@@ -294,7 +299,8 @@ def plan(
     if rate == 0:
         raise ValueError("sampling_rate must be > 0: from no record nothing is learnt, whatever the noise")
     fine = min(_SHARE * relative, 1e-3)
-    spread = count("batches", batches) if scheme == "allocation" else 1
+    batches = count("batches", batches)
+    spread = batches if scheme == "allocation" else 1
     search = _Search(delta, smallest, largest, *_start(epsilon, delta, rate / spread, steps * spread))
     search.run(lambda scale: reached(scale, _COARSE), max(min(50 * relative, 1e-2), relative))
     search = _Search(delta, smallest, largest, search.scale, search.slope)
@@ -320,7 +326,7 @@ def _start(epsilon: float, delta: float, rate: float, steps: int) -> tuple[float
     slope = -math.log(steeper / delta) / math.log(1.001)
     if rate == 1:
         return math.sqrt(steps) / mu, slope
-    square = math.log1p((mu / rate) ** 2 / steps)  # 1/scale^2
+    square = min(math.log1p(mu / rate * (mu / rate) / steps), _SQUARE)  # 1/scale^2
     return 1 / math.sqrt(square), slope * square / -math.expm1(-square)
 
 

@@ -15,7 +15,7 @@ from shapedp.accounting.fourier import Convolution, WindowError, convolve
 from shapedp.accounting.knots import for_all_tilts, near_masses
 from shapedp.accounting.ladder import STEEP, Ladder
 from shapedp.accounting.lattices import aligned, lattice_of
-from shapedp.numerics import SelfCheckError
+from shapedp.numerics import SearchError, SelfCheckError
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import WIDE
 from shapedp.privacy.losses.base import Loss
@@ -310,9 +310,7 @@ class Direction:
                     break
                 step = aligned(2 * upper[0][0].step, self.lattice)
                 lower, upper = self._masses(step, found.ends, (upper, found.aim.tilts))
-        raise ArithmeticError(
-            "the composition does not fit on a grid: compose fewer steps or losses of a similar scale"
-        )
+        raise SearchError("the composition does not fit on a grid: compose fewer steps or losses of a similar scale")
 
     def _sharper(
         self, view: View, cap: float, accuracy: float, ends: list[tuple[float, float]], node_limit: int, steepest: float

@@ -8,15 +8,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import finite, probability
+from shapedp.numerics.checks import count, finite, positive, probability
 from shapedp.numerics.outward import ROUNDINGS_8, ROUNDINGS_32
 from shapedp.privacy import Bracket, Loss
 
 _LARGEST = 700.0  # beyond it e^epsilon is no float
+_POINTS = 100_000
 
 
 def _levels(alpha: ArrayLike) -> Floats:
     values = np.atleast_1d(finite("alpha", alpha))
+    if values.ndim != 1:
+        raise ValueError(f"alpha must be a number or a 1-d array, got shape {values.shape}")
     if ((values < 0) | (values > 1)).any():
         raise ValueError("alpha must lie in [0, 1]: it is a false-positive rate")
     return values
@@ -36,7 +39,8 @@ def trade_off(loss: Loss, alpha: ArrayLike, *, points: int = 400, largest: float
         array([0.74])
     """
     levels = _levels(alpha)
-    epsilon = np.concatenate([[0.0], np.geomspace(1e-4, min(largest, _LARGEST), points)])
+    last = min(positive("largest", largest), _LARGEST)
+    epsilon = np.concatenate([[0.0], np.geomspace(1e-4, last, count("points", points, most=_POINTS))])
     upper = loss.profile(epsilon)[1]
     if not loss.symmetric:
         upper = np.maximum(upper, loss.profile(epsilon, reverse=True)[1])

@@ -11,7 +11,7 @@ import numpy as np
 from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.compose import loss_from
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import nonnegative, one_of, probability, share
+from shapedp.numerics.checks import nonnegative, one_of, probability, real, share
 from shapedp.numerics.outward import ABOVE_2, ABOVE_16, ABOVE_32, BELOW_16, ROUNDINGS_8, ROUNDINGS_16
 from shapedp.privacy import Bracket, GaussianLoss, Loss
 from shapedp.privacy.losses.base import Pieces, adjacency_of
@@ -101,7 +101,7 @@ class SubsampledLoss(Loss):
             return self.base.delta(epsilon).lower
         if self.rate == 0 or not self.base.symmetric:
             return 0.0
-        inner, move = self._inner(np.array([epsilon]))
+        inner, move = self._inner(np.array([real("epsilon", epsilon)]))
         shown = self.base.best_shown(float((inner + move)[0]))
         return float(self._scaled(np.array([shown]), up=False)[0])
 

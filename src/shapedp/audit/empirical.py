@@ -17,7 +17,7 @@ from shapedp.audit.runner import Hits, Runner, outputs, scores
 from shapedp.audit.sketches import subject_of
 from shapedp.audit.subjects import CallableSubject, Score, Subject
 from shapedp.boundary.values import boolean, booleans
-from shapedp.numerics.checks import count, positive
+from shapedp.numerics.checks import LAID_OUT, count, positive
 from shapedp.privacy import Loss
 
 _CHOOSE = 0.2
@@ -169,7 +169,7 @@ def mechanism(
     if classifier is not None and not isinstance(subject, CallableSubject):
         raise TypeError("classifier goes with a function: a mechanism of the library is scored by its density")
     claim = _claim(mechanism, epsilon, delta, loss)
-    per_input = count("samples", samples, least=2000) // 2
+    per_input = count("samples", samples, least=2000, most=LAID_OUT) // 2
     level = positive("confidence", confidence)
     if not level < 1:
         raise ValueError(f"confidence must lie in (0, 1), got {confidence!r}")

@@ -17,7 +17,7 @@ from shapedp.mechanisms import Additive
 from shapedp.noise import Law
 from shapedp.noise.base import Traits
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import count, positive
+from shapedp.numerics.checks import LAID_OUT, count, positive
 
 Sampler = Callable[[Floats, np.random.Generator | None, int], Any]
 _VALUES = 2_000_000
@@ -116,7 +116,7 @@ def distribution(
     """
     rate = positive("false_alarm", false_alarm)
     followed, sampler = _sampler(mechanism, law)
-    n = max(_VALUES // followed.dim, 2000) if samples is None else count("samples", samples, least=100)
+    n = max(_VALUES // followed.dim, 2000) if samples is None else count("samples", samples, least=100, most=LAID_OUT)
     whole = isinstance(mechanism, Additive) and mechanism.sensitivity.whole
     noise, on_grid = _draw(followed, sampler, n, None if seed is None else np.random.default_rng(seed), whole)
     turned, straight = followed.whitened(noise)

@@ -15,6 +15,7 @@ from shapedp.boundary.values import boolean
 from shapedp.mechanisms import Additive
 from shapedp.mechanisms.mixing import Sketching
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.checks import entries
 
 Codes = NDArray[np.int64]
 _PLACES = 128
@@ -101,7 +102,7 @@ def bits(
     vectorized = boolean("vectorized", vectorized)
     if isinstance(mechanism, Sketching):
         raise TypeError("bits takes an additive mechanism or a function f(x, rng), such as one that releases a sketch")
-    if len(pair := list(neighbours)) != 2:
+    if len(pair := entries("neighbours", neighbours)) != 2:
         raise TypeError("neighbours must be a pair of inputs")
     inputs = tuple(np.ravel(np.asarray(side, dtype=np.float64)) for side in pair)
     table = BitTable((inputs[0], inputs[1]))

@@ -10,7 +10,7 @@ from scipy import special
 
 from shapedp.audit.bounds import LEVELS, SPENDING
 from shapedp.audit.claim import Claim
-from shapedp.numerics.checks import positive, probability
+from shapedp.numerics.checks import entries, positive, probability
 from shapedp.privacy import GaussianLoss
 
 FAULTS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
@@ -73,8 +73,10 @@ def power(
     [0.5, 0.9]
     """
     claimed = GaussianLoss.calibrate(epsilon, probability("delta", delta))
+    confidence, chance = probability("confidence", confidence), probability("chance", chance)
+    false_alarm = probability("false_alarm", false_alarm)
     rows = []
-    for factor in faults:
+    for factor in entries("faults", faults):
         if not 0 < positive("fault", factor) < 1:
             raise ValueError(f"faults must lie in (0, 1), got {factor!r}")
         actual = claimed.mu / factor

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from shapedp.boundary.files import Where, write_bytes
 from shapedp.boundary.values import whole_text
-from shapedp.numerics.checks import finite, size
+from shapedp.numerics.checks import count, finite
 
 BYTES = 1 << 28  # of a document
 DEPTH = 64  # of nested lists and objects
@@ -167,7 +167,7 @@ def decode(name: str, value: Any) -> NDArray[np.float64]:
     if not isinstance(value, dict):
         return finite(name, value)
     try:
-        announced = size(f"the size of {name}", value["size"])
+        announced = count(f"the size of {name}", value["size"])
         if announced > ENTRIES:
             raise ValueError(f"more than {ENTRIES} entries were announced")
         unpack = zlib.decompressobj()

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from shapedp.numerics.checks import size
+from shapedp.numerics.checks import count
 
 
 def boolean(name: str, value: object) -> bool:
@@ -34,9 +34,9 @@ def booleans(record: Any) -> None:
 
 
 def sizes(name: str, values: Iterable[object]) -> tuple[int, ...]:
-    """Whole numbers >= 1 as Python integers, whose product counts the coordinates and is limited as `size` is."""
-    found = tuple(size(name, value) for value in values)
-    size(name, math.prod(found))
+    """Whole numbers >= 1 as Python integers, whose product counts the coordinates and is limited as one is."""
+    found = tuple(count(name, value) for value in values)
+    count(name, math.prod(found))
     return found
 
 

@@ -22,7 +22,7 @@ from shapedp.mechanisms.mixing import (
 )
 from shapedp.numerics import outward
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import size
+from shapedp.numerics.checks import count, positive
 from shapedp.numerics.gram import gram_error, least_eigenvalue
 from shapedp.privacy import Loss
 from shapedp.privacy.losses.gaussian import GaussianLoss
@@ -105,10 +105,12 @@ class AdaptiveMixing(EigenvalueSketching):
         sigma^2 + lambda_min comes to.
         """
         epsilon, delta = calibratable(epsilon, delta, adjacency)
-        plain = plain or MixingLoss.calibrate(rows, epsilon, delta, neighbours=adjacency, tolerance=1e-4).gamma
+        if plain is None:
+            plain = MixingLoss.calibrate(rows, epsilon, delta, neighbours=adjacency, tolerance=1e-4).gamma
+        plain = positive("plain", plain)
         spent = ROOM * delta
         if records is not None and dim is not None:
-            tv = rounding(rows, plain, size("records", records), size("dim", dim))
+            tv = rounding(rows, plain, count("records", records), count("dim", dim))
             spent = ((1 + math.exp(epsilon)) * tv + outward.WIDE * delta) * outward.ABOVE_512
             if not spent < delta / 2:
                 raise ValueError(cls.too_large(rows, records, dim, delta))

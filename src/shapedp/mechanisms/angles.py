@@ -24,7 +24,7 @@ from shapedp.mechanisms.base import Claimed, Release, Rng
 from shapedp.mechanisms.calibrate import calibrate
 from shapedp.noise import Gaussian, Law
 from shapedp.numerics.arrays import Floats, frozen
-from shapedp.numerics.checks import count, finite, one_of, positive, probability, size, vector
+from shapedp.numerics.checks import count, finite, laid_out, one_of, positive, probability, vector
 from shapedp.numerics.hyperspherical import from_angles, to_angles
 from shapedp.numerics.outward import ABOVE_8
 from shapedp.privacy import Loss
@@ -41,7 +41,7 @@ def windows(dim: int, width: float) -> Floats:
 
     The angles of a direction drawn at random have standard deviation about 1/sqrt(d - z).
     """
-    d = size("dim", dim, least=2)
+    d = laid_out(count("dim", dim, least=2))
     half: Floats = np.minimum(positive("width", width) / np.sqrt(d - np.arange(1.0, d)), np.pi / 2)
     half[-1] = np.pi
     return half
@@ -49,7 +49,7 @@ def windows(dim: int, width: float) -> Floats:
 
 def tail_weights(dim: int) -> Floats:
     """(d - z + 1)/d: the share of a random direction's squared norm that an error in angle z turns."""
-    d = size("dim", dim, least=2)
+    d = laid_out(count("dim", dim, least=2))
     return np.asarray(np.arange(d, 1.0, -1.0) / d)
 
 
@@ -84,7 +84,7 @@ class Polar(Claimed):
     adjacency: Adjacency = "add-remove"
 
     def __post_init__(self) -> None:
-        size("dim", self.law.dim, least=2)
+        count("dim", self.law.dim, least=2)
         self._plain(positive, "clip", "epsilon")
         self._plain(count, "batch")
         self._plain(probability, "delta")
@@ -176,7 +176,7 @@ class MeanAngles(Polar):
         Takes `clip`, `batch`, `epsilon`, `delta` and `adjacency` as the class does, and `norm_share` (0.1): how much of
         mu^2 is spent on the norm.
         """
-        return cls._calibrated(partial(_full_range, size("dim", dim, least=2)), **claim)
+        return cls._calibrated(partial(_full_range, count("dim", dim, least=2)), **claim)
 
     @property
     def sensitivity(self) -> Box:
@@ -224,7 +224,7 @@ class AngleWindows(Polar):
 
         Or windows of the `half_widths` given. The other arguments are those of `MeanAngles.calibrate`.
         """
-        d = size("dim", dim, least=2)
+        d = count("dim", dim, least=2)
         half = _windows(windows(d, width) if half_widths is None else half_widths, d)
         return cls._calibrated(partial(window_box, half), windows=half, **claim)
 

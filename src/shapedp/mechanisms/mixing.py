@@ -16,7 +16,7 @@ from shapedp.boundary.values import boolean
 from shapedp.mechanisms.base import Claimed, Release, Rng
 from shapedp.numerics import gram as grams
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import count, numeric, one_of, positive, probability, size
+from shapedp.numerics.checks import count, numeric, one_of, positive, probability
 from shapedp.numerics.outward import ABOVE_512, ABOVE_8192, BELOW_1, BELOW_512, BELOW_8192, ROUNDINGS_1024, UNIT, WIDER
 from shapedp.privacy import Certificate, Loss
 from shapedp.privacy.losses.mixing import NEIGHBOURS, MixingLoss, Neighbours
@@ -69,7 +69,7 @@ class Sketching(Claimed):
         if (self.records is None) != (self.dim is None):
             raise ValueError("records and dim go together: give both sizes of the data, or neither")
         if self.records is not None:
-            self._plain(size, "records", "dim")
+            self._plain(count, "records", "dim")
 
     def release(self, x: Any, *, rng: Rng = None, unsafe: bool = False) -> Sketch:
         """The sketch of the rows of x, clipped to the row bound; `rng` replaces secure randomness in simulations."""
@@ -208,7 +208,7 @@ class Mixing(Sketching):
         near = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, tolerance=tolerance)
         gamma = near.gamma
         if records is not None and dim is not None:
-            missed = rounding(rows, gamma, size("records", records), size("dim", dim))
+            missed = rounding(rows, gamma, count("records", records), count("dim", dim))
             aim -= (1 + math.exp(epsilon)) * missed * ABOVE_512
             if not aim > 0:
                 raise ValueError(cls.too_large(rows, records, dim, delta))

@@ -13,7 +13,7 @@ from shapedp.noise.base import confidence_level, of_order, registered
 from shapedp.noise.grid import GridLaw
 from shapedp.noise.request import DoesNotApplyError, Request
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import size
+from shapedp.numerics.checks import count
 from shapedp.numerics.outward import ABOVE_8, ABOVE_8192, BELOW_8, ROUNDINGS_8192
 from shapedp.privacy.losses import LaplaceLoss
 from shapedp.privacy.losses.sums import ratios_of
@@ -49,7 +49,7 @@ class DiscreteLaplace(GridLaw):
     def __init__(self, steps: ArrayLike, grid: ArrayLike, dim: int) -> None:
         self._fill(steps=steps, grid=grid)
         sizes = self.steps.size, self.grid.size
-        if set(sizes) - {1, size("dim", dim)} or sizes[0] != sizes[1]:
+        if set(sizes) - {1, count("dim", dim)} or sizes[0] != sizes[1]:
             raise ValueError(f"steps and grid must both have 1 or dim = {dim} entries, got {sizes[0]}, {sizes[1]}")
         object.__setattr__(self, "dim", dim)
 

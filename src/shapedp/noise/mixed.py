@@ -17,7 +17,7 @@ from shapedp.noise.request import DoesNotApplyError, Request
 from shapedp.noise.spread import SpreadLaw
 from shapedp.noise.tilted import least_error
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import numeric, vector
+from shapedp.numerics.checks import entries, numeric, vector
 from shapedp.privacy.losses import GaussianLoss, MixedLoss
 from shapedp.sampling import Source, rounded_sum
 from shapedp.sensitivity import Box, Sensitivity
@@ -41,7 +41,7 @@ class Mixed(SpreadLaw):
 
     def __init__(self, scale: ArrayLike, gaussian: ArrayLike) -> None:
         super().__init__(vector("scale", scale, least=0.0))
-        chosen = np.array(gaussian)
+        chosen = np.array(gaussian if isinstance(gaussian, np.ndarray) else entries("gaussian", gaussian))
         if chosen.shape != (self.dim,) or chosen.dtype != np.bool_:
             raise ValueError(f"gaussian must hold one boolean per scale ({self.dim}), got {gaussian!r}")
         chosen.setflags(write=False)

@@ -16,7 +16,7 @@ from shapedp.noise.base import Law, Traits, confidence_level, registered
 from shapedp.noise.radial_shape import best_shape
 from shapedp.noise.request import DoesNotApplyError, Request
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import count, laid_out, numeric, positive, size
+from shapedp.numerics.checks import count, laid_out, numeric, positive
 from shapedp.numerics.outward import ABOVE_512, ABOVE_8192, BELOW_8192, ROUNDINGS_2, ROUNDINGS_512, ROUNDINGS_1024, UNIT
 from shapedp.numerics.radius import RadiusRule
 from shapedp.numerics.roots import between
@@ -64,7 +64,7 @@ class Radial(Law):
     scale: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", size("dim", self.dim, least=2))
+        object.__setattr__(self, "dim", count("dim", self.dim, least=2))
         for name in ("a", "b", "scale"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
         try:
@@ -271,12 +271,12 @@ def chi(nu: float, sigma: float, dim: int) -> Radial:
 
 def gaussian(sigma: float, dim: int) -> Radial:
     """N(0, sigma^2) in every coordinate, as a radial law."""
-    return chi(float(dim), sigma, dim)
+    return chi(float(count("dim", dim)), sigma, dim)
 
 
 def laplace(scale: float, dim: int) -> Radial:
     """Density ~ exp(-|x|_2/scale): the radius has law Gamma(dim)."""
-    return Radial(dim, float(dim), 1.0, scale)
+    return Radial(dim, float(count("dim", dim)), 1.0, scale)
 
 
 def _normals(n: int, source: Source) -> Floats:

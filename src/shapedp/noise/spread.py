@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from shapedp.boundary.documents import decode, described, encode
 from shapedp.noise.base import Law, Traits
 from shapedp.numerics.arrays import Floats, block_sizes, frozen
-from shapedp.numerics.checks import is_scalar, laid_out, nonnegative, size, total, vector
+from shapedp.numerics.checks import count, is_scalar, laid_out, nonnegative, total, vector
 from shapedp.sampling import Quantile, Source, grid_for, rounded_sum
 
 
@@ -29,13 +29,13 @@ class Spread:
         if is_scalar(scale):
             if dim is None or sizes is not None:
                 raise ValueError("a single scale goes with dim and without sizes")
-            return cls(frozen(np.array([nonnegative("scale", scale)])), size("dim", dim))
+            return cls(frozen(np.array([nonnegative("scale", scale)])), count("dim", dim))
         values = vector("scale", scale, least=0.0)
         blocks = None if sizes is None else block_sizes("sizes", sizes)
         if blocks is not None and blocks.size != values.size:
             raise ValueError(f"sizes must have one entry per scale ({values.size}), got {blocks.size}")
         coordinates = int(values.size) if blocks is None else total("sizes", blocks)
-        if dim is not None and size("dim", dim) != coordinates:
+        if dim is not None and count("dim", dim) != coordinates:
             raise ValueError(f"dim = {dim} does not match the {coordinates} coordinates of scale")
         return cls(frozen(values), coordinates, blocks)
 

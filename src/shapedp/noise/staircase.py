@@ -32,7 +32,7 @@ def radial_moments(dim: int, epsilon: float, gamma: float, power: float) -> tupl
 
     Steps: height e^(-k epsilon) on [k, k + gamma) and e^(-(k+1) epsilon) on [k + gamma, k + 1), k = 0, 1, ...
     """
-    k = np.arange(max(math.ceil((50 + 3 * (power + dim)) / epsilon), 64), dtype=np.float64)
+    k = np.arange(max(math.ceil(steps_summed(dim, epsilon, power)), 64), dtype=np.float64)
     height = np.exp(-epsilon * k)
     low = math.exp(-epsilon)
 
@@ -42,6 +42,11 @@ def radial_moments(dim: int, epsilon: float, gamma: float, power: float) -> tupl
         return float((height * (inner + low * outer)).sum()) / (q + 1)
 
     return moment(dim - 1), moment(dim - 1 + power)
+
+
+def steps_summed(dim: int, epsilon: float, power: float) -> float:
+    """How many steps of a staircase are summed one by one: what is left out is below any rounding."""
+    return (50 + 3 * (power + dim)) / epsilon
 
 
 def best_gamma(dim: int, epsilon: float, power: float) -> float:

@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.noise.base import Law, Traits, confidence_level, of_order, registered
-from shapedp.noise.staircase import best_gamma, radial_moments
+from shapedp.noise.staircase import best_gamma, radial_moments, steps_summed
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import numeric, positive, size
+from shapedp.numerics.checks import LAID_OUT, count, numeric, positive, share
 from shapedp.numerics.outward import ABOVE_8
 from shapedp.privacy.losses import LaplaceLoss
 from shapedp.sampling import Source
 from shapedp.sensitivity import Sensitivity
+
+_LARGEST = 1400.0  # e^(epsilon/2) is a float
 
 
 @registered()
@@ -46,11 +48,13 @@ class L1Staircase(Law):
     def __init__(self, width: float, epsilon: float, dim: int, *, gamma: float | None = None) -> None:
         object.__setattr__(self, "width", positive("width", width))
         object.__setattr__(self, "epsilon", positive("epsilon", epsilon))
-        object.__setattr__(self, "dim", size("dim", dim))
-        fraction = best_gamma(dim, self.epsilon, 1.0) if gamma is None else gamma
-        if not 0 <= fraction <= 1:
-            raise ValueError(f"gamma must lie in [0, 1], got {gamma!r}")
-        object.__setattr__(self, "gamma", float(fraction))
+        object.__setattr__(self, "dim", count("dim", dim))
+        if not (self.epsilon <= _LARGEST and steps_summed(self.dim, self.epsilon, 1.0) <= LAID_OUT >> 8):
+            raise ValueError(
+                f"epsilon={self.epsilon:g} in {self.dim} dimensions: the steps cannot be summed one by one"
+            )
+        fraction = best_gamma(self.dim, self.epsilon, 1.0) if gamma is None else share("gamma", gamma)
+        object.__setattr__(self, "gamma", fraction)
 
     @property
     def scales(self) -> Floats:

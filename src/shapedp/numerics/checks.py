@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 LAID_OUT = 2**28
-COORDINATES = 2**53  # a size above it is refused: float64 could not count the coordinates
+COUNTED = 2**53  # beyond it float64 could not count
 
 
 def real(name: str, value: object) -> float:
@@ -103,8 +103,11 @@ def share(name: str, value: object) -> float:
     return abs(number)
 
 
-def count(name: str, value: object, *, least: int = 1) -> int:
-    """An integer of at least `least`; floats and booleans are refused, even whole ones."""
+def count(name: str, value: object, *, least: int = 1, most: int = COUNTED) -> int:
+    """An integer of `least` to `most`, so that no product or sum with it wraps unseen or leaves the range of floats.
+
+    Floats and booleans are refused, even whole ones.
+    """
     item = _item(value)
     try:
         if isinstance(item, bool | np.bool_ | np.ndarray) or getattr(value, "ndim", 0) != 0:
@@ -114,14 +117,8 @@ def count(name: str, value: object, *, least: int = 1) -> int:
         raise TypeError(f"{name} must be an integer, got {_shown(value)}") from None
     if number < least:
         raise ValueError(f"{name} must be at least {least}, got {_shown(value)}")
-    return number
-
-
-def size(name: str, value: object, *, least: int = 1) -> int:
-    """A number of coordinates: an integer of `least` to 2^53, so that no product or sum with it wraps unseen."""
-    number = count(name, value, least=least)
-    if number > COORDINATES:
-        raise ValueError(f"{name} must be at most 2^53, got {_shown(number)}")
+    if number > most:
+        raise ValueError(f"{name} must be at most {'2^53' if most == COUNTED else most}, got {_shown(number)}")
     return number
 
 
@@ -134,7 +131,7 @@ def laid_out(number: int) -> int:
 
 def total(name: str, sizes: NDArray[Any]) -> int:
     """The sum of sizes as a Python integer, which cannot wrap."""
-    return size(f"the sum of {name}", sum(sizes.tolist()))
+    return count(f"the sum of {name}", sum(sizes.tolist()))
 
 
 def numeric(name: str, values: ArrayLike) -> NDArray[Any]:

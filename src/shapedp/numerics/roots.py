@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from shapedp.numerics.checks import real
+from shapedp.numerics.checks import positive, real
 from shapedp.numerics.outward import ROUNDINGS_8, ROUNDINGS_32, ROUNDINGS_128
 
 _TURNS = 200
@@ -99,7 +99,7 @@ def last_true_near(holds: Condition, guess: float, *, relative: float = ROUNDING
         >>> last_true_near(lambda x: x <= 3, 3.0) < 3
         True
     """
-    step, guess = relative, real("guess", guess)
+    step, guess = positive("relative", relative), real("guess", guess)
     while step < 0.5:
         candidate = guess * (1 - step)
         if holds(candidate):
@@ -121,7 +121,7 @@ def first_true_near(holds: Condition, guess: float, high: float, *, relative: fl
         >>> first_true_near(lambda x: x >= 3, 2.999999, 10.0) >= 3
         True
     """
-    candidate, step = guess, relative
+    candidate, step, high = real("guess", guess), positive("relative", relative), real("high", high)
     while candidate < high:
         if holds(candidate):
             return candidate
@@ -173,6 +173,7 @@ def increasing_root(gap: Function, start: float, tolerance: float = 1e-11, slope
 
     `slope` is what is known of the function's slope at the start.
     """
+    tolerance = positive("tolerance", tolerance)
     x, at_x = start, gap(start)
     step = -min(max(at_x / slope, -0.5), 0.5)
     for _ in range(12):

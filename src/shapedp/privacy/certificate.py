@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 from shapedp._version import __version__
 from shapedp.boundary.documents import described
 from shapedp.boundary.values import boolean, booleans
-from shapedp.numerics.checks import nonnegative, one_of, positive, probability
+from shapedp.numerics.checks import entries, nonnegative, one_of, positive, probability
 from shapedp.privacy.assumptions import UNSTATED
 from shapedp.privacy.bracket import Bracket
 from shapedp.privacy.losses import Loss
@@ -135,7 +135,7 @@ class Certificate:
             raise TypeError("bracket must be a Bracket, the bounds on delta")
         if not isinstance(self.secure, bool | None):
             raise TypeError(f"secure must be True, False or None, got {self.secure!r}")
-        object.__setattr__(self, "assumptions", tuple(self.assumptions))
+        object.__setattr__(self, "assumptions", entries("assumptions", self.assumptions))
         if not isinstance(self.subject, Deferred | None):
             object.__setattr__(self, "subject", deepcopy(self.subject))
 

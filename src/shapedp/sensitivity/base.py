@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from shapedp.boundary.documents import encode
 from shapedp.boundary.values import sizes
 from shapedp.numerics.arrays import Floats, frozen
-from shapedp.numerics.checks import numeric, one_of, size
+from shapedp.numerics.checks import count, numeric, one_of
 from shapedp.sensitivity.rows import Rows, owner_mask
 
 Adjacency = Literal["add-remove", "replace", "zero-out"]
@@ -26,7 +26,7 @@ def layout(dim: int | None, shape: Sequence[int] | None) -> tuple[int, ...]:
     if (dim is None) == (shape is None):
         raise ValueError("give either dim (the query is a vector) or shape (it is a tensor)")
     if shape is None:
-        return (size("dim", dim),)
+        return (count("dim", dim),)
     if not np.iterable(shape):
         raise TypeError(f"shape must be a sequence of integers >= 1, got {shape!r}")
     modes = sizes("shape", shape)

@@ -13,6 +13,7 @@ from shapedp.accounting import Plan, Step
 from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms import Additive, certify
 from shapedp.mechanisms.certify import certify_near
+from shapedp.numerics.checks import count
 from shapedp.privacy import Bracket, Certificate
 from shapedp.privacy.assumptions import known
 from shapedp.torch.journal import Journal
@@ -85,6 +86,7 @@ class Account:
         booleans(self)
         if not isinstance(self.step, Step):
             raise TypeError("step must be a Step, the training step that is counted")
+        self.taken = count("taken", self.taken, least=0)
         self._journal = None
         if self.journal is not None:
             self._journal = Journal(self.journal, identity(self.step), _premises(self.step))

@@ -10,7 +10,7 @@ from functools import cached_property
 import torch
 from torch import nn
 
-from shapedp.numerics.checks import size
+from shapedp.numerics.checks import count
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Layout:
     layers: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        checked = tuple(tuple(size("shapes", n, least=0) for n in shape) for shape in self.shapes)
+        checked = tuple(tuple(count("shapes", n, least=0) for n in shape) for shape in self.shapes)
         object.__setattr__(self, "shapes", checked)
         if not self.names:
             raise ValueError("the model has no trainable parameter: nothing would be learned")
@@ -60,7 +60,7 @@ class Layout:
     @classmethod
     def single(cls, dim: int) -> Layout:
         """One parameter with so many entries, for plans in which layers do not matter."""
-        return cls(("all",), ((size("dim", dim),),), (0,))
+        return cls(("all",), ((count("dim", dim),),), (0,))
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:

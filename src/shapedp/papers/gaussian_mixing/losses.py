@@ -12,6 +12,7 @@ from scipy import special
 
 from shapedp.mechanisms.mixing import eigenvalue_slip, float_share, rounding
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.checks import real
 from shapedp.numerics.outward import ABOVE_512, ABOVE_8192, BELOW_8
 from shapedp.privacy import Loss
 from shapedp.privacy.losses.gaussian import GaussianLoss
@@ -64,7 +65,7 @@ class EigenvalueLoss(Loss):
 
     def witness(self, epsilon: float) -> tuple[float, float]:
         """The eigenvalue whose data show most at an epsilon, and the delta that they show."""
-        at = np.array([epsilon])
+        at = np.array([real("epsilon", epsilon)])
         found = [(float(self.shown(least, at)[0]), least) for least in self.eigenvalues if 1 < least <= self.most]
         best = max(found, default=(0.0, math.inf))
         return best[1], best[0]

@@ -22,7 +22,7 @@ from shapedp.mechanisms.angles import Direction, MeanAngles, polar
 from shapedp.mechanisms.base import Claimed, Rng
 from shapedp.noise import Gaussian
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import count, finite, positive, probability, size
+from shapedp.numerics.checks import count, finite, positive, probability, real
 from shapedp.numerics.hyperspherical import from_angles
 from shapedp.numerics.outward import BELOW_8192, ROUNDINGS_16, ROUNDINGS_256, ROUNDINGS_8192
 from shapedp.privacy import Loss, loss_of
@@ -67,7 +67,7 @@ class TurnedMeanLoss(Loss):
         return np.minimum(lower, upper), upper
 
     def best_shown(self, epsilon: float) -> float:
-        at = np.array([epsilon])
+        at = np.array([real("epsilon", epsilon)])
         return max(min(float(test(at)[0]), 1.0) for test in self._tests)
 
     @property
@@ -126,7 +126,7 @@ class GeoDP(Claimed):
 
     def __post_init__(self) -> None:
         booleans(self)
-        self._plain(partial(size, least=2), "dim")
+        self._plain(partial(count, least=2), "dim")
         self._plain(count, "batch")
         self._plain(positive, "clip", "beta", "sigma", "epsilon")
         if self.beta > 1:

@@ -14,7 +14,7 @@ from scipy import special
 
 from shapedp.mechanisms import Additive
 from shapedp.noise import radial
-from shapedp.numerics.checks import positive, probability, size
+from shapedp.numerics.checks import count, positive, probability
 from shapedp.sensitivity import L2
 
 INITIAL_K = 1e5
@@ -44,7 +44,7 @@ class ProductNoise:
     k: float = INITIAL_K
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", size("dim", self.dim, least=3))
+        object.__setattr__(self, "dim", count("dim", self.dim, least=3))
         for name in ("sensitivity", "epsilon", "k"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
 
@@ -177,7 +177,7 @@ def r1smg(*, dim: int, sensitivity: float, epsilon: float, delta: float) -> Addi
     >>> r1smg(dim=14, sensitivity=1.0, epsilon=1.0, delta=1e-5).certificate.verdict
     'refuted'
     """
-    dim = size("dim", dim, least=3)
+    dim = count("dim", dim, least=3)
     radius, epsilon = positive("sensitivity", sensitivity), positive("epsilon", epsilon)
     if probability("delta", delta) == 0:
         raise ValueError("delta must be > 0: R1SMG has no scale for delta = 0")

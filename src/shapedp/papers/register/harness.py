@@ -14,6 +14,7 @@ from typing import Any
 from shapedp.boundary import documents
 from shapedp.boundary.files import atomic, write_bytes
 from shapedp.boundary.values import boolean
+from shapedp.numerics.checks import one_of
 
 Progress = Callable[[int, int, str], None]
 REPRODUCED, DIFFERS, COMPUTED, ABSENT = "reproduced", "differs", "computed", "data not at hand"
@@ -50,8 +51,8 @@ class Table:
     why: str = ""
 
     def __post_init__(self) -> None:
-        if self.state not in STATES or (self.state == DIFFERS and not self.why):
-            raise ValueError(f"state must be one of {', '.join(STATES)}, with a reason where it differs")
+        if one_of("state", self.state, STATES) == DIFFERS and not self.why:
+            raise ValueError("why must say why it differs from the numbers that the paper prints")
 
 
 def compared(pairs: Iterable[tuple[str, float, float]], within: float) -> dict[str, str]:

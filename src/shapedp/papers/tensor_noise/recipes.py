@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from shapedp.mechanisms import Additive
 from shapedp.noise import TensorGaussian
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import count, finite, nonnegative, positive, probability, vector
+from shapedp.numerics.checks import count, finite, laid_out, nonnegative, positive, probability, vector
 from shapedp.sensitivity import L2, Box
 from shapedp.sensitivity.base import layout
 
@@ -216,7 +216,7 @@ def _weights(
     sizes: tuple[int, ...], weights: Sequence[ArrayLike] | None, turns: Sequence[ArrayLike | None]
 ) -> list[Floats]:
     if weights is None:
-        return [np.ones(size) for size in sizes]
+        return [np.ones(laid_out(size)) for size in sizes]
     rows = [finite("weights", one) for one in weights]
     for k, (one, turn) in enumerate(zip(rows, turns, strict=False)):
         if one.ndim == 2:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -205,13 +207,11 @@ class RadialLoss(Loss):
         def holds(ratio: float) -> bool:
             return cls(dim, a, b, ratio).delta(epsilon).upper <= delta
 
-        try:
+        with _within_floats(b):
             if delta == 0:
                 return cls(dim, a, b, epsilon ** (1 / b) * BELOW_8192)
             guess = cls.approximate(dim, a, b, epsilon, delta)
             return cls(dim, a, b, last_true_near(holds, guess, relative=2.0**-33))
-        except OverflowError:
-            raise ValueError(f"b={b!r} is too small for this claim: radii leave the range of floats") from None
 
     @classmethod
     def approximate(
@@ -229,17 +229,18 @@ class RadialLoss(Loss):
         """The ratio at which delta(epsilon) = delta, to a relative tolerance; certifies nothing."""
         dim, a, b = _shape(dim, a, b)
         epsilon, delta = positive("epsilon", epsilon), positive("delta", delta)
-        at = np.array([epsilon])
+        at, gap = np.array([epsilon]), positive("gap", gap)
 
         def above(log_ratio: float) -> float:
             ends = ShiftExcess(dim, a, b, math.exp(log_ratio)).bounds(at, gap, gap * delta)
             return math.log(max(float(ends[1][0]), 1e-3 * delta)) - math.log(delta)
 
-        try:
-            first, slope = cls.estimated(dim, a, b, epsilon, delta, start=start)
-        except SearchError:  # where the fixed rule sees nothing, such as in very heavy tails
-            first, slope = _typical(dim, a, b, epsilon, delta) if start is None else math.log(start), SLOPE
-        return math.exp(increasing_root(above, first, tolerance, slope))
+        with _within_floats(b):
+            try:
+                first, slope = cls.estimated(dim, a, b, epsilon, delta, start=start)
+            except SearchError:  # where the fixed rule sees nothing, such as in very heavy tails
+                first, slope = _typical(dim, a, b, epsilon, delta) if start is None else math.log(start), SLOPE
+            return math.exp(increasing_root(above, first, tolerance, slope))
 
     @classmethod
     def estimated(
@@ -259,8 +260,18 @@ class RadialLoss(Loss):
         """
         dim, a, b = _shape(dim, a, b)
         epsilon, delta, slope = positive("epsilon", epsilon), positive("delta", delta), positive("slope", slope)
-        first = _typical(dim, a, b, epsilon, delta) if start is None else math.log(positive("start", start))
-        return ShiftGuide(dim, a, b, epsilon, delta).root(delta, first, slope)
+        with _within_floats(b):
+            first = _typical(dim, a, b, epsilon, delta) if start is None else math.log(positive("start", start))
+            return ShiftGuide(dim, a, b, epsilon, delta).root(delta, first, slope)
+
+
+@contextmanager
+def _within_floats(b: float) -> Iterator[None]:
+    """What leaves the range of floats is refused in words."""
+    try:
+        yield
+    except OverflowError:
+        raise ValueError(f"b={b!r} does not fit this claim: radii leave the range of floats") from None
 
 
 def _shape(dim: int, a: float, b: float) -> tuple[int, float, float]:
