@@ -136,6 +136,8 @@ class Certificate:
         if not isinstance(self.secure, bool | None):
             raise TypeError(f"secure must be True, False or None, got {self.secure!r}")
         object.__setattr__(self, "assumptions", entries("assumptions", self.assumptions))
+        if not all(isinstance(one, str) for one in self.assumptions):
+            raise TypeError("assumptions must be sentences, one per premise that is not proved")
         if not isinstance(self.subject, Deferred | None):
             object.__setattr__(self, "subject", deepcopy(self.subject))
 
