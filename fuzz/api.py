@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import itertools
 import json
@@ -17,8 +18,9 @@ from typing import Any
 import numpy as np
 from tests.boundary.booleans import public_objects
 
-from fuzz.pool import each_odd, odd, plausible, shown, stock
+from fuzz.pool import each_odd, odd, of_kind, plausible, shown, stock
 from fuzz.properties import Outcome, documented, judge
+from fuzz.sound import sound
 
 # Not called, and why.
 LEFT_OUT = {
@@ -27,6 +29,7 @@ LEFT_OUT = {
     "shapedp.papers.register.register.check": "runs the callable it is given",
     "shapedp.torch.attacks.canary": "trains",
 }
+REFUSED = ("partial_fit",)  # by AttributeError, as scikit-learn tells what an estimator lacks
 INNER = ("Floats", "Source", "Integers")  # of protocols between the library's parts: sound values only
 COSTS = Path(__file__).with_name("costs.json")  # milliseconds of a call, by target, as `run.py --costs` measured them
 _CHEAP = 1.0  # milliseconds: what costs more is called less often, in proportion
@@ -40,6 +43,7 @@ class Target:
 
     name: str
     function: Callable[..., Any]
+    owner: Any = None
 
     @property
     def known(self) -> str:
@@ -68,18 +72,31 @@ def targets() -> tuple[Target, ...]:
         if inspect.isclass(thing):
             for name, method in inspect.getmembers(thing, inspect.ismethod):
                 if not name.startswith("_"):
-                    found[f"{where}.{name}"] = Target(f"{where}.{name}", method)
+                    found[f"{where}.{name}"] = Target(f"{where}.{name}", method, thing)
     for index, one in enumerate(stock()):
         kind = type(one)
         for name in dir(kind):
             if name.startswith("_") or isinstance(inspect.getattr_static(kind, name), classmethod | staticmethod):
                 continue
             where = f"{kind.__module__}.{kind.__qualname__}.{name}#{index}"
-            if isinstance(inspect.getattr_static(kind, name), types.FunctionType):
-                found[where] = Target(where, getattr(one, name))
-            elif hasattr(inspect.getattr_static(kind, name), "__get__"):
+            if isinstance(inspect.getattr_static(kind, name), types.FunctionType) and name not in REFUSED:
+                found[where] = Target(where, _fresh(one, name), one)
+            elif hasattr(one, name) and hasattr(inspect.getattr_static(kind, name), "__get__"):
                 found[where] = Target(where, lambda one=one, name=name: getattr(one, name))
     return tuple(found[name] for name in sorted(found))
+
+
+def _fresh(one: Any, name: str) -> Callable[..., Any]:
+    """A method of a sound object; of one that changes, of a copy made for the call."""
+    method = getattr(one, name)
+    if not hasattr(one, "get_params"):
+        return method  # type: ignore[no-any-return]
+
+    @functools.wraps(method)
+    def called(*arguments: Any, **named: Any) -> Any:
+        return getattr(copy.deepcopy(one), name)(*arguments, **named)
+
+    return called
 
 
 @cache
@@ -193,28 +210,47 @@ def _arguments(
     if target.parameters is None:
         return [odd(rng) for _ in range(rng.randrange(3))], {}
     share = 0.0 if fixed else rng.choice([0.0, 0.1, 0.3, 1.0])  # of odd values in this call
+    like = _like(rng, target)
     arguments: list[Any] = []
     named: dict[str, Any] = {}
     for one in target.parameters:
         given = fixed is not None and one.name in fixed
         if not given and one.default is not one.empty and rng.random() < 0.6:
             continue
-        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) or getattr(target.function, "__name__", "") == "<lambda>":
+        if getattr(target.function, "__name__", "") == "<lambda>":
+            continue
+        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
+            if several := sound(f"{target.known}.{one.name}", target.owner):
+                more = rng.choice(several)
+                arguments += more if one.kind is one.VAR_POSITIONAL else ()
+                named |= more if one.kind is one.VAR_KEYWORD else {}
             continue
         inner = str(one.annotation) in INNER
         if fixed is not None and given:
             value = fixed[one.name]
+        elif rng.random() < share and not inner:
+            value = odd(rng)
+        elif hasattr(like, one.name):
+            value = getattr(like, one.name)
         else:
-            value = odd(rng) if rng.random() < share and not inner else plausible(rng, one.name, one.annotation)
+            value = plausible(rng, one.name, one.annotation, target.known, target.owner)
         if isinstance(value, np.ndarray | list | dict | set):
             value = copy.deepcopy(value)
-        if one.kind is one.POSITIONAL_ONLY:
+        follows = any(other.kind is one.VAR_POSITIONAL for other in target.parameters)
+        if one.kind is one.POSITIONAL_ONLY or (follows and one.kind is one.POSITIONAL_OR_KEYWORD):
             arguments.append(value)
         else:
             named[one.name] = value
     if fixed is None and rng.random() < 0.01:
         named["surprise"] = odd(rng)
     return arguments, named
+
+
+def _like(rng: random.Random, target: Target) -> Any:
+    """A sound object of the class that is called, whose own values serve as arguments; often None."""
+    if not inspect.isclass(target.function) or rng.random() < 0.3:
+        return None
+    return of_kind(rng, target.function)
 
 
 def _bytes(value: Any) -> bytes | None:

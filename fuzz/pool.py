@@ -100,7 +100,9 @@ def _stock() -> tuple[Any, ...]:
     built += [hull, asked, *asked.terms[:2], sdp.calibrate("gaussian", hull, **claim), asked.calibrate(**claim)]
     built += [mechanisms.Mixing(20, 1.0, 8.0, 1.0, 1e-6)]
     built += [made[0].release(np.zeros(3), rng=np.random.default_rng(0))]
-    return tuple(built)
+    from fuzz.sound import objects
+
+    return (*built, *objects())
 
 
 def _works(make: Callable[..., Any]) -> bool:
@@ -179,8 +181,12 @@ _NAMED: dict[str, tuple[Any, ...]] = {
 }
 
 
-def plausible(rng: random.Random, name: str, annotation: Any) -> Any:
-    """A value that a careful caller could pass."""
+def plausible(rng: random.Random, name: str, annotation: Any, place: str = "", owner: Any = None) -> Any:
+    """A value that a careful caller could pass for this parameter of the callable at `place`, a method of `owner`."""
+    from fuzz.sound import sound
+
+    if found := sound(f"{place}.{name}", owner):
+        return rng.choice(found)
     if _NAMED.get(name):
         return rng.choice(_NAMED[name])
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
