@@ -105,8 +105,9 @@ def _release(found: sdp.Release, given: Any) -> list[str]:
     value = np.asarray(found.value)
     if not np.isfinite(np.asarray(value, dtype=np.float64)).all():
         broken.append("finite: a released value is not")
-    sketch = (found.certificate.subject or {}).get("kind") == "mixing"
-    if given is not None and np.shape(given)[sketch:] != value.shape[sketch:]:
+    kind = (found.certificate.subject or {}).get("kind")
+    sketch = kind == "mixing"
+    if given is not None and kind in ("additive", "mixing") and np.shape(given)[sketch:] != value.shape[sketch:]:
         broken.append(f"dimensions: {np.shape(given)} went in, {value.shape} came out")
     if np.ma.isMaskedArray(given):
         hidden = np.abs(np.asarray(given.data, dtype=float) - value)[np.ma.getmaskarray(given)]

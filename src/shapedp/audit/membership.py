@@ -24,6 +24,7 @@ from shapedp.numerics.checks import count, finite, numeric, probability
 Mask = NDArray[np.bool_]
 Train = Callable[[NDArray[np.int64]], ArrayLike]
 RATES = (0.001, 0.01, 0.1)
+_SHADOWS = 10_000
 _RIDGE = 1e-3
 _FLOOR = 1e-6  # of the spread of a record's confidence over shadow models
 
@@ -159,7 +160,7 @@ def shadow_attack(
     """
     y = _labels(labels)
     seen, features = [], []
-    for _ in range(count("shadows", shadows)):
+    for _ in range(count("shadows", shadows, most=_SHADOWS)):
         seen.append(_half(y.size, rng))
         features.append(_features(_outputs(train, seen[-1]), y))
     x = np.concatenate(features)
@@ -208,7 +209,7 @@ def likelihood_ratio_attack(
     offline = boolean("offline", offline)
     y = _labels(labels)
     n = y.size
-    if count("shadows", shadows, least=4) % 2:
+    if count("shadows", shadows, least=4, most=_SHADOWS) % 2:
         raise ValueError(f"shadows must be even, got {shadows}: they come in complementary pairs")
     confidences, seen = [], []
     for _ in range(shadows // 2):

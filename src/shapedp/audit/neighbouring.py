@@ -62,7 +62,7 @@ def neighbours(
         raise ValueError(f"at must name one of the {rows} rows, got {at}")
     size, rng, blank = positive("outlier", outlier), np.random.default_rng(seed), real("blank", blank)
     found: list[tuple[Table, Table]] = []
-    for k in range(count("pairs", pairs)):
+    for k in range(count("pairs", pairs, most=1_000_000)):
         where = int(rng.integers(rows)) if at is None else range(rows)[at]
         odd = tuple(_odd(part, k, size, rng) for part in table)
         with_odd = _put(table, where, odd)

@@ -66,6 +66,8 @@ class Mixed(SpreadLaw):
 
     def add_to(self, x: NDArray[Any], source: Source) -> NDArray[Any]:
         x = numeric("x", x)
+        if x.shape[-1:] != (self.dim,):
+            raise ValueError(f"x must have {self.dim} columns, got shape {x.shape}")
         out = np.empty(x.shape, dtype=np.float32 if x.dtype == np.float32 else np.float64)
         for kind, chosen in (("gaussian", self.gaussian), ("laplace", ~self.gaussian)):
             if chosen.any():

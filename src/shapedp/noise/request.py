@@ -9,6 +9,7 @@ import numpy as np
 
 from shapedp.noise.errors import Measure, measure_of
 from shapedp.numerics.arrays import Floats
+from shapedp.numerics.checks import vector
 from shapedp.numerics.outward import ABOVE_512
 from shapedp.sensitivity import Sensitivity, Slices
 
@@ -60,7 +61,7 @@ class Request:
         self, bounds: Floats, reach: float, *, order: float, weights: Floats | None = None, copies: int = 1
     ) -> Floats:
         """`optimal_scales` for the measure and weights asked for, a little above the root; read-only."""
-        chosen = self.plain_weights() if weights is None else weights
+        chosen = self.plain_weights() if weights is None else vector("weights", weights, least=0.0, strict=True)
         scales = optimal_scales(bounds, chosen, self.measure.power, order, reach, copies=copies)
         scales *= ABOVE_512
         scales.setflags(write=False)  # a law keeps it as it is

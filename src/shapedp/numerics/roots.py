@@ -43,6 +43,7 @@ def _middle(low: float, high: float) -> float:
 
 def _narrowed(holds: Condition, good: float, bad: float, relative: float, end: str) -> float:
     """Bisection between a point where a condition holds and one where it may fail; the last one where it held."""
+    good, bad, relative = real("low", good), real("high", bad), positive("relative", relative)
     if not holds(good):
         raise SearchError(f"the condition fails at the {end} end {good!r}")
     if holds(bad):
@@ -143,6 +144,7 @@ def falling_root(log_value: Function, target: float, high: float, *, relative: f
         >>> round(falling_root(lambda x: -x, -3.0, 100.0), 9)
         3.0
     """
+    target, high, relative = real("target", target), real("high", high), positive("relative", relative)
     low, low_gap = 0.0, log_value(0.0) - target
     if low_gap <= 0:
         return 0.0

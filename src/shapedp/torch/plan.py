@@ -300,6 +300,7 @@ class TrainingPlan:
         """How many places the draws of each of `shares` processes have, where records stand at places."""
         if self.sampling in EXACT_SIZES:
             return self.batch_size
+        shares = count("shares", shares)
         return min(most_records(self.batch_size / shares, shares), -(-self.records // shares))
 
     @property

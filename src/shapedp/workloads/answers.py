@@ -20,7 +20,7 @@ from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms.base import Rng
 from shapedp.noise.request import DoesNotApplyError
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import one_of
+from shapedp.numerics.checks import count, one_of
 from shapedp.numerics.outward import ABOVE_16, BELOW_16
 from shapedp.privacy import Bracket, GaussianLoss, Loss
 from shapedp.privacy.losses import LaplaceLoss
@@ -129,7 +129,7 @@ class AnswerMechanism(WorkloadClaim):
 
     def unit(self, place: int) -> float:
         """What one is worth in the answers of a group."""
-        return unit(self.groups[place], self.workload)
+        return unit(self.groups[count("place", place, least=0, most=len(self.groups) - 1)], self.workload)
 
     def variances(self, term: Term) -> Floats:
         """The variance of every answer of a group."""

@@ -144,7 +144,7 @@ class WorkloadRelease(ReleasedWorkload):
 
         stand_in, random = adjust(self[name]), np.random.default_rng() if rng is None else rng
         total = np.zeros(stand_in.shape)
-        for _ in range(count("draws", draws)):
+        for _ in range(count("draws", draws, most=1_000_000)):
             noise = [
                 [self._redrawn(k, j, one.shape, random) for j, one in enumerate(rows)]
                 for k, rows in enumerate(self.coefficients)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shapedp.boundary.documents import decode, encode
 from shapedp.numerics.arrays import Floats, frozen
-from shapedp.numerics.checks import count, finite, one_of, positive
+from shapedp.numerics.checks import count, entries, finite, one_of, positive
 from shapedp.sensitivity import ADJACENCIES, Adjacency, Hull
 from shapedp.workloads.schema import Schema
 
@@ -175,7 +175,9 @@ class Workload:
         max_groups: int | None = None,
     ) -> None:
         found = schema if isinstance(schema, Schema) else Schema.of(schema, measures)
-        asked = tuple(terms)
+        asked = entries("terms", terms)
+        if not all(isinstance(term, Term) for term in asked):
+            raise TypeError("terms must be groups of queries (Term): the verbs of a workload make them")
         names = frozenset(term.name for term in asked)
         if len(names) < len(asked):
             raise ValueError("a workload asks each group of queries once: give the second a name of its own (name=)")
