@@ -79,7 +79,10 @@ def targets() -> tuple[Target, ...]:
             if name.startswith("_") or isinstance(inspect.getattr_static(kind, name), classmethod | staticmethod):
                 continue
             where = f"{kind.__module__}.{kind.__qualname__}.{name}#{index}"
-            if isinstance(inspect.getattr_static(kind, name), types.FunctionType) and name not in REFUSED:
+            static = inspect.getattr_static(kind, name)
+            if isinstance(static, types.FunctionType):
+                if name in REFUSED or not static.__module__.startswith("shapedp"):
+                    continue
                 found[where] = Target(where, _fresh(one, name), one)
             elif hasattr(one, name) and hasattr(inspect.getattr_static(kind, name), "__get__"):
                 found[where] = Target(where, lambda one=one, name=name: getattr(one, name))

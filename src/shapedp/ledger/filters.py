@@ -373,6 +373,8 @@ def _renyi_capacity(order: float, epsilon: float, delta: float) -> float:
 
 def _default_orders(epsilon: float, delta: float) -> tuple[float, ...]:
     """Five orders around 1 + 2 log(1/delta)/epsilon, the best one for many small Gaussian spends."""
+    if delta == 0:
+        raise ValueError("delta must be > 0 for rule='renyi': a Renyi divergence bounds no delta of 0")
     centre = 2 * math.log(1 / delta) / epsilon
     orders = tuple(1 + float(f"{factor * centre:.3g}") for factor in _ORDER_FACTORS)
     if not 1 < min(orders) <= max(orders) < math.inf:

@@ -9,7 +9,7 @@ import numpy as np
 
 from shapedp.noise.errors import Measure, measure_of
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import vector
+from shapedp.numerics.checks import count, positive, vector
 from shapedp.numerics.outward import ABOVE_512
 from shapedp.sensitivity import Sensitivity, Slices
 
@@ -62,7 +62,10 @@ class Request:
     ) -> Floats:
         """`optimal_scales` for the measure and weights asked for, a little above the root; read-only."""
         chosen = self.plain_weights() if weights is None else vector("weights", weights, least=0.0, strict=True)
-        scales = optimal_scales(bounds, chosen, self.measure.power, order, reach, copies=copies)
+        reach, order, copies = positive("reach", reach), positive("order", order), count("copies", copies)
+        scales = optimal_scales(vector("bounds", bounds), chosen, self.measure.power, order, reach, copies=copies)
+        if np.isnan(scales).any():
+            raise ValueError("bounds, weights and order are too extreme: scales leave the range of floats")
         scales *= ABOVE_512
         scales.setflags(write=False)  # a law keeps it as it is
         return scales

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from shapedp.boundary.values import boolean, printable, whole_text
 from shapedp.numerics.checks import count as whole
+from shapedp.numerics.checks import one_of
 from shapedp.private import hints
 from shapedp.private.conditions import Condition, kind_of, parsed
 from shapedp.private.questions import DRAWN, Aggregate, Question
@@ -335,7 +336,7 @@ def table(
     touched = None if groups is None else whole("groups", groups)
     if person is None and (most != 1 or touched is not None):
         raise ValueError("rows= and groups= bound what one person has: name the column of persons with person=")
-    ends, hidden = _split(_named("bounds", _all_numbers(found, types) if bounds == PRIVATE else bounds))
+    ends, hidden = _split(_named("bounds", _all_numbers(found, types) if _is_private(bounds) else bounds))
     listed, keys = _split(_named("domains", domains))
     measures = {name: Measure.of(name, pair) for name, pair in ends.items()}
     attributes = {name: Attribute.of(name, domain) for name, domain in listed.items()}
@@ -387,9 +388,13 @@ def _named(what: str, given: Any) -> Mapping[str, Any]:
     return given or {}
 
 
+def _is_private(one: Any) -> bool:
+    return isinstance(one, str) and one == PRIVATE
+
+
 def _split(given: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
     """What is declared, and the names of what is private."""
-    hidden = frozenset(name for name, one in given.items() if isinstance(one, str) and one == PRIVATE)
+    hidden = frozenset(name for name, one in given.items() if _is_private(one))
     return {name: one for name, one in given.items() if name not in hidden}, hidden
 
 
@@ -403,8 +408,7 @@ def _declared(
 ) -> dict[str, str]:
     """Kinds of the columns whose type does not tell: declared, or those of their bounds and domains."""
     for name, kind in types.items():
-        if kind not in KINDS:
-            raise ValueError(f"the type of {name!r} must be one of {', '.join(KINDS)}, got {kind!r}")
+        one_of(f"the type of {name!r}", kind, tuple(KINDS))
         own = found.kinds.get(name, "")
         if name not in found.kinds or (own and own != kind):
             raise ValueError(

@@ -145,6 +145,7 @@ class Banded(Bands):
         return np.array(self.columns, dtype=np.int64)
 
     def row(self, step: int) -> Integers:
+        step = count("step", step, least=0, most=self.steps - 1)
         back = np.arange(min(self.bands, step + 1))
         return np.asarray(self._table[step - back, back])
 
@@ -208,7 +209,7 @@ class Toeplitz(Bands):
         return np.array(self.coefficients, dtype=np.int64)
 
     def row(self, step: int) -> Integers:
-        return np.asarray(self._row[: step + 1])
+        return np.asarray(self._row[: count("step", step, least=0, most=self.steps - 1) + 1])
 
     def plain(self) -> Floats:
         """The first column of the identity: noise that does not depend on earlier steps."""

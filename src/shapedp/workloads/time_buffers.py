@@ -112,7 +112,7 @@ class Buffered(Correlation):
     def best(cls, workload: StepSums, separation: int, buffers: int = 4) -> Self:
         """At most so many buffers with little reach^2 times error at a constant learning rate, by local searches."""
         separation, found = count("separation", separation), []
-        for number in range(1, count("buffers", buffers) + 1):
+        for number in range(1, count("buffers", buffers, most=64) + 1):
             decays, weights = _search(workload, separation, number)
             decays = np.clip(np.rint(decays * ONE), 1, ONE * (1 - _NEAREST)) / ONE
             weights = np.floor(weights * min(1.0, 1 / max(float(weights.sum()), 1e-300)) * ONE) / ONE

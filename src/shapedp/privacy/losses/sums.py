@@ -93,6 +93,8 @@ class SumLoss(Loss):
         Atoms bend the profile, which the inversion's smoothing blurs: where they are few they are added exactly.
         """
         total = self.total if total is None else total
+        if not hasattr(total, "counts"):
+            raise TypeError("total must be a sum of losses (Terms), or None for the loss's own")
         if epsilon.size != 1 or total.values.size > _KEPT_VALUES:
             return self._summed_profile(epsilon, total)
         key = _Asked(total, (float(epsilon.reshape(-1)[0]), self._slack))
