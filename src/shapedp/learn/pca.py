@@ -15,7 +15,7 @@ from shapedp.learn.register import counted
 from shapedp.learn.solvers.cd import MOST_RECORDS
 from shapedp.learn.solvers.covariance import COVARIANCE, Covariance, Problem, SecondMoments, principal
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import count, positive, real
+from shapedp.numerics.checks import count, finite, positive, real
 from shapedp.numerics.gram import gram_error
 from shapedp.numerics.outward import ABOVE_32
 
@@ -94,7 +94,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateModel):  # t
     def inverse_transform(self, X: Any) -> Floats:
         """Rows from their coordinates."""
         check_is_fitted(self)
-        return np.asarray(np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_)
+        return np.asarray(finite("X", X) @ self.components_ + self.mean_)
 
     def _checked(self) -> None:
         self._claim()

@@ -16,7 +16,7 @@ from shapedp.boundary.refusals import refusal
 from shapedp.learn.composed import composed
 from shapedp.learn.register import counted
 from shapedp.learn.walk import MODELS, STEPS, Flow, Walk, checked, walk_pipeline
-from shapedp.numerics.checks import positive
+from shapedp.numerics.checks import positive, probability
 from shapedp.privacy import BLANK, ROWS, Certificate
 from shapedp.tables.blocks import same_length
 
@@ -202,7 +202,10 @@ def certificate_of(fitted: Any, *, epsilon: float | None = None, delta: float | 
     >>> found.verdict, round(found.epsilon, 2), found.delta
     ('certified', 1.1, 2e-06)
     """
-    given = {"epsilon": epsilon, "delta": delta}
+    given = {
+        "epsilon": None if epsilon is None else positive("epsilon", epsilon),
+        "delta": None if delta is None else probability("delta", delta),
+    }
     if type(fitted) is PrivatePipeline:
         check_is_fitted(fitted, "privacy_")
         sealed: Seal | None = vars(fitted).get("_sealed")

@@ -105,6 +105,7 @@ class AdaptiveMixing(EigenvalueSketching):
         sigma^2 + lambda_min comes to.
         """
         epsilon, delta = calibratable(epsilon, delta, adjacency)
+        rows = count("rows", rows)
         if plain is None:
             plain = MixingLoss.calibrate(rows, epsilon, delta, neighbours=adjacency, tolerance=1e-4).gamma
         plain = positive("plain", plain)

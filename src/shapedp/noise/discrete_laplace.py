@@ -48,8 +48,8 @@ class DiscreteLaplace(GridLaw):
 
     def __init__(self, steps: ArrayLike, grid: ArrayLike, dim: int) -> None:
         self._fill(steps=steps, grid=grid)
-        sizes = self.steps.size, self.grid.size
-        if set(sizes) - {1, count("dim", dim)} or sizes[0] != sizes[1]:
+        sizes, dim = (self.steps.size, self.grid.size), count("dim", dim)
+        if set(sizes) - {1, dim} or sizes[0] != sizes[1]:
             raise ValueError(f"steps and grid must both have 1 or dim = {dim} entries, got {sizes[0]}, {sizes[1]}")
         object.__setattr__(self, "dim", dim)
 

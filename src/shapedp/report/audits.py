@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from shapedp.audit.empirical import AuditResult, Witness
 from shapedp.audit.fit import Check, DistributionResult
 from shapedp.boundary.refusals import refusal
-from shapedp.numerics.checks import real
+from shapedp.numerics.checks import entries, real
 from shapedp.privacy import Certificate
 from shapedp.report.figures import counted, number, percent, whole
 from shapedp.report.markup import Markup, el, many, text
@@ -28,6 +28,9 @@ class Findings:
     @classmethod
     def read(cls, audits: Sequence[Mapping[str, Any]], certificate: Certificate) -> Findings:
         """From JSON objects. An audit of another claim than the certificate's is refused."""
+        audits = entries("audits", audits)
+        if not all(isinstance(data, Mapping) for data in audits):
+            raise TypeError("audits must be JSON objects, as an audit's to_json gives them")
         empirical = tuple(_empirical(data) for data in audits if data.get("kind") == "audit")
         noise = tuple(_noise(data) for data in audits if data.get("kind") == "distribution-audit")
         if len(empirical) + len(noise) != len(audits):

@@ -10,7 +10,7 @@ from functools import cached_property
 import torch
 from torch import nn
 
-from shapedp.numerics.checks import count
+from shapedp.numerics.checks import count, entries
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,12 @@ class Layout:
     layers: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        checked = tuple(tuple(count("shapes", n, least=0) for n in shape) for shape in self.shapes)
+        shapes = [entries("shapes", shape) for shape in entries("shapes", self.shapes)]
+        checked = tuple(tuple(count("shapes", n, least=0) for n in shape) for shape in shapes)
         object.__setattr__(self, "shapes", checked)
+        object.__setattr__(self, "names", entries("names", self.names))
+        layers = tuple(count("layers", one, least=0) for one in entries("layers", self.layers))
+        object.__setattr__(self, "layers", layers)
         if not self.names:
             raise ValueError("the model has no trainable parameter: nothing would be learned")
         if list(self.layers) != sorted(self.layers):
@@ -80,8 +84,8 @@ class Layout:
     def added_up(self, blocks: Sequence[int]) -> list[int]:
         """The number of entries of each block, where parameter i is in block `blocks[i]`; blocks ascend."""
         totals = [0] * (blocks[-1] + 1)
-        for block, entries in zip(blocks, self.sizes, strict=True):
-            totals[block] += entries
+        for block, size in zip(blocks, self.sizes, strict=True):
+            totals[block] += size
         return totals
 
     def split(self, flat: torch.Tensor) -> list[torch.Tensor]:

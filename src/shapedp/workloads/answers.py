@@ -20,7 +20,7 @@ from shapedp.boundary.values import boolean, booleans
 from shapedp.mechanisms.base import Rng
 from shapedp.noise.request import DoesNotApplyError
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import count, one_of
+from shapedp.numerics.checks import count, entries, one_of
 from shapedp.numerics.outward import ABOVE_16, BELOW_16
 from shapedp.privacy import Bracket, GaussianLoss, Loss
 from shapedp.privacy.losses import LaplaceLoss
@@ -74,6 +74,9 @@ class AnswerMechanism(WorkloadClaim):
     def __post_init__(self) -> None:
         booleans(self)
         super().__post_init__()
+        object.__setattr__(self, "noise", entries("noise", self.noise))
+        if not all(isinstance(one, WholeNoise) for one in self.noise):
+            raise TypeError("noise must hold a WholeNoise for every group")
         if len(self.noise) != len(self.groups) or len({(one.law, one.whole) for one in self.noise}) != 1:
             raise ValueError("every group that gets noise has a scale, all of one law")
         if self.cells and any(term.measure for term in self.workload.terms):

@@ -17,7 +17,7 @@ import numpy as np
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, entries
 from shapedp.numerics.gram import Integers
-from shapedp.workloads.time_maps import StepSums
+from shapedp.workloads.time_maps import STEPS, StepSums
 
 BITS = 18
 ONE = 1 << BITS
@@ -192,7 +192,7 @@ class Toeplitz(Bands):
     coefficients: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", count("steps", self.steps))
+        object.__setattr__(self, "steps", count("steps", self.steps, most=STEPS))
         given = tuple(_whole(one) for one in entries("coefficients", self.coefficients))
         object.__setattr__(self, "coefficients", given)
         if not given or len(given) > self.steps:

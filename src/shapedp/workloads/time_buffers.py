@@ -12,7 +12,7 @@ from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, entries, nonnegative, positive
 from shapedp.numerics.outward import UNIT
 from shapedp.workloads.time_bands import BITS, ONE, Correlation, steady
-from shapedp.workloads.time_maps import StepSums
+from shapedp.workloads.time_maps import STEPS, StepSums
 
 _NEAREST, _KEPT = 2.0**-14, 2.0**5  # 1 - decay, and how much a buffer may stretch noise
 
@@ -43,7 +43,7 @@ class Buffered(Correlation):
     weights: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", count("steps", self.steps))
+        object.__setattr__(self, "steps", count("steps", self.steps, most=STEPS))
         object.__setattr__(self, "separation", count("separation", self.separation))
         decays = tuple(positive("decays", one) for one in entries("decays", self.decays))
         weights = tuple(nonnegative("weights", one) for one in entries("weights", self.weights))

@@ -9,6 +9,8 @@ import numpy as np
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, entries, positive, real
 
+STEPS = 1 << 24  # of one training: a few arrays of one number for each fit into memory
+
 
 @dataclass(frozen=True)
 class StepSums:
@@ -33,7 +35,7 @@ class StepSums:
     rates: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", count("steps", self.steps))
+        object.__setattr__(self, "steps", count("steps", self.steps, most=STEPS))
         momentum = real("momentum", self.momentum)
         if not 0 <= momentum < 1:
             raise ValueError(f"momentum must lie in [0, 1), got {momentum!r}")

@@ -183,5 +183,7 @@ def r1smg(*, dim: int, sensitivity: float, epsilon: float, delta: float) -> Addi
         raise ValueError("delta must be > 0: R1SMG has no scale for delta = 0")
     ratio = special.gammaln((dim - 1) / 2) - special.gammaln(dim / 2)
     log_psi = 2 / (dim - 2) * (math.log(delta) + ratio - 0.5 * math.log(math.pi))
-    sigma = radius * math.sqrt(2 / epsilon * math.exp(-log_psi))
+    if log_psi < -700:
+        raise ValueError(f"delta={delta!r} is too small in {dim} dimensions: the published scale is no float")
+    sigma = radius * math.sqrt(2 / epsilon) * math.exp(-log_psi / 2)
     return PublishedSpherical(radial.chi(1.0, sigma, dim), L2(radius, dim), epsilon, delta, recipe="r1smg")
