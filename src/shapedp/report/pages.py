@@ -146,6 +146,8 @@ def _(subject: Fitted, *, file: str | None = None, certificate: str | None = Non
 def _named(file: str | None, usual: str, made: str) -> tuple[str, str | None]:
     """The file as a shell takes it, and how to write it where there is none yet."""
     if file is not None:
+        if not isinstance(file, str):
+            raise TypeError(f"file must be the name of a file, got {type(file).__name__}")
         return shlex.quote(file), None
     return usual, f'import json, pathlib; pathlib.Path("{usual}").write_text(json.dumps({made}))'
 

@@ -190,6 +190,8 @@ def subspace_error(estimated: Any, true: Any) -> float:
     found, basis = (np.atleast_2d(finite(name, rows)) for name, rows in (("estimated", estimated), ("true", true)))
     if found.shape[1] != basis.shape[1]:
         raise ValueError(f"both bases must have as many columns, got {found.shape[1]} and {basis.shape[1]}")
+    if not len(basis):
+        raise ValueError("true must hold at least one row: nothing else can be missed")
     for name, rows in (("estimated", found), ("true", basis)):
         if not np.allclose(rows @ rows.T, np.eye(len(rows)), atol=1e-6):
             raise ValueError(f"the rows of {name} must be orthonormal")
