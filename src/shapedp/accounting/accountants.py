@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from shapedp.accounting.bare import BareLoss
 from shapedp.accounting.compose import common_adjacency, compose, counted, loss_from
 from shapedp.accounting.subsample import SubsampledLoss
-from shapedp.boundary.values import booleans
+from shapedp.boundary.values import plain
 from shapedp.numerics.checks import count, nonnegative, positive, probability
 from shapedp.numerics.outward import ABOVE_128, BELOW_8192, ROUNDINGS_8192
 from shapedp.privacy import GaussianLoss, Loss
@@ -37,7 +37,7 @@ class Answer:
     certifies: bool
 
     def __post_init__(self) -> None:
-        booleans(self)
+        plain(self)
 
 
 class Accountant(ABC):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from shapedp.boundary.values import booleans
+from shapedp.boundary.values import plain
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import nonnegative, probability
 from shapedp.numerics.outward import BELOW_WIDE, ROUNDINGS_16
@@ -38,7 +38,7 @@ class BareLoss(Loss):
     attained: bool = True
 
     def __post_init__(self) -> None:
-        booleans(self)
+        plain(self)
         super().__post_init__()
         object.__setattr__(self, "pure_epsilon", nonnegative("epsilon", self.pure_epsilon))
         object.__setattr__(self, "failure", probability("delta", self.failure))

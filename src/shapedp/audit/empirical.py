@@ -16,7 +16,7 @@ from shapedp.audit.result import Result
 from shapedp.audit.runner import Hits, Runner, outputs, scores
 from shapedp.audit.sketches import subject_of
 from shapedp.audit.subjects import CallableSubject, Score, Subject
-from shapedp.boundary.values import boolean, booleans
+from shapedp.boundary.values import boolean, plain
 from shapedp.numerics.checks import LAID_OUT, count, positive
 from shapedp.privacy import Loss
 
@@ -46,7 +46,7 @@ class Witness:
     against: str
 
     def __post_init__(self) -> None:
-        booleans(self)
+        plain(self)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class AuditResult(Result, kind="audit", stated="verdict"):
     seed: int | None
 
     def __post_init__(self) -> None:
-        booleans(self)
+        plain(self)
 
     @property
     def violation(self) -> bool:

@@ -22,15 +22,43 @@ def boolean(name: str, value: object) -> bool:
     raise TypeError(f"{name} must be True or False, got {type(value).__name__} {printable(repr(value))[:80]}")
 
 
-def booleans(record: Any) -> None:
-    """Check, and make Python's, every field of a dataclass that is annotated as a boolean (None only where it says so).
+def plain(record: Any) -> None:
+    """Check every boolean field of a dataclass, and keep Python's own numbers and words in all fields.
 
-    Called from `__post_init__`, so that a record cannot say "no" and mean yes.
+    Called from `__post_init__`, so that a record cannot say "no" and mean yes, a numpy integer cannot wrap in what is
+    computed later, and an object that answers differently each time is asked once.
     """
     for field in fields(record):
+        if not field.init:
+            continue
         value = getattr(record, field.name)
         if field.type in ("bool", bool) or (field.type == "bool | None" and value is not None):
-            object.__setattr__(record, field.name, boolean(field.name, value))
+            found: object = boolean(field.name, value)
+        else:
+            found = plainest(value)
+        if found is not value:
+            object.__setattr__(record, field.name, found)
+
+
+def plainest(value: Any) -> Any:
+    """A number or a word of another library, or of a class derived from Python's, as Python's own; a tuple of them too.
+
+    Anything else as it is.
+    """
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int.__index__(value)
+    if isinstance(value, float):
+        return float.__float__(value)
+    if isinstance(value, np.integer | np.floating | np.bool_):
+        return value.item()
+    if type(value) is tuple:
+        found = tuple(plainest(one) for one in value)
+        return value if all(one is other for one, other in zip(found, value, strict=True)) else found
+    return value
 
 
 def sizes(name: str, values: Iterable[object]) -> tuple[int, ...]:
@@ -40,6 +68,7 @@ def sizes(name: str, values: Iterable[object]) -> tuple[int, ...]:
     return found
 
 
+_PLAIN = (int, float, str, bool, type(None))
 WORDS = {"label": 200, "author": 200, "note": 2000}
 """What may be said about a release, and in how many characters."""
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from shapedp.boundary.documents import described
 from shapedp.boundary.refusals import refusal
-from shapedp.boundary.values import booleans
+from shapedp.boundary.values import plain
 from shapedp.ledger import schema
 from shapedp.ledger.about import About, is_unit
 from shapedp.ledger.errors import LedgerCorruptedError
@@ -75,7 +75,7 @@ class Status:
     unit: str = ""
 
     def __post_init__(self) -> None:
-        booleans(self)
+        plain(self)
 
     @property
     def spent(self) -> float:

@@ -11,7 +11,7 @@ from shapedp.ledger import book, schema
 from shapedp.ledger.about import About
 from shapedp.ledger.errors import LedgerError, SpendRefusedError
 from shapedp.ledger.fixed import Charge
-from shapedp.ledger.jobs import Job
+from shapedp.ledger.jobs import Job, price, voucher
 from shapedp.ledger.records import Terms
 from shapedp.mechanisms import Mechanism
 from shapedp.mechanisms.certify import KINDS
@@ -80,9 +80,18 @@ class Spend:
     def __enter__(self) -> Spend:
         if self.entry is not None:
             raise LedgerError("a spend is used once; ask the ledger for another")
+        self._settle()
         self.entry, self.digest, self.before = book.reserve(self, describe(self.mechanism, self.vouched_by))
         self._open, self._owner = True, os.getpid()
         return self
+
+    def _settle(self) -> None:
+        """Compute anew what is charged, for whatever the fields say now: nothing that was edited is believed."""
+        self.count = checked_count("count", self.count)
+        self.terms = self.ledger._terms_of(self.dataset, stated=self.about.unit)
+        self.certificate = accepted(self.mechanism, self.terms.adjacency)
+        self.vouched_by = voucher(self.mechanism, self.terms.vouching, self.vouched_by)
+        self.charge = price(self.mechanism, self.terms.filter).times(self.count)
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         self._open = False
@@ -151,7 +160,7 @@ def accepted(mechanism: Any, adjacency: str) -> str:
     if not isinstance(certificate, Certificate):
         raise TypeError(f"the mechanism's certificate must be a Certificate, got {type(certificate).__name__}")
     found = certificate
-    if not isinstance(mechanism, (Job, *KINDS.values())):  # the user's own class: its certificate is only stated
+    if type(mechanism) not in (Job, *KINDS.values()):  # the user's own class: its certificate is only stated
         found = certificate_of(mechanism.loss, certificate.epsilon, certificate.delta)
     if certificate.verdict != "certified" or found.verdict != "certified":
         raise SpendRefusedError(f"a ledger spends certified mechanisms only; {found.explain()}")

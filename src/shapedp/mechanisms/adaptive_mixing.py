@@ -111,7 +111,8 @@ class AdaptiveMixing(EigenvalueSketching):
         plain = positive("plain", plain)
         spent = ROOM * delta
         if records is not None and dim is not None:
-            tv = rounding(rows, plain, count("records", records), count("dim", dim))
+            records, dim = count("records", records), count("dim", dim)
+            tv = rounding(rows, plain, records, dim)
             spent = ((1 + math.exp(epsilon)) * tv + outward.WIDE * delta) * outward.ABOVE_512
             if not spent < delta / 2:
                 raise ValueError(cls.too_large(rows, records, dim, delta))

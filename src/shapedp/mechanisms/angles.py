@@ -176,7 +176,7 @@ class MeanAngles(Polar):
         Takes `clip`, `batch`, `epsilon`, `delta` and `adjacency` as the class does, and `norm_share` (0.1): how much of
         mu^2 is spent on the norm.
         """
-        return cls._calibrated(partial(_full_range, count("dim", dim, least=2)), **claim)
+        return cls._calibrated(partial(_full_range, laid_out(count("dim", dim, least=2))), **claim)
 
     @property
     def sensitivity(self) -> Box:

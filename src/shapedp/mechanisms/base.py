@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.boundary.documents import described
-from shapedp.boundary.values import boolean, booleans
+from shapedp.boundary.values import boolean, plain
 from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.noise import Law, law_from_json
 from shapedp.numerics.arrays import Floats
@@ -73,7 +73,7 @@ class Release(Generic[T]):
     shape: tuple[int, ...] = (-1,)
 
     def __post_init__(self) -> None:
-        booleans(self)
+        plain(self)
         released: Any = self.value
         values = numeric("value", released)
         if values.size and not (math.isfinite(values.min()) and math.isfinite(values.max())):

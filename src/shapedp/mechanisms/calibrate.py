@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -176,7 +177,7 @@ def advise(
     served.sort(key=lambda entry: entry[0])
     ranked: list[Advice] = []
     for cost, name, mechanism in served:
-        ratio = cost / served[0][0]
+        ratio = cost / served[0][0] if cost > served[0][0] > 0 else 1.0 if cost == served[0][0] else math.inf
         reason = "least expected error" if ratio == 1 else f"{ratio:.4g} times the least expected error"
         ranked.append(Advice(name, mechanism, cost, reason, "" if ranked else _why(request, served)))
     return ranked + refused

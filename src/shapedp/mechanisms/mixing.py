@@ -16,7 +16,7 @@ from shapedp.boundary.values import boolean
 from shapedp.mechanisms.base import Claimed, Release, Rng
 from shapedp.numerics import gram as grams
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import count, numeric, one_of, positive, probability
+from shapedp.numerics.checks import count, finite, numeric, one_of, positive, probability
 from shapedp.numerics.outward import ABOVE_512, ABOVE_8192, BELOW_1, BELOW_512, BELOW_8192, ROUNDINGS_1024, UNIT, WIDER
 from shapedp.privacy import Certificate, Loss
 from shapedp.privacy.losses.mixing import NEIGHBOURS, MixingLoss, Neighbours
@@ -90,7 +90,7 @@ class Sketching(Claimed):
         unsafe = boolean("unsafe", unsafe)
         sized = self._sized(records, dim)
         certificate = sized.certificate if unsafe else required(sized)
-        moments = gram() if callable(gram) else gram
+        moments = finite("gram", gram() if callable(gram) else gram)
         drawn = self._drawn(  # the variance comes last
             moments, lambda randomness: np.append(*self._draw(moments, randomness)), rng, unsafe, certificate
         )
@@ -208,7 +208,8 @@ class Mixing(Sketching):
         near = MixingLoss.calibrate(rows, epsilon, aim, neighbours=adjacency, tolerance=tolerance)
         gamma = near.gamma
         if records is not None and dim is not None:
-            missed = rounding(rows, gamma, count("records", records), count("dim", dim))
+            rows, records, dim = count("rows", rows), count("records", records), count("dim", dim)
+            missed = rounding(rows, gamma, records, dim)
             aim -= (1 + math.exp(epsilon)) * missed * ABOVE_512
             if not aim > 0:
                 raise ValueError(cls.too_large(rows, records, dim, delta))

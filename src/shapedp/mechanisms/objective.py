@@ -15,7 +15,7 @@ from shapedp.mechanisms.base import Claimed, Release, Rng
 from shapedp.noise import Gaussian, Law
 from shapedp.noise.radial import Radial
 from shapedp.numerics.arrays import Floats
-from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability
+from shapedp.numerics.checks import count, finite, nonnegative, one_of, positive, probability
 from shapedp.numerics.outward import ABOVE_32, ABOVE_WIDER
 from shapedp.numerics.radius import RadiusRule
 from shapedp.privacy import GaussianLoss, Loss
@@ -144,7 +144,7 @@ class ObjectivePerturbation(Claimed):
             raise TypeError("solve must be given: a function from the random linear term to the weights")
 
         def draw(randomness: Source) -> Floats:
-            weights = solve(fine_draw(self.law, randomness))
+            weights = finite("what solve returns", solve(fine_draw(self.law, randomness)))
             return np.asarray(self.output_law.add_to(weights.reshape(-1), randomness))
 
         return self._drawn(np.asarray(gradient).reshape(-1), draw, rng, unsafe)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from shapedp._papers import PROVIDED, published
 from shapedp.boundary.documents import LacksFieldError, decode, described, encode
-from shapedp.boundary.values import boolean, booleans
+from shapedp.boundary.values import boolean, plain
 from shapedp.noise.errors import Measure, measure_of
 from shapedp.noise.request import DoesNotApplyError, Request
 from shapedp.numerics.arrays import Floats
@@ -246,7 +246,7 @@ class Family:
     every_measure: bool = False
 
     def __post_init__(self) -> None:
-        booleans(self)
+        plain(self)
 
 
 LAWS: dict[str, type[Law]] = {}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from shapedp.noise.errors import Measure, measure_of
-from shapedp.numerics.arrays import Floats
+from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import count, positive, vector
 from shapedp.numerics.outward import ABOVE_512
 from shapedp.sensitivity import Sensitivity, Slices
@@ -67,8 +67,7 @@ class Request:
         if np.isnan(scales).any():
             raise ValueError("bounds, weights and order are too extreme: scales leave the range of floats")
         scales *= ABOVE_512
-        scales.setflags(write=False)  # a law keeps it as it is
-        return scales
+        return frozen(scales)
 
 
 def by_slice(sensitivity: Slices, request: Request) -> Request:

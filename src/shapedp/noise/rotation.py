@@ -29,6 +29,7 @@ class Rotation:
     whole: Floats
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "whole", frozen(self.whole))
         matrix = self.matrix
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or (self.whole != np.rint(self.whole)).any():
             raise ValueError("a rotation must be a square matrix of integers over 2^24")
@@ -43,12 +44,12 @@ class Rotation:
     @cached_property
     def matrix(self) -> Floats:
         """R."""
-        return self.whole * 2.0**-_BITS
+        return frozen(self.whole * 2.0**-_BITS)
 
     @cached_property
     def inverse(self) -> Floats:
         """R^-1, nearly R^T."""
-        return np.asarray(np.linalg.inv(self.matrix))
+        return frozen(np.linalg.inv(self.matrix))
 
     @cached_property
     def norm(self) -> float:
@@ -131,7 +132,7 @@ class Mode:
         """diag(1/scales) R."""
         if self.singular:
             raise ValueError("the covariance is singular: some directions carry no noise, nothing can whiten them")
-        return (np.eye(self.size) if self.rotation is None else self.rotation.matrix) / self.scales[:, None]
+        return frozen((np.eye(self.size) if self.rotation is None else self.rotation.matrix) / self.scales[:, None])
 
     @cached_property
     def root(self) -> Floats:

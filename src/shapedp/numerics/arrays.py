@@ -16,13 +16,27 @@ Floats = NDArray[np.float64]
 dots: Callable[[Floats, Floats], Floats] = getattr(np, "vecdot", lambda x, y: np.einsum("...j,...j->...", x, y))
 
 
-def frozen(array: Floats) -> Floats:
-    """A read-only copy, or the array itself where it is one already."""
-    if array.dtype == np.float64 and array.flags.owndata and not array.flags.writeable:
-        return array
-    copy = np.array(array, dtype=np.float64)
-    copy.setflags(write=False)
-    return copy
+def frozen(array: Any) -> Floats:
+    """A copy in memory that nobody can write to, or the array itself where it lies in such memory already.
+
+    An array that is merely marked as read-only may have a view that is not, and the mark can be taken away.
+    """
+    return _kept(array, np.float64)
+
+
+def frozen_integers(array: Any) -> NDArray[np.int64]:
+    """`frozen` for whole numbers."""
+    return _kept(array, np.int64)
+
+
+def _kept(array: Any, kind: Any) -> NDArray[Any]:
+    below = array
+    while isinstance(below, np.ndarray):
+        below = below.base
+    if type(below) is bytes and array.dtype == kind:
+        return np.asarray(array)
+    plain = np.asarray(array, dtype=kind)
+    return np.frombuffer(plain.tobytes(), dtype=kind).reshape(plain.shape)
 
 
 def block_index(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -39,6 +53,4 @@ def block_sizes(name: str, values: Any) -> NDArray[np.int64]:
     if array.ndim != 1 or not array.size or array.dtype.kind not in "iu" or array.min() < 1:
         raise ValueError(f"{name} must be a non-empty 1-d array of integers >= 1")
     total(name, array)
-    copy = array.astype(np.int64)
-    copy.setflags(write=False)
-    return copy
+    return frozen_integers(array)

@@ -203,10 +203,11 @@ def vector(name: str, values: ArrayLike, *, least: float = -math.inf, strict: bo
 
 
 def one_of(name: str, value: object, allowed: tuple[str | None, ...]) -> Any:
-    """One of a few words."""
-    if not (value is None or isinstance(value, str)) or value not in allowed:
+    """One of a few words, as Python's own text."""
+    word = str.__str__(value) if isinstance(value, str) else value
+    if not (word is None or isinstance(word, str)) or word not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {_shown(value)}")
-    return value
+    return word
 
 
 def column_names(where: object, cells: Iterable[str]) -> tuple[str, ...]:

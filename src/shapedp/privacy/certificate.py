@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 
 from shapedp._version import __version__
 from shapedp.boundary.documents import described
-from shapedp.boundary.values import boolean, booleans
+from shapedp.boundary.values import boolean, plain
 from shapedp.numerics.checks import entries, nonnegative, one_of, positive, probability
 from shapedp.privacy.assumptions import UNSTATED
 from shapedp.privacy.bracket import Bracket
@@ -127,16 +127,19 @@ class Certificate:
     scope: str = ""
 
     def __post_init__(self) -> None:
-        booleans(self)
-        positive("epsilon", self.epsilon)
-        probability("delta", self.delta)
+        plain(self)
+        for name, check in (("epsilon", positive), ("delta", probability)):
+            number = check(name, getattr(self, name))
+            if type(getattr(self, name)) not in (int, float):
+                object.__setattr__(self, name, number)
         one_of("adjacency", self.adjacency, (*ADJACENCIES, None))
         if not isinstance(self.bracket, Bracket):
             raise TypeError("bracket must be a Bracket, the bounds on delta")
         if not isinstance(self.secure, bool | None):
             raise TypeError(f"secure must be True, False or None, got {self.secure!r}")
-        object.__setattr__(self, "assumptions", entries("assumptions", self.assumptions))
-        if not all(isinstance(one, str) for one in self.assumptions):
+        given: object = self.assumptions
+        object.__setattr__(self, "assumptions", entries("assumptions", given))
+        if isinstance(given, str) or not all(isinstance(one, str) for one in self.assumptions):
             raise TypeError("assumptions must be sentences, one per premise that is not proved")
         if not isinstance(self.subject, Deferred | None):
             object.__setattr__(self, "subject", deepcopy(self.subject))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shapedp.boundary.values import booleans, printable
+from shapedp.boundary.values import plain, printable
 from shapedp.numerics.checks import count as whole
 from shapedp.numerics.checks import one_of, real, vector
 from shapedp.private import hints
@@ -55,7 +55,7 @@ class Aggregate:
     k: int | None = None
 
     def __post_init__(self) -> None:
-        booleans(self)
+        plain(self)
         one_of("what a table computes", self.verb, VERBS)
         if (self.column is None) != (self.verb == "count") or not isinstance(self.column, str | None):
             raise TypeError(f"{self.verb} takes {'no column' if self.verb == 'count' else 'the name of a column'}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shapedp.accounting import Plan, Step
-from shapedp.boundary.values import boolean, booleans
+from shapedp.boundary.values import boolean, plain
 from shapedp.mechanisms import Additive, certify
 from shapedp.mechanisms.certify import certify_near
 from shapedp.numerics.checks import count
@@ -83,7 +83,7 @@ class Account:
     _fresh: bool = True  # neither charged nor loaded yet
 
     def __post_init__(self) -> None:
-        booleans(self)
+        plain(self)
         if not isinstance(self.step, Step):
             raise TypeError("step must be a Step, the training step that is counted")
         self.taken = count("taken", self.taken, least=0)

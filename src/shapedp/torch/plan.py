@@ -18,7 +18,7 @@ from shapedp.accounting import PlanningError, Step, plan
 from shapedp.accounting.passes import PASSES, Way
 from shapedp.boundary.documents import described, read, write
 from shapedp.boundary.files import Where
-from shapedp.boundary.values import boolean, booleans
+from shapedp.boundary.values import boolean, plain
 from shapedp.mechanisms import Additive
 from shapedp.noise import Gaussian, Law
 from shapedp.numerics.checks import count, nonnegative, one_of, positive, probability
@@ -118,7 +118,7 @@ class TrainingPlan:
     independent: bool = False
 
     def __post_init__(self) -> None:
-        booleans(self)
+        plain(self)
         for name, kind in (("layout", Layout), ("clip", Clip), ("noise", Noise)):
             if not isinstance(getattr(self, name), kind):
                 raise TypeError(f"{name} must be a {kind.__name__}, got {type(getattr(self, name)).__name__}")

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch import distributed as dist
 
 from shapedp.accounting import Plan
-from shapedp.boundary.values import booleans
+from shapedp.boundary.values import plain
 from shapedp.mechanisms.watch import is_watched, watched
 from shapedp.noise import Gaussian
 from shapedp.numerics.outward import ABOVE_8192
@@ -155,7 +155,7 @@ class Training:
     _released: int = 0  # steps of it
 
     def __post_init__(self) -> None:
-        booleans(self)
+        plain(self)
         plan = self.planned
         self.layout, self.noise, self.scale, self.expected = plan.layout, plan.noise, plan.scale, plan.batch_size
         self.clip, self.mechanism = plan.clip, plan.mechanism  # these two may follow released answers

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.boundary.documents import decode, encode
-from shapedp.boundary.values import boolean, booleans
+from shapedp.boundary.values import boolean, plain
 from shapedp.mechanisms.base import Rng
 from shapedp.noise.request import DoesNotApplyError
 from shapedp.numerics.arrays import Floats
@@ -72,7 +72,7 @@ class AnswerMechanism(WorkloadClaim):
     records: int
 
     def __post_init__(self) -> None:
-        booleans(self)
+        plain(self)
         super().__post_init__()
         object.__setattr__(self, "noise", entries("noise", self.noise))
         if not all(isinstance(one, WholeNoise) for one in self.noise):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from shapedp.boundary.values import booleans
+from shapedp.boundary.values import plain
 from shapedp.mechanisms.base import Claimed
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, finite, one_of, positive, probability
@@ -76,7 +76,7 @@ class ReleasedWorkload(ABC):
     mechanism: Any
 
     def __post_init__(self) -> None:
-        booleans(self)
+        plain(self)
 
     @abstractmethod
     def __getitem__(self, name: str) -> Any:

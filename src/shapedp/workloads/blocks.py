@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.noise.rotation import Mode
-from shapedp.numerics.arrays import Floats
+from shapedp.numerics.arrays import Floats, frozen, frozen_integers
 
 Block = tuple[int, ...]
 Tables = Mapping[tuple[int, ...], NDArray[np.int64]]
@@ -41,6 +41,10 @@ class Family:
     blocks: tuple[Block, ...]
     sigma: Floats
     mode: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for name, keep in (("parts", tuple), ("blocks", tuple), ("sigma", frozen), ("mode", frozen_integers)):
+            object.__setattr__(self, name, keep(getattr(self, name)))
 
     @cached_property
     def index(self) -> dict[Block, int]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.boundary.documents import decode, encode
-from shapedp.boundary.values import boolean
+from shapedp.boundary.values import boolean, plain
 from shapedp.mechanisms.base import Rng
 from shapedp.noise.hull import beyond
 from shapedp.noise.request import Request
@@ -88,7 +88,9 @@ class WorkloadMechanism(WorkloadClaim):
     records: int = RECORDS
 
     def __post_init__(self) -> None:
-        given: tuple[object, ...] = (self.workload, *entries("families", self.families))
+        plain(self)
+        object.__setattr__(self, "families", entries("families", self.families))
+        given: tuple[object, ...] = (self.workload, *self.families)
         if len(given) < 2 or not all(isinstance(one, Family if n else Workload) for n, one in enumerate(given)):
             raise TypeError("a workload's mechanism needs a Workload and the families of its noise")
         super().__post_init__()

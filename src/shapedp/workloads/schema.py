@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shapedp.boundary.cells import is_label
 from shapedp.boundary.columns import each_number
-from shapedp.boundary.values import boolean, booleans, whole_text
+from shapedp.boundary.values import boolean, plain, whole_text
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, real, vector
 
@@ -37,7 +37,7 @@ class Attribute:
     other: bool = False
 
     def __post_init__(self) -> None:
-        booleans(self)
+        plain(self)
 
     @classmethod
     def of(cls, name: Any, domain: Any) -> Attribute:

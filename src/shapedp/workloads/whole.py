@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from shapedp.boundary.values import booleans
+from shapedp.boundary.values import plain
 from shapedp.noise.gaussian import normal_half_width
 from shapedp.numerics.checks import count, one_of, positive, probability
 from shapedp.sampling import Source, discrete_laplace, rounded_sum
@@ -37,7 +37,7 @@ class WholeNoise:
     whole: bool = True
 
     def __post_init__(self) -> None:
-        booleans(self)
+        plain(self)
         one_of("law", self.law, LAWS)
         positive("scale", self.scale)
         if count("bits", self.bits, least=0) > 40:

@@ -46,6 +46,9 @@ class Factor:
     @cached_property
     def matrix(self) -> Floats:
         """One row per query."""
+        return frozen(self._laid_out())
+
+    def _laid_out(self) -> Floats:
         n = self.size
         if self.given is not None:
             return self.given
@@ -76,10 +79,10 @@ class Factor:
         """matrix' matrix."""
         cells, n = np.arange(self.size), self.size
         if self.shape == "ranges":
-            return np.asarray((np.minimum.outer(cells, cells) + 1.0) * (n - np.maximum.outer(cells, cells)))
+            return frozen((np.minimum.outer(cells, cells) + 1.0) * (n - np.maximum.outer(cells, cells)))
         if self.shape == "prefixes":
-            return np.asarray(n - np.maximum.outer(cells, cells) + 0.0)
-        return np.asarray(self.matrix.T @ self.matrix)
+            return frozen(n - np.maximum.outer(cells, cells) + 0.0)
+        return frozen(self.matrix.T @ self.matrix)
 
     def cell_names(self, cells: Sequence[Any]) -> list[str]:
         """A name for every row."""
@@ -183,10 +186,10 @@ class Workload:
             raise ValueError("a workload asks each group of queries once: give the second a name of its own (name=)")
         if len(asked) > _MOST_TERMS:
             raise ValueError(f"a workload has at most {_MOST_TERMS} groups of queries")
-        bounds = {"max_rows": max_rows, "max_groups": max_groups}
-        for name, most in bounds.items():
-            if (most is not None or name == "max_rows") and count(name, most) > _MOST_PER_PERSON:
-                raise ValueError(f"{name} must be at most {_MOST_PER_PERSON}, got {most}")
+        bounds = {
+            "max_rows": count("max_rows", max_rows, most=_MOST_PER_PERSON),
+            "max_groups": None if max_groups is None else count("max_groups", max_groups, most=_MOST_PER_PERSON),
+        }
         for name, value in {"schema": found, "terms": asked, "_names": names, **bounds}.items():
             object.__setattr__(self, name, value)
 
@@ -226,6 +229,7 @@ class Workload:
         self, factors: Mapping[int, Factor], measure: int, weight: float, name: str | None, word: str = ""
     ) -> Term:
         ordered = tuple(sorted(factors.items()))
+        weight = positive("weight", weight)
         usual = " x ".join(self.schema.attributes[place].name for place, _ in ordered) or "total"
         usual = f"{word} {usual}".strip()
         if measure:
@@ -341,6 +345,7 @@ class Workload:
 
     def table(self, measure: int, by: Sequence[str]) -> Term:
         """The group that asks for each cell of these attributes: counts (0), or sums of the k-th measure."""
+        measure = count("measure", measure, least=0)
         places = tuple(sorted(self.schema.index(name) for name in by))
         for term in self.terms:
             plain = all(factor.shape == "cells" for _, factor in term.factors)

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from shapedp.accounting.plan import Step
-from shapedp.boundary.values import booleans
+from shapedp.boundary.values import plain
 from shapedp.mechanisms import Sketch
 from shapedp.numerics.arrays import Floats
 from shapedp.sensitivity import Adjacency
@@ -39,7 +39,7 @@ class Draws:
     progress: bool = False
 
     def __post_init__(self) -> None:
-        booleans(self)
+        plain(self)
 
     def release(self, mechanism: Any, query: Any) -> Floats:
         """The query with the mechanism's noise."""

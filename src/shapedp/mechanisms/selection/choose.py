@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapedp.boundary.values import boolean, booleans
+from shapedp.boundary.values import boolean, plain
 from shapedp.mechanisms.base import Claimed, Release, Rng
 from shapedp.numerics import last_true, last_true_near
 from shapedp.numerics.arrays import Floats
@@ -123,18 +123,19 @@ class Selection(Claimed):
     adjacency: Adjacency | None = None
 
     def __post_init__(self) -> None:
-        booleans(self)
+        plain(self)
         self._plain(positive, "epsilon")
         self._plain(probability, "delta")
-        self._plain(count, "candidates", "sensitivity", "times")
+        self._plain(partial(count, most=MOST), "candidates", "sensitivity")
+        self._plain(count, "times")
         one_of("method", self.method, METHODS)
         one_of("adjacency", self.adjacency, (*ADJACENCIES, None))
         given: Any = self.rate
         if not isinstance(given, list | tuple) or len(given) != 2:
             raise TypeError("rate must be two integers (a, b), the fraction a/b")
-        rate = tuple(count("a number of rate", one) for one in given)
+        rate = tuple(count("a number of rate", one, most=MOST) for one in given)
         numbers = (*rate, self.candidates, self.sensitivity)
-        if max(numbers) > MOST or any(int(float(one)) != one for one in numbers):
+        if any(int(float(one)) != one for one in numbers):
             raise ValueError("rate, candidates and sensitivity must be integers up to 2^62 that a float holds")
         object.__setattr__(self, "rate", rate)
         if self.monotone and self.adjacency == "replace":
@@ -182,7 +183,7 @@ class Selection(Claimed):
             >>> Selection.calibrate(5, epsilon=1.0, delta=0.0, sensitivity=1, monotone=False, times=2).rate
             (1, 4)
         """
-        monotone, size = boolean("monotone", monotone), count("sensitivity", sensitivity)
+        monotone, size = boolean("monotone", monotone), count("sensitivity", sensitivity, most=MOST)
         times, given = count("times", times), probability("delta", delta)
         distance = distance_of(size, monotone)
         rate = calibrated_rate(one_of("method", method, METHODS), epsilon, given, distance, times)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from shapedp.boundary.values import boolean, booleans
+from shapedp.boundary.values import boolean, plain
 from shapedp.mechanisms.angles import Direction, MeanAngles, polar
 from shapedp.mechanisms.base import Claimed, Rng
 from shapedp.noise import Gaussian
@@ -125,7 +125,7 @@ class GeoDP(Claimed):
     automatic: bool = False
 
     def __post_init__(self) -> None:
-        booleans(self)
+        plain(self)
         self._plain(partial(count, least=2), "dim")
         self._plain(count, "batch")
         self._plain(positive, "clip", "beta", "sigma", "epsilon")

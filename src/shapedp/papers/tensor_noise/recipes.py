@@ -143,6 +143,7 @@ def idn(
     mode = _mode(sizes, mode)
     root = _budget(total, epsilon, delta) * math.sqrt(sizes[mode]) / radius
     factors = _one_mode(sizes, mode, weights, root)
+    laid_out(total)
     box = Box(np.full(sizes, radius / math.sqrt(total)))
     return Additive(TensorGaussian(factors), box, epsilon, delta, recipe="idn")
 
@@ -202,7 +203,9 @@ def _checked(
         raise ValueError(f"sensitivity must be at most {_LARGEST:g}, got {radius!r}: measure the query in other units")
     if not positive("epsilon", epsilon) >= 1 / _LARGEST:
         raise ValueError(f"epsilon must be at least {1 / _LARGEST:g}, got {epsilon!r}: its square is no float")
-    return layout(dim, shape), radius, float(epsilon), delta
+    sizes = layout(dim, shape)
+    laid_out(max(sizes))
+    return sizes, radius, float(epsilon), delta
 
 
 def _budget(total: int, epsilon: float, delta: float) -> float:
@@ -216,7 +219,7 @@ def _weights(
     sizes: tuple[int, ...], weights: Sequence[ArrayLike] | None, turns: Sequence[ArrayLike | None]
 ) -> list[Floats]:
     if weights is None:
-        return [np.ones(laid_out(size)) for size in sizes]
+        return [np.ones(size) for size in sizes]
     rows = [finite("weights", one) for one in weights]
     for k, (one, turn) in enumerate(zip(rows, turns, strict=False)):
         if one.ndim == 2:

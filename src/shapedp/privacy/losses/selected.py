@@ -134,7 +134,7 @@ class SelectionLoss(Loss):
         super().__post_init__()
         one_of("method", self.method, METHODS)
         for name, least in (("distance", 1), ("times", 1), ("pairs", 0)):
-            object.__setattr__(self, name, count(name, getattr(self, name), least=least))
+            object.__setattr__(self, name, count(name, getattr(self, name), least=least, most=1 << 64))
         rate: object = self.rate
         if not isinstance(rate, Fraction) or not rate > 0:
             raise ValueError("rate must be a fraction above 0")

@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from shapedp.boundary.values import booleans
+from shapedp.boundary.values import plain
 from shapedp.numerics import sum_bounds
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import nonnegative, numeric, probability, real, vector
@@ -176,7 +176,7 @@ class RatioLoss(SumLoss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        booleans(self)
+        plain(self)
         pure, given = real("pure", self.pure), numeric("ratios", self.ratios).astype(np.float64, copy=False)
         object.__setattr__(self, "pure", pure if pure == math.inf else nonnegative("pure", pure))
         vector("ratios", np.minimum(given, sys.float_info.max), least=0.0)
