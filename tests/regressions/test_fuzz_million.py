@@ -122,9 +122,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "samples for a year": lambda: sdp.audit.distribution(MECHANISM, samples=2**40),
     "a confidence of ten to the 120": lambda: power(epsilon=1.0, delta=0.1, confidence=10**120),
     "a chance of two tensors": lambda: power(epsilon=1.0, delta=0.1, chance=TWO),
-    "premises of a tensor": lambda: sdp.Certificate(
-        1.0, 0.1, None, sdp.Bracket(0.0, 0.1), "x", assumptions=TWO
-    ),
+    "premises of a tensor": lambda: sdp.Certificate(1.0, 0.1, None, sdp.Bracket(0.0, 0.1), "x", assumptions=TWO),
     "steps before of a tensor": lambda: Account(Step(sdp.GaussianLoss(1.0)), 1.0, 1e-6, 3, taken=TWO),
     "angles of 2^31 coordinates": lambda: AngleWindows.calibrate(dim=2**31, width=0.01),
     "a guide of a tensor": lambda: AdaptiveMixing.calibrate(rows=10, row_bound=0.5, epsilon=1.0, delta=1e-3, plain=TWO),

@@ -13,6 +13,7 @@ import numpy as np
 from shapedp.accounting.compose import loss_from
 from shapedp.accounting.plan import Plan, Step
 from shapedp.boundary.documents import described
+from shapedp.boundary.values import plain
 from shapedp.mechanisms.certify import KINDS
 from shapedp.numerics import last_true
 from shapedp.numerics.arrays import Floats
@@ -152,6 +153,7 @@ class Repetition:
     missed: float = 0.0
 
     def __post_init__(self) -> None:
+        plain(self)
         object.__setattr__(self, "adjacency", one_relation([self.adjacency, adjacency_of(self.subject)]))
 
     @cached_property

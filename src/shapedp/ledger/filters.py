@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from shapedp.boundary.refusals import refusal
+from shapedp.boundary.values import plain
 from shapedp.ledger.charges import gaussian_mu, pure_epsilon, renyi_curve, split
 from shapedp.ledger.errors import SpendRefusedError
 from shapedp.ledger.fixed import NEVER, Charge, as_float, units_down, units_up
@@ -55,6 +56,9 @@ class Filter(ABC):
     capacities: tuple[int, ...]
     failure_capacity: int
     orders: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        plain(self)
 
     @classmethod
     def build(cls, epsilon: float, delta: float, failure_share: float, orders: Iterable[float] | None) -> Filter:

@@ -177,7 +177,7 @@ def advise(
     served.sort(key=lambda entry: entry[0])
     ranked: list[Advice] = []
     for cost, name, mechanism in served:
-        ratio = cost / served[0][0] if cost > served[0][0] > 0 else 1.0 if cost == served[0][0] else math.inf
+        ratio = _ratio(cost, served[0][0])
         reason = "least expected error" if ratio == 1 else f"{ratio:.4g} times the least expected error"
         ranked.append(Advice(name, mechanism, cost, reason, "" if ranked else _why(request, served)))
     return ranked + refused
@@ -191,11 +191,16 @@ def _different(request: Request) -> int:
     return len(np.unique(np.stack([request.sensitivity.profile, weights]), axis=1).T)
 
 
+def _ratio(cost: float, least: float) -> float:
+    """cost/least; both may have vanished, where epsilon is beyond all measure."""
+    return 1.0 if cost == least else cost / least if least > 0 else math.inf
+
+
 def _why(request: Request, served: list[tuple[float, str, Additive]]) -> str:
     cost, name, mechanism = served[0]
     text = f"{name} noise has the least expected error"
     if reason := FAMILIES[name].law.why(request, mechanism.law):
         text += f": {reason}"
     if len(served) > 1:
-        text += f"; {served[1][1]} noise costs {served[1][0] / cost:.3g} times as much"
+        text += f"; {served[1][1]} noise costs {_ratio(served[1][0], cost):.3g} times as much"
     return text + "."

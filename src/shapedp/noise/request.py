@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from shapedp.boundary.values import plain
 from shapedp.noise.errors import Measure, measure_of
 from shapedp.numerics.arrays import Floats, frozen
-from shapedp.numerics.checks import count, positive, vector
+from shapedp.numerics.checks import count, positive, real, vector
 from shapedp.numerics.outward import ABOVE_512
 from shapedp.sensitivity import Sensitivity, Slices
 
@@ -44,6 +45,9 @@ class Request:
     error: str = "squared"
     options: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        plain(self)
+
     @property
     def measure(self) -> Measure:
         """The error measure to minimise."""
@@ -62,6 +66,8 @@ class Request:
     ) -> Floats:
         """`optimal_scales` for the measure and weights asked for, a little above the root; read-only."""
         chosen = self.plain_weights() if weights is None else vector("weights", weights, least=0.0, strict=True)
+        if not 2.0**-10 <= real("order", order) <= 2.0**10:
+            raise ValueError(f"order must lie in [2^-10, 2^10], got {order!r}")
         reach, order, copies = positive("reach", reach), positive("order", order), count("copies", copies)
         scales = optimal_scales(vector("bounds", bounds), chosen, self.measure.power, order, reach, copies=copies)
         if np.isnan(scales).any():

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from shapedp.boundary.values import printable
+from shapedp.boundary.values import plain, printable
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import probability
 from shapedp.privacy import Certificate
@@ -68,6 +68,9 @@ class Answers:
     spend: Any = None
     dropped: Dropped | None = None
     time: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+    def __post_init__(self) -> None:
+        plain(self)
 
     @property
     def certificate(self) -> Certificate:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapedp.boundary.documents import decode, encode
+from shapedp.boundary.values import plain
 from shapedp.numerics.arrays import Floats, frozen
 from shapedp.numerics.checks import count, entries, finite, one_of, positive
 from shapedp.sensitivity import ADJACENCIES, Adjacency, Hull
@@ -37,6 +38,10 @@ class Factor:
     size: int
     given: Floats | None = None
     branch: int = 2
+
+    def __post_init__(self) -> None:
+        plain(self)
+        object.__setattr__(self, "given", None if self.given is None else frozen(self.given))
 
     @property
     def key(self) -> Any:
@@ -126,6 +131,10 @@ class Term:
     factors: tuple[tuple[int, Factor], ...]
     measure: int = 0
     weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factors", tuple((place, factor) for place, factor in self.factors))
+        plain(self)
 
     @property
     def attributes(self) -> tuple[int, ...]:
@@ -322,7 +331,7 @@ class Workload:
         if given.ndim != 2 or given.shape[1] != size or not given.any() or given.size > _MOST_ROWS:
             raise ValueError(f"matrix must have {size} columns and a row that asks something, got shape {given.shape}")
         chosen = self.schema.attributes[place].name
-        return self._shaped("rows", chosen, by, weight, name, given=frozen(given))
+        return self._shaped("rows", chosen, by, weight, name, given=given)
 
     def sums(self, measure: str, *by: str, weight: float = 1.0) -> Workload:
         """The sums of a measure by these attributes; a weight of 1 is one over the square of its bound."""
@@ -430,7 +439,7 @@ def _term(schema: Schema, data: Any) -> Term:
             raise ValueError("a term names an attribute or a shape that does not exist")
         size, given = schema.sizes[at], None
         if written["shape"] == "rows":
-            given = frozen(decode("rows", written["rows"]).reshape(-1, size))
+            given = decode("rows", written["rows"]).reshape(-1, size)
         factors.append((at, Factor(written["shape"], size, given, count("branch", written.get("branch", 2), least=2))))
     places = [place for place, _ in factors]
     measure = count("measure", data["measure"], least=0)

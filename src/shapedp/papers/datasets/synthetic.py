@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shapedp.numerics.checks import count, nonnegative, probability
+from shapedp.numerics.checks import LAID_OUT, count, nonnegative, probability
 from shapedp.papers.datasets.base import Bounds, Dataset, limits, parts
 
 Array = NDArray[Any]
@@ -56,7 +56,7 @@ class Stream:
     citation: str = ""
 
     def __post_init__(self) -> None:
-        count("rows", self.rows), count("block_rows", self.block_rows)
+        count("rows", self.rows), count("block_rows", self.block_rows, most=LAID_OUT)
 
     def __len__(self) -> int:
         """The number of blocks."""
@@ -108,7 +108,7 @@ def stream_gaussian(rng: np.random.Generator, *, dim: int = 512, rank: int = 4, 
     4
     """
     _generator(rng)
-    count("dim", dim), count("rank", rank)
+    count("dim", dim, most=LAID_OUT >> 4), count("rank", rank, most=LAID_OUT >> 4)
     if rank > dim:
         raise ValueError(f"rank must be at most dim ({dim}), got {rank}")
     basis = np.linalg.qr(rng.standard_normal((dim, rank)))[0]
@@ -134,7 +134,7 @@ def stream_mlp(rng: np.random.Generator, *, dim: int = 512, **options: Any) -> S
     from scipy.special import expit
 
     _generator(rng)
-    count("dim", dim)
+    count("dim", dim, most=LAID_OUT >> 4)
     inner, outer = rng.standard_normal((100, 2)), rng.standard_normal((dim, 100))
     inner_bias, outer_bias = 1e-3 * rng.standard_normal(100), 1e-3 * rng.standard_normal(dim)
 
@@ -156,7 +156,7 @@ def stream_uniform(rng: np.random.Generator, *, dim: int = 512, **options: Any) 
     4
     """
     _generator(rng)
-    count("dim", dim)
+    count("dim", dim, most=LAID_OUT >> 4)
 
     def covariates(draw: np.random.Generator, n: int) -> Array:
         return draw.uniform(-1, 1, (n, dim))
@@ -201,7 +201,7 @@ def stream_synthetic_h(
     4
     """
     _generator(rng)
-    count("dim", dim), count("informative", informative, least=2)
+    count("dim", dim, most=LAID_OUT >> 4), count("informative", informative, least=2)
     nonnegative("separation", separation), probability("flip", flip)
     if informative > dim:
         raise ValueError(f"informative must be at most dim ({dim}), got {informative}")
@@ -232,8 +232,9 @@ def _clusters(rng: np.random.Generator, dim: int, separation: float) -> tuple[Ar
 
 def _in_memory(stream: Callable[..., Stream], rng: Any, rows: int, test_rows: int, options: dict[str, Any]) -> Dataset:
     """The two parts of a stream as one data set."""
-    train = count("rows", rows)
-    return stream(rng, rows=train + count("test_rows", test_rows, least=0), **options).dataset(train=train)
+    train = count("rows", rows, most=LAID_OUT >> 4)
+    more = count("test_rows", test_rows, least=0, most=LAID_OUT >> 4)
+    return stream(rng, rows=train + more, **options).dataset(train=train)
 
 
 def make_gaussian(rng: np.random.Generator, *, rows: int = 8192, test_rows: int = 2048, **options: Any) -> Dataset:

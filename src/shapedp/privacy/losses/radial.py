@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
+from shapedp.boundary.values import plain
 from shapedp.numerics import SearchError, last_true_near
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, nonnegative, positive, probability
@@ -319,6 +320,7 @@ class ReleasedRadialLoss(Loss):
     slow = True
 
     def __post_init__(self) -> None:
+        plain(self)
         self._inherit([self.base])
 
     @property
