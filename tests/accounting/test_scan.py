@@ -202,11 +202,8 @@ def test_the_scan_finds_a_pass_with_too_many_runs(monkeypatch: pytest.MonkeyPatc
     """A library that counts one run more is caught, and so is one fewer."""
     import pass_kinds
 
-    honest, caught = pass_kinds.allocate, {"more": 0, "fewer": 0}
-    for name, by in (("more", 1), ("fewer", -1)):
+    honest = pass_kinds.allocate
+    for by in (1, -1):
         monkeypatch.setattr(pass_kinds, "allocate", lambda base, runs, by=by, **how: honest(base, runs + by, **how))
-        for number in range(cases.PASSES, cases.PASSES + 60):
-            case = cases.make(number, cheap=True)
-            if "allocation" in case.kinds:
-                caught[name] += bool(cases.run(case).faults)
-    assert min(caught.values()) >= 1, caught
+        made = (cases.make(number, cheap=True) for number in range(cases.PASSES, cases.PASSES + 60))
+        assert any(cases.run(case).faults for case in made if "allocation" in case.kinds), by

@@ -86,8 +86,9 @@ class SubsampledLoss(Loss):
             shown = one[0] if self.scheme == "without-replacement" else np.minimum(one[0], other[0])
             return shown, np.maximum(one[1], other[1])
         if self.scheme == "without-replacement":
-            reached = self._backward(epsilon, True) if reverse else self._forward(epsilon, False)
-            upper = self._forward(epsilon, False)[1]
+            forward = self._forward(epsilon, False)
+            reached = self._backward(epsilon, True) if reverse else forward
+            upper = forward[1]
             return reached[0], upper if self.base.symmetric else np.maximum(upper, self._forward(epsilon, True)[1])
         if self.base.symmetric or self.person is not None:
             mirrored = self.person == "Q"
