@@ -172,8 +172,9 @@ class Direction:
         at = np.append(0.0, np.array([end for _, end in self._all])[:, None] * np.array([1e-3, 1e-2, 0.1, 0.5]))
         gaps = [0.0]
         for loss, _ in self.parts:
-            lower, upper = loss.profile(at, reverse=self.reverse)
-            gaps += ((upper - lower) / np.maximum(upper, 1e-300))[upper > 1e-3 * upper[0]].tolist()
+            for reverse in (False,) if loss.symmetric else (False, True):  # the other direction: losses below 0
+                lower, upper = loss.profile(at, reverse=reverse)
+                gaps += ((upper - lower) / np.maximum(upper, 1e-300))[upper > 1e-3 * upper[0]].tolist()
         return max(gaps)
 
     @cached_property

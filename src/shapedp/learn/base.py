@@ -50,7 +50,7 @@ class PublicLabelsWarning(UserWarning):
 
 
 @cache
-def _switches(kind: type) -> tuple[str, ...]:
+def _switches(kind: Any) -> tuple[str, ...]:
     """The parameters of an estimator that are true or false."""
     parameters = inspect.signature(kind).parameters.items()
     return tuple(name for name, parameter in parameters if parameter.annotation == "bool")
@@ -74,7 +74,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _claim(self) -> tuple[float, float, Adjacency]:
         """The claim and every switch of the estimator, checked before any data are looked at."""
-        for name in _switches(type(self)):
+        for name in _switches(type(self)):  # type: ignore[arg-type]
             boolean(name, getattr(self, name))
         adjacency = one_of("adjacency", self.adjacency, NEIGHBOURS)
         return positive("epsilon", self.epsilon), probability("delta", self.delta), adjacency
