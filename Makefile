@@ -19,6 +19,8 @@ export SHAPEDP_DATA
 endif
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export NO_MKDOCS_2_WARNING = true
+# Compiled modules and rewritten tests are kept, whatever the environment says: every process would make them anew.
+export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test slow lint format bare bench peers tumult mutants claims docs sbom campaign fuzz check-bare clean

@@ -1,6 +1,6 @@
 """Run the benchmarks against peers and write their ratios.
 
-    python benchmarks/run.py [--quick] [--list] [--check] [--output FOLDER] [names]
+    python benchmarks/run.py [--quick] [--list] [--check] [--but NAME] [--output FOLDER] [names]
 
 Results go to benchmarks/results/<name>.json (a quick run prints only, unless --output is given).
 """
@@ -45,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller sizes, nothing written")
     parser.add_argument("--list", action="store_true", help="list the benchmarks and stop")
     parser.add_argument("--check", action="store_true", help="exit with status 1 where a bound is not met")
+    parser.add_argument("--but", action="append", default=[], metavar="NAME", help="leave this one out")
     parser.add_argument("--output", type=Path, help="folder for the results (default: benchmarks/results)")
     options = parser.parse_args(arguments)
 
@@ -52,12 +53,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         print("\n".join(names))
         return 0
-    unknown = sorted(set(options.names) - set(names))
+    unknown = sorted({*options.names, *options.but} - set(names))
     if unknown:
         parser.error(f"no benchmark named {', '.join(unknown)}; there are: {', '.join(names) or 'none'}")
 
     met = held = True
-    for name in options.names or names:
+    for name in (one for one in options.names or names if one not in options.but):
         result: Result = importlib.import_module(name).run(quick=options.quick)
         print(table(result), flush=True)
         met = met and result.met

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from shapedp.accounting import compose, subsample
+from shapedp.accounting import BareLoss, compose, subsample
 from shapedp.accounting.cumulants import window
 from shapedp.accounting.fourier import Sums, _transformed, convolve
 from shapedp.accounting.knots import for_all_tilts, near_masses
@@ -119,3 +119,30 @@ def test_a_rough_answer_is_an_answer(steps: int) -> None:
     rough = compose(parts, accuracy=0.05).epsilon(1e-5)
     assert fine.lower <= rough.upper <= 1.05 * fine.upper
     assert fine.lower / 1.05 <= rough.lower <= fine.upper
+
+
+def test_many_epsilons_have_the_answers_of_each_alone() -> None:
+    """Places, widths and floors of all of them at once, over several octaves; long profiles in parts."""
+    parts = [(BareLoss(0.5), 30), (GaussianLoss(0.4), 5)]
+    at = np.concatenate([np.linspace(0.0, 6.0, 13), np.linspace(14.0, 40.0, 7)])
+    whole = compose(parts, accuracy=0.3)
+    found = whole.profile(at)
+    alone = [whole.profile(at[i : i + 1]) for i in range(at.size)]
+    assert [[end[0] for end in one] for one in alone] == np.transpose(found).tolist()
+    assert len(set(whole._direction(False).places(at)[1].tolist())) > 1
+    long = np.linspace(0.0, 9.0, 50_000)
+    pieces = [GaussianLoss(1.3).profile(long[k : k + 1000]) for k in range(0, long.size, 1000)]
+    assert np.array_equal(np.concatenate(pieces, axis=1), GaussianLoss(1.3).profile(long))
+
+
+def test_the_lower_masses_of_a_fixed_size_are_those_of_the_pair_it_reaches() -> None:
+    """Its upper ends are of another pair: taken for rounding they made the lower masses nothing."""
+    loss = subsample(GaussianLoss(1.0), 0.5, "without-replacement")
+    pair, step = subsample(GaussianLoss(1.0), 0.5, person="P"), 2.0**-6
+    for reverse in (False, True):
+        low, _ = bound_masses(loss, step, -200, 400, reverse=reverse)
+        of_pair, _ = bound_masses(pair, step, -200, 400, reverse=reverse)
+        assert np.array_equal(low.masses, of_pair.masses)
+        shown, (truth, _) = low.about(np.array([0.0, 0.3])), loss.profile(np.array([0.0, 0.3]), reverse=reverse)
+        assert (shown <= truth).all()
+        assert (shown >= 0.99 * truth).all()

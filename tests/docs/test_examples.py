@@ -7,8 +7,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from tests.docs.commands import BLOCK, run
+from tests.docs.commands import BLOCK, run, words_of
 
+from shapedp.cli import main
 from shapedp.papers.datasets import MissingDataError
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +39,25 @@ def test_the_other_pages_have_tests_of_their_own(page: str) -> None:
     assert 're.findall(r"```python\\n(.*?)```"' in own
 
 
+def test_what_is_work_for_a_shell_is_left_to_it() -> None:
+    assert words_of("shapedp release a.json 'b c.csv' \\\n    -o d.csv") == [
+        "shapedp",
+        "release",
+        "a.json",
+        "b c.csv",
+        "-o",
+        "d.csv",
+    ]
+    for command in (
+        "shapedp audit a.json > b.json",
+        "cat a | shapedp verify",
+        "shapedp verify *.json",
+        "a && b",
+        "echo $HOME",
+    ):
+        assert words_of(command) == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -45,7 +65,7 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "example", module)
     for kind, source in BLOCK.findall(page.read_text("utf-8")):
         if kind == "console":
-            run(source)
+            run(source, None if page.name == "README.md" else main)  # those of the README as processes
             continue
         try:
             exec(compile(source, str(page), "exec", dont_inherit=True), vars(module))

@@ -103,21 +103,27 @@ def unpacked(document: Any) -> Iterator[bytes]:
             yield from unpacked(one)
 
 
+_STOP = (type, types.FrameType, types.CodeType, types.BuiltinFunctionType)
+
+
+def _passed(one: Any) -> bool:
+    """Whether the search goes on through an object: not through other libraries."""
+    if isinstance(one, types.ModuleType):
+        return one.__name__.startswith("shapedp")
+    if isinstance(one, dict):
+        return str(one.get("__name__", "shapedp")).partition(".")[0] == "shapedp"
+    return not isinstance(one, _STOP)
+
+
 def reached(*start: Any) -> Iterator[Any]:
     """All arrays and words that can be reached, the caches of functions included; not through other libraries."""
-    stop = (type, types.FrameType, types.CodeType, types.BuiltinFunctionType)
-    seen, waiting = {id(one) for one in start}, list(start)
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, np.ndarray | str | bytes | float):
-            yield one
-        others = [*gc.get_referents(one), *([one.base] if isinstance(one, np.ndarray) else [])]
-        for other in others:
-            foreign = isinstance(other, types.ModuleType) and not other.__name__.startswith("shapedp")
-            test = isinstance(other, dict) and str(other.get("__name__", "shapedp")).partition(".")[0] != "shapedp"
-            if id(other) not in seen and not foreign and not test and not isinstance(other, stop):
-                seen.add(id(other))
-                waiting.append(other)
+    seen, wave = {id(one) for one in start}, list(start)
+    while wave:
+        yield from (one for one in wave if isinstance(one, np.ndarray | str | bytes | float))
+        others = gc.get_referents(*wave) + [one.base for one in wave if isinstance(one, np.ndarray)]
+        new = {id(one): one for one in others if id(one) not in seen}
+        seen.update(new)
+        wave = [one for one in new.values() if _passed(one)]
 
 
 def held(one: Any) -> bytes:

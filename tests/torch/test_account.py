@@ -15,7 +15,7 @@ from tests.torch.helpers import empty_step, private, step
 
 import shapedp as sdp
 from shapedp.accounting import Plan, Step
-from shapedp.torch import Adaptive, BudgetError, Flat, PerLayer, make_private
+from shapedp.torch import Account, Adaptive, BudgetError, Flat, PerLayer, make_private
 
 ROOT = Path(__file__).parents[2]
 
@@ -255,3 +255,21 @@ def test_an_account_without_steps_has_spent_nothing() -> None:
         _ = training.certificate
     *_, planned = private(epsilon=2.0, steps=3)
     assert planned.certificate.secure is None
+
+
+def test_a_certificate_is_kept_for_the_steps_it_covers_and_no_others() -> None:
+    def fresh(**options: Any) -> Account:
+        return Account(Step(sdp.GaussianLoss(0.1)), None, 1e-5, 3, **options)
+
+    account = fresh()
+    planned = account.certificate()
+    account.take_over(Plan((Step(sdp.GaussianLoss(0.5)),)))
+    assert account.certificate().epsilon > planned.epsilon
+    account = fresh()
+    for taken in (1, 2):
+        account.charge()
+        spent, found = account.spent(), account.certificate()
+        assert found.epsilon >= spent.upper
+        assert found == account.certificate() == fresh(taken=taken).certificate()
+    account.epsilon = 9.0
+    assert account.certificate().epsilon == 9.0

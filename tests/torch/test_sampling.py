@@ -141,7 +141,7 @@ def test_pieces_of_a_draw(kind: Any, most: int) -> None:
 
 @pytest.mark.parametrize("sampling", WAYS)
 def test_a_training_draws_what_it_certifies(sampling: str) -> None:
-    model, optimizer, loader = trained(sampling)
+    model, optimizer, loader = trained(sampling, rng=np.random.default_rng(0))  # 1.3% of draws are empty
     seen = steps(model, optimizer, loader)
     assert len(seen) == len(loader) == 4
     if sampling in ("allocation", "shuffle"):
@@ -256,7 +256,9 @@ def test_what_is_refused() -> None:
 
 def test_persons_are_placed_whole() -> None:
     ids = [index // 2 for index in range(20)]
-    model, optimizer, loader = trained("allocation", batch=5, owner=ids, per_owner=2)
+    model, optimizer, loader = trained(
+        "allocation", batch=5, owner=ids, per_owner=2, rng=np.random.default_rng(0)
+    )  # nobody in a draw: 0.2% of all
     seen = steps(model, optimizer, loader)
     assert len(seen) == 2
     for drawn in seen:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -48,13 +48,10 @@ class AdjustedComposition(AdjustedLoss):
         if not self.log_ratio and math.isfinite(near):
             with contextlib.suppress(SearchError):
                 lower = last_true_near(lambda e: self.delta(e).lower > target, near)
-        for share in (1.0, 0.999, 0.9, 0.5, 0.1, 1e-3):
-            top = base.upper * 1.001 if share == 1 else self.base.epsilon(room * share).upper
-            top += self.log_ratio + 2 * self.slip
+        for share in (1 - 1e-9, 0.999, 0.9, 0.5, 0.1, 1e-3):
+            top = self.base.epsilon(room * share).upper + self.log_ratio + 2 * self.slip
             if math.isfinite(top) and self.delta(top).upper <= target:
-                return Bracket(
-                    lower, first_true(lambda e: self.delta(e).upper <= target, near, top, relative=ROUNDINGS_2048)
-                )
+                return Bracket(lower, _first_below(lambda e: self.delta(e).upper <= target, near, top))
             if not top < 700 or math.exp(top) * self.total_variation > target:  # so it is beyond
                 break
         return Bracket(lower, math.inf)
@@ -66,6 +63,14 @@ class AdjustedComposition(AdjustedLoss):
             return super().delta(at)
         larger = AdjustedLoss(_Larger(self.base), self.log_ratio, self.failure, self.total_variation, self.slip)
         return larger.delta(at)
+
+
+def _first_below(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """`first_true` where the answer is expected just below `high`: what lies far from it is not asked."""
+    good, step = high, ROUNDINGS_2048
+    while (bad := max(high * (1 - step), low)) < good and holds(bad):
+        good, step = bad, 4 * step
+    return first_true(holds, min(bad, good), good, relative=ROUNDINGS_2048)
 
 
 def loss_from(item: Any) -> Loss:

@@ -151,10 +151,12 @@ class ComposedLoss(Loss):
     def _nearest(self, epsilon: Floats, reverse: bool, accuracy: float) -> tuple[Floats, Floats]:
         """Bounds without the mass at infinity, each from the view of its place."""
         lower, upper = np.empty(epsilon.shape), np.empty(epsilon.shape)
-        places = self._direction(reverse).places(epsilon)
-        for place in sorted(set(places)):
-            here = np.array([one == place for one in places]).reshape(epsilon.shape)
-            lower[here], upper[here] = self._view(place, reverse, accuracy).bounds(epsilon[here])
+        centres, widths = self._direction(reverse).places(epsilon)
+        places, which = np.unique(centres.ravel() + 1j * widths.ravel(), return_inverse=True)
+        for k, place in enumerate(places):
+            here = which.reshape(epsilon.shape) == k
+            view = self._view((float(place.real), float(place.imag)), reverse, accuracy)
+            lower[here], upper[here] = view.bounds(epsilon[here])
         return lower, upper
 
     def view(self, epsilon: float, *, reverse: bool, accuracy: float) -> View:
@@ -292,7 +294,8 @@ class ComposedLoss(Loss):
         return min(found, upper)
 
     def _place(self, epsilon: float, reverse: bool) -> Place:
-        return self._direction(reverse).places(np.array([epsilon]))[0]
+        centre, width = self._direction(reverse).places(np.array([epsilon]))
+        return float(centre[0]), float(width[0])
 
     def _above(self, view: View, epsilon: float) -> float:
         """A view's upper bound."""

@@ -16,6 +16,7 @@ _LEVELS = np.concatenate([[0.0], np.geomspace(1e-8, 700.0, 79)])
 _NEAR_TOP = 1 - 2.0 ** -np.arange(1.0, 31.0)
 _PRICES = np.geomspace(1e-9, 1e14, 93)
 _DEVIATIONS = np.linspace(-6.0, 12.0, 19)
+_BLOCK = 128  # points at once
 _FUNCTION = 1e-9  # more than betainc errs by, relative to it (docs/special-functions.md)
 _MARGIN = 1e-9
 _UNDERFLOW = 1e-240  # below it betainc loses digits, from 1e-275 on all of them (1e-12 of it above: test_floor_tails)
@@ -73,7 +74,11 @@ class Floor:
         if not found:
             return np.zeros(1), np.zeros(1)
         p, q = (np.concatenate([pair[side] for pair in found]) for side in (0, 1))
-        return p, q
+        told = np.isfinite(p) & np.isfinite(q)  # a user's loss may give NaN
+        order = np.lexsort((-p[told], q[told]))
+        p, q = np.append(0.0, p[told][order]), np.append(0.0, q[told][order])
+        best = np.append(True, p[1:] > np.maximum.accumulate(p)[:-1])  # the others have no more P at no less Q
+        return p[best], q[best]
 
     @staticmethod
     def _binomial(p: Floats, q: Floats, n: int) -> tuple[Floats, Floats]:
@@ -92,12 +97,14 @@ class Floor:
             found = np.fmax(found, self._profile(loss, epsilon)[0])  # a NaN of a user's loss shows nothing
         logs, sums = self._all_above
         p, q = self._counts
-        flat = found.reshape(-1)
+        flat, points = found.reshape(-1), epsilon.reshape(-1)
         with np.errstate(under="ignore", over="ignore", divide="ignore", invalid="ignore"):
-            for i, one in enumerate(epsilon.reshape(-1)):
+            for k in range(0, points.size, _BLOCK):
+                one, here = points[k : k + _BLOCK, None], slice(k, k + _BLOCK)
                 together = np.exp(logs) * -np.expm1(np.minimum(one - sums, 0.0))
-                counted = p - q * np.exp(one) if one < 700 else np.zeros(1)
-                flat[i] = max(flat[i], float(np.nanmax(together)), float(np.nanmax(counted)))
+                counted = np.where(one < 700, p - q * np.exp(np.minimum(one, 700.0)), 0.0)
+                for shown in (together, counted):
+                    flat[here] = np.fmax(flat[here], np.fmax.reduce(shown, axis=1))
         return flat.reshape(epsilon.shape) * (1 - _MARGIN)
 
     def checked(self, epsilon: Floats, upper: Floats) -> Floats:

@@ -147,7 +147,7 @@ class Direction:
 
     def _ladder(self, epsilon: float) -> Ladder:
         """From a grid that is refined until the variance has settled; without losses far above the octave of eps."""
-        cap = _LADDER_CAP * 2.0 ** math.ceil(math.log2(max(epsilon, 16.0) / 16))
+        cap = _LADDER_CAP * 2.0 ** int(_octave(np.array(epsilon)))
         ends = _capped(self._all, cap)
         cap = cap if ends != self._all else math.inf
         if cap in self._ladders:
@@ -172,8 +172,9 @@ class Direction:
         at = np.append(0.0, np.array([end for _, end in self._all])[:, None] * np.array([1e-3, 1e-2, 0.1, 0.5]))
         gaps = [0.0]
         for loss, _ in self.parts:
-            lower, upper = loss.profile(at, reverse=self.reverse)
-            gaps += ((upper - lower) / np.maximum(upper, 1e-300))[upper > 1e-3 * upper[0]].tolist()
+            for reverse in (False,) if loss.symmetric else (False, True):  # the other direction: losses below 0
+                lower, upper = loss.profile(at, reverse=reverse)
+                gaps += ((upper - lower) / np.maximum(upper, 1e-300))[upper > 1e-3 * upper[0]].tolist()
         return max(gaps)
 
     @cached_property
@@ -183,19 +184,25 @@ class Direction:
     def _ends(self, tail: float) -> list[tuple[float, float]]:
         return [support(loss, tail, reverse=self.reverse, left_tail=max(tail, 1e-60)) for loss, _ in self.parts]
 
-    def places(self, epsilon: Floats) -> list[Place]:
-        """Where views answer for these epsilons: a function of the composition alone.
+    def places(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        """Where views answer for these epsilons, and how wide a place is: a function of the composition alone.
 
         Multiples of a power of two about as large as the deviation of the losses that decide there.
         """
-        near = [self.spread(float(one)) for one in epsilon.ravel()]
-        exponent = np.ceil(np.log2(near)).reshape(epsilon.shape)
-        quantum = np.ldexp(1.0, exponent.astype(np.int64))
-        return [(float(q * np.round(e / q)), float(q)) for e, q in zip(epsilon.ravel(), quantum.ravel(), strict=True)]
+        quantum = np.ldexp(1.0, np.ceil(np.log2(self.spreads(epsilon))).astype(np.int64))
+        return quantum * np.round(epsilon / quantum), quantum
+
+    def spreads(self, epsilon: Floats) -> Floats:
+        """The deviations of the losses that decide at these epsilons, about."""
+        found, octaves = np.empty(epsilon.shape), _octave(epsilon)
+        for octave in np.unique(octaves):
+            here = octaves == octave
+            found[here] = self._ladder(float(epsilon[here][0])).near(epsilon[here])
+        return found
 
     def spread(self, epsilon: float) -> float:
-        """The deviation of the losses that decide at an epsilon, about."""
-        return float(self._ladder(epsilon).near(np.array([epsilon]))[0])
+        """The same at one epsilon."""
+        return float(self.spreads(np.array([epsilon]))[0])
 
     def near_delta(self, delta: float) -> float:
         """About the epsilon at which delta takes a value."""
@@ -367,6 +374,12 @@ class _Stage:
     def expected(self, step: float) -> float:
         """The gap that a finer grid should have."""
         return max(self.gap, WIDE) * (step / self.step) ** 2 if self.wide is not None else math.inf
+
+
+def _octave(epsilon: Floats) -> np.ndarray:
+    """The logarithm of epsilon/16 to base 2, rounded up; 0 up to 16."""
+    mantissa, exponent = np.frexp(np.maximum(epsilon, 16.0) / 16)
+    return np.asarray(exponent - (mantissa == 0.5))
 
 
 def _nodes(step: float, end: tuple[float, float]) -> tuple[int, int]:

@@ -75,6 +75,11 @@ class SubsampledLoss(Loss):
     def symmetric(self) -> bool:  # type: ignore[override]
         return self.rate in (0.0, 1.0) and self.base.symmetric
 
+    @property
+    def lower_pair(self) -> Loss:
+        """Of a fixed-size sample the Poisson pair."""
+        return self if self.scheme == "poisson" or self.rate in (0.0, 1.0) else _Pair(self)
+
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
         epsilon = np.asarray(epsilon, dtype=np.float64)
         if self.rate == 0:
@@ -86,14 +91,19 @@ class SubsampledLoss(Loss):
             shown = one[0] if self.scheme == "without-replacement" else np.minimum(one[0], other[0])
             return shown, np.maximum(one[1], other[1])
         if self.scheme == "without-replacement":
-            reached = self._backward(epsilon, True) if reverse else self._forward(epsilon, False)
-            upper = self._forward(epsilon, False)[1]
+            forward = self._forward(epsilon, False)
+            reached = self._backward(epsilon, True) if reverse else forward
+            upper = forward[1]
             return reached[0], upper if self.base.symmetric else np.maximum(upper, self._forward(epsilon, True)[1])
         if self.base.symmetric or self.person is not None:
             mirrored = self.person == "Q"
             return self._backward(epsilon, not mirrored) if reverse else self._forward(epsilon, mirrored)
         sides = [self._backward(epsilon, side) if reverse else self._forward(epsilon, side) for side in (False, True)]
         return np.minimum(sides[0][0], sides[1][0]), np.maximum(sides[0][1], sides[1][1])
+
+    def pair(self, epsilon: Floats, reverse: bool) -> tuple[Floats, Floats]:
+        """The Poisson pair with the person in P."""
+        return self._backward(epsilon, True) if reverse else self._forward(epsilon, False)
 
     def best_shown(self, epsilon: float) -> float:
         """Of a single run: all data show what the base shows, a sample what `_forward` makes of it."""
@@ -201,6 +211,17 @@ class SubsampledLoss(Loss):
         raise ValueError(
             "Renyi curves of subsampled losses are known here for Gaussian noise and Poisson sampling only"
         )
+
+
+@dataclass(frozen=True)
+class _Pair(Loss):
+    """The Poisson pair of a sample, whatever its scheme."""
+
+    sample: SubsampledLoss
+    symmetric = False
+
+    def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
+        return self.sample.pair(epsilon, reverse)
 
 
 def subsample(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,13 @@ class PublicLabelsWarning(UserWarning):
     """
 
 
+@cache
+def _switches(kind: Any) -> tuple[str, ...]:
+    """The parameters of an estimator that are true or false."""
+    parameters = inspect.signature(kind).parameters.items()
+    return tuple(name for name, parameter in parameters if parameter.annotation == "bool")
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """An estimator whose `fit` releases under (epsilon, delta) and leaves the certificate in `privacy_`.
@@ -66,9 +74,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _claim(self) -> tuple[float, float, Adjacency]:
         """The claim and every switch of the estimator, checked before any data are looked at."""
-        for name, parameter in inspect.signature(type(self)).parameters.items():
-            if parameter.annotation == "bool":
-                boolean(name, getattr(self, name))
+        for name in _switches(type(self)):  # type: ignore[arg-type]
+            boolean(name, getattr(self, name))
         adjacency = one_of("adjacency", self.adjacency, NEIGHBOURS)
         return positive("epsilon", self.epsilon), probability("delta", self.delta), adjacency
 

@@ -80,6 +80,7 @@ class Account:
     secure: bool = True
     note: str = ""
     _spent: dict[int, Bracket] = field(default_factory=dict)
+    _certified: dict[Any, Certificate] = field(default_factory=dict, repr=False)  # without scope and randomness
     _fresh: bool = True  # neither charged nor loaded yet
 
     def __post_init__(self) -> None:
@@ -135,7 +136,10 @@ class Account:
         if delta != self.delta:
             return Plan(self.steps).epsilon(delta)
         if self.taken not in self._spent:
-            self._spent = {self.taken: Plan(self.steps).epsilon(delta)}
+            plan = Plan(self.steps)
+            self._spent = {self.taken: plan.epsilon(delta)}
+            if self.epsilon is None and (self.taken or not self.limit):  # what `certificate` asks
+                self._certified = {self._asked(False): certify_near(plan, self._spent[self.taken].upper, delta)}
         return self._spent[self.taken]
 
     def _delta(self, delta: float | None) -> float:
@@ -150,7 +154,21 @@ class Account:
         Without a claim of its own what is claimed is the epsilon spent, rounded up. With `early` the first step is
         tried alone before: a claim that it breaks is broken by more of them, and the bracket is then that of one step.
         """
-        early = boolean("early", early)
+        early = boolean("early", early) and self.epsilon is not None
+        key = self._asked(early)
+        if key not in self._certified:
+            self._certified = {key: self._computed(early)}
+        found = self._certified[key]
+        scope = (SCOPE if PERSONS in _premises(self.step) else "", self.note)
+        found = replace(found, scope=" ".join(filter(None, scope))) if any(scope) else found
+        return found.with_randomness(self.secure) if self.steps else found
+
+    def _asked(self, early: bool) -> Any:
+        """All that a certificate depends on, and that may change without a load."""
+        return self.taken, early, self.epsilon, self.delta, self.limit
+
+    def _computed(self, early: bool) -> Certificate:
+        """The certificate without its scope and its randomness."""
         delta = self._delta(None)
         plan = self.plan()
         if self.epsilon is not None:
@@ -163,9 +181,7 @@ class Account:
                 found = replace(found, reason=f"the bracket is that of one step alone; all {steps} give away more")
         else:
             found = certify_near(plan, plan.epsilon(delta).upper, delta)
-        scope = (SCOPE if PERSONS in _premises(self.step) else "", self.note)
-        found = replace(found, scope=" ".join(filter(None, scope))) if any(scope) else found
-        return found.with_randomness(self.secure) if self.steps else found
+        return found
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint must keep."""
@@ -201,6 +217,7 @@ class Account:
         self.past, self._fresh = (*self.past, *past), not steps
         self.secure = self.secure and bool(state["secure"])
         self._spent.clear()
+        self._certified.clear()
 
     def take_over(self, plan: Plan) -> None:
         """Count the steps of a plan that others have run on the same records, as `load_state_dict` does."""

@@ -163,6 +163,11 @@ class Loss(ABC):
         """The spacing on which the loss has its atoms, where it is known."""
         return None
 
+    @property
+    def lower_pair(self) -> Loss:
+        """The loss of the pair that the lower ends are, where the upper ends are of no pair or of another one."""
+        return self
+
     def pieces(self) -> Pieces:
         """What this loss is made of: the one decomposition, for compositions and for ledgers."""
         return Pieces(((self, 1),))

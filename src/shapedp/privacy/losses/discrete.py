@@ -70,21 +70,25 @@ def bound_masses(
         knots = np.arange(first, last + 1)
     at = np.asarray(sub_nodes(knots) * (step / SUB), dtype=np.float64)
     move, shift = _displaced(step)
+    pair = loss.lower_pair
     with np.errstate(under="ignore", over="ignore"):
-        lower, upper = excess(loss, at, reverse=reverse, move=move)
-        top = upper_polygon(step, knots, upper[1:-1:SUB])
-        if shift:
-            lower, upper = excess(loss, at, reverse=reverse, shift=shift, move=move)
+        if pair is loss:
+            lower, upper = excess(loss, at, reverse=reverse, move=move)
+            top = upper_polygon(step, knots, upper[1:-1:SUB])
+        else:
+            top = upper_polygon(step, knots, excess(loss, at[1:-1:SUB], reverse=reverse, move=move)[1])
+        if shift or pair is not loss:
+            lower, upper = excess(pair, at, reverse=reverse, shift=shift, move=move)
         bottom = lower_polygon(step, knots, lower, upper, shift)
         far = np.array([0.0, step * int(knots[-1]) / 8])
-        shown = bottom.about(far)
-        if shown[0] < 0.5 * lower[1 + SUB * int(np.searchsorted(knots, 0))]:
+        held = bottom.about(far)
+        if held[0] < 0.5 * lower[1 + SUB * int(np.searchsorted(knots, 0))]:
             # perhaps one step hides all negative losses: move them to 0
-            least = -support(loss, 1.0, reverse=reverse, left_tail=1e-60)[0]
+            least = -support(pair, 1.0, reverse=reverse, left_tail=1e-60)[0]
             if shift < least < step:
-                lower, upper = excess(loss, at, reverse=reverse, shift=least, move=move)
+                lower, upper = excess(pair, at, reverse=reverse, shift=least, move=move)
                 moved = lower_polygon(step, knots, lower, upper, least)
-                bottom = moved if moved.about(far).sum() > shown.sum() else bottom
+                bottom = moved if moved.about(far).sum() > held.sum() else bottom
     return bottom, top
 
 

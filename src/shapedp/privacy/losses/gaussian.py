@@ -26,6 +26,7 @@ _SQRT_2PI = math.sqrt(2 * math.pi)
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 MU_LIMIT = 1e150
 _BLOCK = 4096  # claims at once: what they need stays in a core's cache
+_PART = 16_384  # points of a profile at once, for the same reason
 
 
 def _log_delta(epsilon: float, mu: float) -> float:
@@ -50,6 +51,10 @@ def _profile(epsilon: Floats, mu: float | Floats, move: Floats | float = 0.0) ->
     if isinstance(mu, float) and (mu == 0 or mu == math.inf):
         flat = np.full_like(epsilon, 0.0 if mu == 0 else 1.0)
         return flat, flat
+    if epsilon.size > 2 * _PART and isinstance(mu, float) and epsilon.ndim == 1:
+        ends, moves = range(0, epsilon.size, _PART), np.broadcast_to(move, epsilon.shape)
+        parts = [_profile(epsilon[k : k + _PART], mu, moves[k : k + _PART]) for k in ends]
+        return np.concatenate([one for one, _ in parts]), np.concatenate([one for _, one in parts])
     with np.errstate(over="ignore", under="ignore"):
         ratio = np.minimum(epsilon / mu, 1e300)
         a, b = ratio - mu / 2, ratio + mu / 2
