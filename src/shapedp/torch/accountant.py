@@ -165,7 +165,7 @@ class Account:
 
     def _asked(self, early: bool) -> Any:
         """All that a certificate depends on, and that may change without a load."""
-        return self.taken, early, self.epsilon, self.delta, self.limit
+        return self.taken, early, self.epsilon, self.delta, self.limit, self.step, self.past
 
     def _computed(self, early: bool) -> Certificate:
         """The certificate without its scope and its randomness."""
