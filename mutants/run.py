@@ -83,7 +83,7 @@ def load(folder: Path = ROOT / "mutants") -> list[Mutant]:
 
 def copy_tree(target: Path) -> Path:
     """The library, its tests and their settings, without caches."""
-    for name in ("src", "tests", "experiments"):
+    for name in ("src", "tests", "experiments", "fuzz"):
         if (ROOT / name).exists():
             shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", target)
