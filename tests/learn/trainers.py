@@ -257,9 +257,9 @@ def sketched(solver, kept):
     return squares(solver, ONE, kept, partial(published, solver), sketch_rows=60)
 
 
-def search(repeats, kept):
+def search(repeats, kept, holdout=0.05):
     inner = HuberSVC(**BINARY, solver="output", noise="gaussian", regularization=0.01)
-    options = {**CLAIM, "estimator": inner, "candidates": [{}], "repeats": repeats, "holdout": 0.05}
+    options = {**CLAIM, "estimator": inner, "candidates": [{}], "repeats": repeats, "holdout": holdout}
     return Trainer(PrivateSearch, options, searched(), first, lambda model: model.best_estimator_.coef_, kept)
 
 
@@ -315,7 +315,7 @@ TRAINERS: dict[str, Trainer] = {
     "LogisticRegression, kifer": logistic("kifer", lopsided(500, 0.1), fallen, kept=(CUT, 0.2)),
     "LogisticRegression, cd": logistic("cd", among_zeros(100), first, passes=2),
     "LogisticRegression, mixing": logistic("mixing", lone(1), first, sketch_rows=60),
-    "PrivateSearch, 1.001 runs": search(1.001, (CUT,)),
+    "PrivateSearch, 1.001 runs": search(1.001, (CUT,), 0.005),
     "PrivateSearch, 2 runs": search(2.0, (CUT, 0.3)),
     "LinearRegression, suffstats": squares("suffstats", steep(0.45 / 0.53)),
     "LinearRegression, mixing": squares("mixing", ONE, sketch_rows=60),
