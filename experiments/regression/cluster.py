@@ -156,12 +156,12 @@ def main() -> None:
     given = options.parse_args()
     rows, (fit, workers) = int(given.rows), KINDS[given.kind]
     folder = written(rows, given.files)
-    stored = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for count in workers:
         run = {"rows": rows, "columns": COLUMNS, "workers": count} | fit(folder, count)
         print(json.dumps(run), flush=True)
+        stored = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
         stored[f"{given.kind}, {rows} rows, {count}"] = run
-    RESULTS.write_text(json.dumps(dict(sorted(stored.items())), indent=1) + "\n", encoding="utf-8")
+        RESULTS.write_text(json.dumps(dict(sorted(stored.items())), indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

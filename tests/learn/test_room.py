@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,8 @@ def test_what_was_stored_is_computed_again(name):
     found = study.row(name)
     assert found["excess"] == pytest.approx(stored["excess"], rel=1e-6, abs=1e-12)
     assert found["shown"] == pytest.approx(stored["shown"], rel=1e-6)
-    assert found["shown"] < 0 and found["needed"] == stored["needed"]
+    assert found["shown"] < 0
+    assert found["needed"] == stored["needed"]
 
 
 def test_the_page_shows_what_is_stored():
@@ -34,10 +36,11 @@ def test_the_page_shows_what_is_stored():
 
 
 def test_a_pair_that_uses_up_its_certificate_is_shown(monkeypatch):
-    """The same reckoning says of a Gaussian pair at the certified mu that 1e5 fits catch 30% less noise, not 5% less."""
+    """Of a Gaussian pair at the certified mu, 1e5 fits catch 30% less noise, and do not catch 5% less."""
     loss = GaussianLoss(0.45)
     for kept, caught in ((study.CUT, True), (0.95, False)):
-        monkeypatch.setitem(study.FITTED, "pair", lambda kept=kept: (loss, [lambda at: study.gaussian(0.45 / kept, at)]))
+        law = partial(study.gaussian, 0.45 / kept)
+        monkeypatch.setitem(study.FITTED, "pair", lambda law=law: (loss, [law]))
         assert (study.row("pair")["needed"] == study.FITS) is caught
 
 

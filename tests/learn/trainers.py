@@ -149,32 +149,10 @@ def unequal(slope, n=800):
     return (x, y, given), (without, y, given)
 
 
-def spread_out(n=400):
-    """One cell at the high end among others on both sides of the middle: the sum and the squares rise."""
-    x = np.where(np.arange(n) % 2, 0.5, -0.5)[:, None]
-    x[0] = 1.0
-    return lacking(x)
-
-
-def half_missing(n=800):
-    """One cell at the high end among others near the low end and missing ones: the sum and the count raise the mean."""
-    x = np.where(np.arange(n) % 2, np.nan, -0.9)[:, None]
-    x[0] = 1.0
-    return lacking(x)
-
-
-def across_a_gap(n=120):
-    """Records at both ends, one more at the low end, and one in the wide gap: left of it, it adds a rank, right takes.
-
-    Where the gap is without it, every place is as likely as any other.
-    """
-    x = np.where(np.arange(n) % 2, -1.0, 1.0)[:, None]
-    x[0] = GAP
-    return lacking(x)
-
-
-def lacking(x):
-    """The cells, and the same without the first."""
+def cells(first_cell, odd, even, n):
+    """A column whose first cell is there or missing, among others of two values in turn."""
+    x = np.where(np.arange(n) % 2, odd, even)[:, None]
+    x[0] = first_cell
     without = x.copy()
     without[0] = np.nan
     return (x,), (without,)
@@ -332,9 +310,10 @@ TRAINERS: dict[str, Trainer] = {
     "ElasticNet": Trainer(ElasticNet, {**BOUNDED, "target_bound": 1.0, "alpha": 0.0}, steep(0.45 / 0.53), first),
     "LinearRegression, two targets": replace(squares("suffstats", two_targets(0.45 / 0.53)), score=total),
     "LinearRegression, sample weights": squares("suffstats", unequal(0.45 / 0.53), weight_bound=2.0),
-    "PrivateScaler": column(PrivateScaler, spread_out(), total, sums_of),
-    "PrivateImputer, mean": column(PrivateImputer, half_missing(), first, filled),
-    "PrivateImputer, median": column(PrivateImputer, across_a_gap(), below_gap, filled, strategy="median"),
+    # the sum and the squares rise; the sum and the count raise the mean; left of the gap's cell a rank is gained
+    "PrivateScaler": column(PrivateScaler, cells(1.0, 0.5, -0.5, 400), total, sums_of),
+    "PrivateImputer, mean": column(PrivateImputer, cells(1.0, np.nan, -0.9, 800), first, filled),
+    "PrivateImputer, median": column(PrivateImputer, cells(GAP, -1.0, 1.0, 120), below_gap, filled, strategy="median"),
     "PoissonRegressor": counts(PoissonRegressor, 0.8),
     "GammaRegressor": counts(GammaRegressor, 3.0),
     "Lasso, objective": descent(Lasso, mean_squares=[1.0, 1.0]),

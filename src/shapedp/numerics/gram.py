@@ -75,7 +75,7 @@ class GramSum:
         return self
 
     def value(self) -> Floats:
-        """The sum, symmetric, from its lower triangle, each entry within 2 units in the last place; or its last rows."""
+        """The sum, symmetric, from its lower triangle, or its last rows: entries within 2 units in the last place."""
         self._carry()
         total = (self._high.astype(np.float64) * 2.0**_LOW + self._low) * self._grid
         if len(total) < total.shape[1]:
@@ -102,7 +102,7 @@ class GramSum:
 
 
 def _add(rows: Columns, total: Floats) -> None:
-    """Add rows^T rows to the lower triangle of a matrix, or to its last rows; what is above it is left undefined."""
+    """Add rows^T rows to the lower triangle of a matrix, or to its last rows; what is above is left undefined."""
     wide, beside = rows
     width, lower = wide.shape[1], total[-len(beside) :]
     lower[:, :width] += beside @ wide  # first: then the rows are still in cache
