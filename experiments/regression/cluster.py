@@ -1,6 +1,7 @@
 """Logistic regression on files: one machine, Dask and Spark, one worker against two, memory of each, and the bits.
 
     python experiments/regression/cluster.py [ROWS] [local | dask | spark] [--files FOLDER]
+    python experiments/regression/cluster.py write      # what is stored, into docs/larger-than-memory.md
 
 1,000,000 rows of 50 columns, on Dask, if left out. Rows are written to the folder once, as parquet files of 65,536 rows
 in single precision (2 GB for 1e7), and read again in every pass; `local` reads them in this process, by one thread
@@ -28,6 +29,8 @@ import numpy as np
 
 COLUMNS, CHUNK = 50, 65_536
 RESULTS = Path(__file__).parent / "results" / "cluster.json"
+PAGE = Path(__file__).parents[2] / "docs" / "larger-than-memory.md"
+BEGIN, END = "<!-- cluster: written by experiments/regression/cluster.py -->", "<!-- end of cluster -->"
 FILES = Path(tempfile.gettempdir()) / "shapedp-cluster"
 CLAIM = {"epsilon": 1.0, "delta": 1e-8, "feature_bound": 1.0, "classes": [0, 1], "solver": "descent"}
 
@@ -145,10 +148,40 @@ def told(seconds: float, spent: list[float], model: Any) -> dict[str, Any]:
     return {"seconds": round(seconds, 1), "processor_seconds": spent, "weights_sha256": bits}
 
 
+def listed(numbers: list[float]) -> str:
+    """Of one worker, or of each."""
+    return " and ".join(f"{one:,.0f}" for one in numbers)
+
+
+def table(stored: dict[str, Any]) -> str:
+    """One line per run, as Markdown."""
+    head = ["rows", "on", "workers", "clock, s", "processor, s", "peak, MiB", "weights"]
+    lines = [head, ["---"] * len(head)]
+    for name, run in sorted(stored.items(), key=lambda one: (one[1]["rows"], one[0])):
+        spent, peak = listed(run["processor_seconds"]), listed(run.get("peak_mib", []))
+        if "peak_mib_of_java" in run:
+            spent = "{:,.0f} Python, {:,.0f} Java".format(*run["processor_seconds"])
+            peak = f"{run['largest_peak_mib_of_python']:,} Python, {run['peak_mib_of_java']:,} Java"
+        kind, seconds = name.split(",")[0], f"{run['seconds']:,.0f}"
+        lines.append([f"{run['rows']:,}", kind, str(run["workers"]), seconds, spent, peak, run["weights_sha256"][:8]])
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def write() -> None:
+    """The table into the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    before, after = text[: text.index(BEGIN)], text[text.index(END) :]
+    shown = table(json.loads(RESULTS.read_text(encoding="utf-8")))
+    PAGE.write_text(f"{before}{BEGIN}\n\n{shown}\n\n{after}", encoding="utf-8")
+
+
 KINDS = {"local": (on_one_machine, (1,)), "dask": (on_dask, (1, 2)), "spark": (on_spark, (1, 2))}
 
 
 def main() -> None:
+    if sys.argv[1:] == ["write"]:
+        write()
+        return
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("rows", nargs="?", type=float, default=1e6)
     options.add_argument("kind", nargs="?", choices=KINDS, default="dask")
