@@ -1,6 +1,6 @@
 """Logistic regression on files: one machine, Dask and Spark, one worker against two, memory of each, and the bits.
 
-    python experiments/regression/cluster.py [ROWS] [local | dask | spark] [--files FOLDER]
+    python experiments/regression/cluster.py [ROWS] [local | dask | spark] [--files FOLDER] [--workers N]
     python experiments/regression/cluster.py write      # what is stored, into docs/larger-than-memory.md
 
 1,000,000 rows of 50 columns, on Dask, if left out. Rows are written to the folder once, as parquet files of 65,536 rows
@@ -186,10 +186,11 @@ def main() -> None:
     options.add_argument("rows", nargs="?", type=float, default=1e6)
     options.add_argument("kind", nargs="?", choices=KINDS, default="dask")
     options.add_argument("--files", type=Path, default=FILES)
+    options.add_argument("--workers", type=int, help="so many only, in place of one and then two")
     given = options.parse_args()
     rows, (fit, workers) = int(given.rows), KINDS[given.kind]
     folder = written(rows, given.files)
-    for count in workers:
+    for count in [given.workers] if given.workers else workers:
         run = {"rows": rows, "columns": COLUMNS, "workers": count} | fit(folder, count)
         print(json.dumps(run), flush=True)
         stored = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
