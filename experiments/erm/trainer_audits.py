@@ -42,8 +42,11 @@ def audited(name: str, kept: float) -> dict[str, Any]:
     """One trainer as it is, or with less noise: on more fits where few are not enough to tell."""
     if kept == 1 and name not in PRODUCT:
         return once(name, kept, FITS)
-    row = once(name, kept, FEWER)
-    return row if row["violation"] or (name in ROOM and kept == CUT) else once(name, kept, MORE)
+    for fits in (FEWER, MORE, FITS):
+        row = once(name, kept, fits)
+        if row["violation"] or (name in ROOM and kept == CUT):
+            break
+    return row
 
 
 def once(name: str, kept: float, fits: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from shapedp.learn.base import read_table
-from shapedp.learn.moments import Bounds, Partial, Reading, clipped, moments, one_blas_thread
+from shapedp.learn.moments import Bounds, Partial, Reading, clipped, moments, one_blas_thread, totals
 from shapedp.numerics.gram import BLOCK, GramSum, block_error, gram, gram_error, gram_sum
 from shapedp.tables import InMemory
 from shapedp.tables.sources import CHUNK
@@ -98,6 +98,21 @@ def test_any_order_of_groups_and_any_split_gives_the_same_bits():
         assert total.records == expected.records == len(y)
     with pytest.raises(ValueError, match="same bounds"):
         Partial(5, BOUNDS).merge(Partial(5, Bounds(3.0, 0.75, 0.5)))
+
+
+@pytest.mark.parametrize("bounds", [BOUNDS, Bounds(1.5, 0.75)])
+def test_the_last_rows_alone_have_the_bits_of_the_whole(bounds):
+    """As passes over residuals take them: in threads, merged and sent to another process."""
+    x, y = _data(3 * CHUNK + 77, 6)
+    table, last = InMemory(x, y), len(bounds.beside)
+    expected = np.tril(moments(table, bounds).gram)[-last:]
+    found = totals(table, bounds, threads=3, cross=True)
+    again = pickle.loads(pickle.dumps(found)).merge(Partial(6, bounds, cross=True))
+    for one in (found, again):
+        assert one.value().shape == (last, 6 + last)
+        np.testing.assert_array_equal(np.tril(one.value(), 6), expected)
+    with pytest.raises(ValueError, match="same bounds"):
+        found.merge(Partial(6, bounds))
 
 
 def test_the_same_bits_however_the_records_lie_in_memory():

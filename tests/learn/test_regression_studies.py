@@ -82,3 +82,21 @@ def test_the_study_of_the_rule_runs(monkeypatch):
         for name in set(sys.modules) - before:
             if str(FOLDER.parent) in (getattr(sys.modules[name], "__file__", None) or ""):
                 del sys.modules[name]
+
+
+def test_clusters_give_the_bits_of_one_machine_in_bounded_memory():
+    """Stored runs: one weight vector for each number of rows, and workers that hold far less than the 2 GB read."""
+    runs = stored("cluster")
+    by_rows = {}
+    for run in runs.values():
+        by_rows.setdefault(run["rows"], set()).add(run["weights_sha256"])
+        for peak in run.get("peak_mib", [run.get("largest_peak_mib_of_python")]):
+            assert peak < 500
+    assert all(len(found) == 1 for found in by_rows.values())
+    assert {name for name in runs if "10000000" in name} >= {f"dask, 10000000 rows, {count}" for count in (1, 2)}
+    sys.path.insert(0, str(FOLDER))
+    import cluster
+
+    page = FOLDER.parents[1] / "docs" / "larger-than-memory.md"
+    if page.exists():
+        assert cluster.table(runs) in page.read_text(encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -21,6 +22,8 @@ from shapedp.learn import (
     LinearRegression,
     LogisticRegression,
     PoissonRegressor,
+    PrivateImputer,
+    PrivateScaler,
     PrivateSearch,
     Ridge,
 )
@@ -33,6 +36,7 @@ from shapedp.learn.solvers.linear import SOLVERS
 from shapedp.learn.solvers.linear import Problem as LeastSquares
 from shapedp.mechanisms import adaptive_mixing, mechanism_from_json, mixing
 from shapedp.mechanisms import objective as perturbing
+from shapedp.mechanisms.selection import recursion
 from shapedp.noise.radial import Radial
 from shapedp.noise.spread import SpreadLaw
 from shapedp.papers.gaussian_mixing import recipes as published_mixing
@@ -131,6 +135,29 @@ def steep(slope, n=400):
     return (x, y), (without, y)
 
 
+def two_targets(slope, n=400):
+    """As `steep`, with one more target equal to the first: the sum of both weights."""
+    (x, y), (without, _) = steep(slope, n)
+    both = np.column_stack([y, y])
+    return (x, both), (without, both)
+
+
+def unequal(slope, n=800):
+    """As `steep`, with others of half the largest weight, and one of far more, which is pulled down to it."""
+    (x, y), (without, _) = steep(slope, n)
+    given = np.where(np.arange(n) == 0, 1e6, 1.0)
+    return (x, y, given), (without, y, given)
+
+
+def cells(first_cell, odd, even, n):
+    """A column whose first cell is there or missing, among others of two values in turn."""
+    x = np.where(np.arange(n) % 2, odd, even)[:, None]
+    x[0] = first_cell
+    without = x.copy()
+    without[0] = np.nan
+    return (x,), (without,)
+
+
 def searched(n=200):
     """One record among others too short to matter, which a weight above 0 gets right: it decides which run is kept."""
     x = np.full((n, 1), 1e-6)
@@ -208,9 +235,9 @@ def sketched(solver, kept):
     return squares(solver, ONE, kept, partial(published, solver), sketch_rows=60)
 
 
-def search(repeats, kept):
+def search(repeats, kept, holdout=0.05):
     inner = HuberSVC(**BINARY, solver="output", noise="gaussian", regularization=0.01)
-    options = {**CLAIM, "estimator": inner, "candidates": [{}], "repeats": repeats, "holdout": 0.05}
+    options = {**CLAIM, "estimator": inner, "candidates": [{}], "repeats": repeats, "holdout": holdout}
     return Trainer(PrivateSearch, options, searched(), first, lambda model: model.best_estimator_.coef_, kept)
 
 
@@ -233,6 +260,25 @@ def components(row, score=None, **options):
     return Trainer(PCA, options, two_rows(row, target=False), score, moments)
 
 
+def sums_of(model, records=400):
+    """The sums of u and of u^2 that the centre and the scale follow from, for the range [-1, 1]."""
+    return records * np.array([model.center_, model.scale_**2 + model.center_**2])
+
+
+def column(kind, neighbours, score, shown, **options):
+    return Trainer(kind, {**CLAIM, "low": -1.0, "high": 1.0, **options}, neighbours, score, shown)
+
+
+def filled(model):
+    return model.fill_
+
+
+def below_gap(outputs):
+    """Whether the median lies left of the record: all that its likelihood ratio depends on."""
+    return (outputs[:, 0] < GAP).astype(float)
+
+
+GAP = -0.24  # left of it lies the share of places at which the two laws of the median are farthest apart
 ONE = ((np.ones((1, 1)), np.ones(1)), (np.full((1, 1), np.nan), np.ones(1)))
 THREE = {"classes": [0, 1, 2]}
 TRAINERS: dict[str, Trainer] = {
@@ -247,7 +293,7 @@ TRAINERS: dict[str, Trainer] = {
     "LogisticRegression, kifer": logistic("kifer", lopsided(500, 0.1), fallen, kept=(CUT, 0.2)),
     "LogisticRegression, cd": logistic("cd", among_zeros(100), first, passes=2),
     "LogisticRegression, mixing": logistic("mixing", lone(1), first, sketch_rows=60),
-    "PrivateSearch, 1.001 runs": search(1.001, (CUT,)),
+    "PrivateSearch, 1.001 runs": search(1.001, (CUT,), 0.005),
     "PrivateSearch, 2 runs": search(2.0, (CUT, 0.3)),
     "LinearRegression, suffstats": squares("suffstats", steep(0.45 / 0.53)),
     "LinearRegression, mixing": squares("mixing", ONE, sketch_rows=60),
@@ -262,6 +308,12 @@ TRAINERS: dict[str, Trainer] = {
     "HuberSVC, objective, three classes": svc("objective", lone(1, 2), three_way, regularization=400.0, **THREE),
     "LogisticRegression, mixing, three classes": logistic("mixing", lone(1, 2), three_way, sketch_rows=60, **THREE),
     "ElasticNet": Trainer(ElasticNet, {**BOUNDED, "target_bound": 1.0, "alpha": 0.0}, steep(0.45 / 0.53), first),
+    "LinearRegression, two targets": replace(squares("suffstats", two_targets(0.45 / 0.53)), score=total),
+    "LinearRegression, sample weights": squares("suffstats", unequal(0.45 / 0.53), weight_bound=2.0),
+    # the sum and the squares rise; the sum and the count raise the mean; left of the gap's cell a rank is gained
+    "PrivateScaler": column(PrivateScaler, cells(1.0, 0.5, -0.5, 400), total, sums_of),
+    "PrivateImputer, mean": column(PrivateImputer, cells(1.0, np.nan, -0.9, 800), first, filled),
+    "PrivateImputer, median": column(PrivateImputer, cells(GAP, -1.0, 1.0, 120), below_gap, filled, strategy="median"),
     "PoissonRegressor": counts(PoissonRegressor, 0.8),
     "GammaRegressor": counts(GammaRegressor, 3.0),
     "Lasso, objective": descent(Lasso, mean_squares=[1.0, 1.0]),
@@ -305,7 +357,7 @@ PRODUCT = {f"HuberSVC, {solver}, product noise": product(HuberSVC, solver) for s
 def noise_times(factor: float) -> Iterator[None]:
     """Every sampler of the trainers draws `factor` times its noise, while certificates say otherwise."""
     spread, radial, fine, sketch = SpreadLaw.add_to, Radial.add_to, perturbing.fine_draw, mixing.draw_sketch
-    rounded = published_mixing.rounded_sum
+    rounded, choose = published_mixing.rounded_sum, recursion.exponential_choice
 
     def weaker(law):
         if isinstance(law, Radial):
@@ -319,7 +371,11 @@ def noise_times(factor: float) -> Iterator[None]:
     def sum_of(x, kind, scale, grid, source):
         return rounded(x, kind, factor * scale, grid, source)
 
+    def bolder(gaps, weights, rate, bits):
+        return choose(gaps, weights, rate / Fraction(factor).limit_denominator(100), bits)
+
     patches = [
+        mock.patch.object(recursion, "exponential_choice", bolder),
         mock.patch.object(SpreadLaw, "add_to", lambda law, x, source: spread(weaker(law), x, source)),
         mock.patch.object(Radial, "add_to", lambda law, x, source: radial(weaker(law), x, source)),
         mock.patch.object(perturbing, "fine_draw", lambda law, source: fine(weaker(law), source)),

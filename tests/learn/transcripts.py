@@ -1,9 +1,9 @@
 """Attackers who see all that a solver of several releases draws, and know every record but one.
 
-A fit of `refined`, `boosted`, `hessian-mixing` or `descent` (of linear and of logistic regression) shows weights that
-depend on several releases, each asked at what the earlier ones gave. Here the solver's own code runs between releases;
-the attacker's score is the exact log-likelihood ratio of all releases together: the solver is run again on the
-neighbour with the same answers.
+A fit of `refined`, `boosted`, `hessian-mixing`, `adassp` or `descent` (of linear and of logistic regression) shows
+weights that depend on several releases, each asked at what the earlier ones gave. Here the solver's own code runs
+between releases; the attacker's score is the exact log-likelihood ratio of all releases together: the solver is run
+again on the neighbour with the same answers.
 Noise is drawn by the mechanisms' own samplers, in blocks, and added to the queries, so that a fit takes a millisecond.
 """
 
@@ -237,6 +237,7 @@ TRANSCRIPTS: dict[str, Callable[[], Attack]] = {
     "LinearRegression, refined": lambda: regression("refined", leaning()),
     "LinearRegression, hessian-mixing": lambda: regression("hessian-mixing", without(np.ones((1, 1)), np.ones(1))),
     "LinearRegression, boosted": lambda: regression("boosted", leaning()),
+    "LinearRegression, adassp": lambda: regression("adassp", without(np.ones((1, 1)), np.ones(1))),
     "LinearRegression, descent": lambda: regression("descent", leaning()),
     "LogisticRegression, descent": lambda: classification(outnumbered()),
     "GaussianNB": lambda: fitted(GaussianNB(**RANGE, classes=[0, 1]), naive_bayes, among()),

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import warnings
 from collections import UserList, deque
+from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -20,6 +22,7 @@ from sklearn.base import BaseEstimator
 from tests.regressions.containers import ROWS, SECRET, VECTORS, coded
 
 from shapedp.boundary.arrays import equal, floats, ids, numbers, values
+from shapedp.boundary.columns import objects
 from shapedp.learn import Lasso, LogisticRegression
 from shapedp.learn.base import checked_rows, read_table
 from shapedp.mechanisms.watch import watching
@@ -197,3 +200,20 @@ def test_what_has_no_order_or_length_is_refused_by_its_type(x):
         numbers(x)
     with pytest.raises(ValueError, match="must be an array, a frame or a list, got"):
         values(x)
+
+
+class Raises:
+    def __eq__(self, other):
+        raise ValueError("a cell that cannot be compared")
+
+
+def test_labels_compared_at_once_are_those_compared_one_by_one():
+    """A cell that raises sends all of them the slow way, so both ways must say the same of each."""
+    cells = [0, 1, 1.0, True, "1", "a", "a\0", None, float("nan"), Decimal(1), [1], np.int64(1), np.float32(0.1), 0.1]
+    cells += [2**53, 2**53 + 1, float(2**53), np.array([1]), np.array([1, 2]), b"a", {}, 2**70, pd.NA, pd.NaT]
+    for label in (0, 1, 1.0, True, "1", "a", "a\0", cells[8], 0.1, 2**53 + 1, np.int64(1), np.float32(0.1), 2**70):
+        alone = [bool(equal(objects([one]), label)[0]) for one in cells]
+        assert equal(objects(cells), label).tolist() == alone
+        assert equal(objects([*cells, Raises()]), label).tolist() == [*alone, False]
+        plain = objects([one for one in cells if isinstance(one, int | float | str)])
+        assert equal(plain, label).tolist() == [one == label for one in plain]

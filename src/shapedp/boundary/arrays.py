@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sized
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from numbers import Real
 from typing import Any
 
@@ -126,11 +127,18 @@ def ids(owner: Any) -> NDArray[np.int64]:
 
 
 def equal(cells: NDArray[Any], label: Any) -> NDArray[np.bool_]:
-    """Which of the cells are the label; what cannot be compared with it is not."""
+    """Which of the cells are the label; what cannot be compared with it is not.
+
+    Objects are compared all at once where none of them raises, and one by one otherwise: the same comparisons.
+    """
     if cells.dtype.kind != "O" and isinstance(label, str | Real | np.bool_):
         found = np.asarray(cells == label)
         if found.shape == cells.shape:
             return found
+    label = int(label) if isinstance(label, np.integer) else label
+    if type(label) in (bool, int, float, str):
+        with suppress(Exception):
+            return np.asarray(np.equal(cells, columns.objects([label]), dtype=object), dtype=np.bool_)
     return np.fromiter((same(one, label) for one in cells), np.bool_, len(cells))
 
 

@@ -18,11 +18,7 @@ _SCALE = 76  # of a decimal; one has at most so many digits
 
 def objects(values: Iterable[Any]) -> NDArray[Any]:
     """A vector of objects, whatever they are."""
-    cells = list(values)
-    found = np.empty(len(cells), dtype=object)
-    for i, one in enumerate(cells):
-        found[i] = one
-    return found
+    return np.fromiter(values, dtype=object)
 
 
 def each_number(cells: NDArray[Any]) -> Floats:
@@ -201,6 +197,8 @@ def arrow_cells(column: Any) -> NDArray[Any]:
     if library.types.is_nested(plain.type):  # no label and no id, and a damaged one may end the process
         return objects([None] * len(column))
     refuse_damaged(plain)
+    if library.types.is_primitive(column.type) and arrow_numeric(column.type):  # each of them is a Python object
+        return objects(column.to_pylist())
     return objects(_python(one.as_py) for one in column)
 
 

@@ -100,14 +100,17 @@ class Moments:
 
 
 class Partial:
-    """The moments of some of the records, as exact integers: partial results merge in any order to the same bits."""
+    """The moments of some of the records, as exact integers: partial results merge in any order to the same bits.
 
-    def __init__(self, columns: int, bounds: Bounds) -> None:
+    `cross`: of the columns beside x only, with themselves and with x.
+    """
+
+    def __init__(self, columns: int, bounds: Bounds, cross: bool = False) -> None:
         self.columns, self.bounds = columns, bounds
         self.records = self.groups = 0
         self.pieces = 1  # partitions of a collection, or threads
         widths = np.array([*[bounds.feature] * columns, *bounds.beside])
-        self.total, self.width = GramSum(widths), len(widths)
+        self.total, self.width = GramSum(widths, len(bounds.beside) if cross else None), len(widths)
 
     def add(self, x: Any, y: Floats) -> None:
         """Add records, in groups of 4096 and blocks of 1024."""
@@ -130,12 +133,16 @@ class Partial:
 
     def moments(self) -> Moments:
         """The sum so far."""
+        return Moments(self.value(), self.records, self.bounds)
+
+    def value(self) -> Floats:
+        """The matrix, or its last rows."""
         if not self.records:
             raise ValueError("x must hold at least one record, got 0 records")
         groups = max(self.groups, self.records // CHUNK + self.pieces)  # at most so many, whatever the sizes of pieces
         if groups > self.records // 64 + 64:  # as many as `gram_error` allows for
             raise ValueError(refusal("learn", "too-many-pieces", records=self.records, groups=groups))
-        return Moments(self.total.value(), self.records, self.bounds)
+        return self.total.value()
 
 
 def moments(table: Table, bounds: Bounds, *, progress: bool = False, threads: int | None = None) -> Moments:
@@ -145,13 +152,20 @@ def moments(table: Table, bounds: Bounds, *, progress: bool = False, threads: in
     """
     if isinstance(table, Distributed):
         return table.reduced(partial(summed, table.columns, bounds), merged, progress).moments()
+    return totals(table, bounds, progress=progress, threads=threads).moments()
+
+
+def totals(
+    table: Table, bounds: Bounds, *, progress: bool = False, threads: int | None = None, cross: bool = False
+) -> Partial:
+    """The same sums of records in this process, or the last rows of them."""
     share = -(-table.records // CHUNK) if table.records else cores()
     workers = min(cores() if threads is None else count("threads", threads), share)
     parts: list[Partial] = []
     with one_blas_thread(), bar(table.records, " records", progress) as advance:
 
         def worker() -> Callable[[tuple[Any, Floats]], None]:
-            part = Partial(table.columns, bounds)
+            part = Partial(table.columns, bounds, cross)
             parts.append(part)
 
             def work(block: tuple[Any, Floats]) -> None:
@@ -161,12 +175,12 @@ def moments(table: Table, bounds: Bounds, *, progress: bool = False, threads: in
             return work
 
         each(table.blocks(), worker, workers)
-    return reduce(Partial.merge, parts).moments()
+    return reduce(Partial.merge, parts)
 
 
-def summed(columns: int, bounds: Bounds, table: Table) -> Partial:
+def summed(columns: int, bounds: Bounds, table: Table, *, cross: bool = False) -> Partial:
     """The moments of one piece; runs on a worker."""
-    part = Partial(columns, bounds)
+    part = Partial(columns, bounds, cross)
     with one_blas_thread():
         for block in table.blocks():
             part.add(*block)

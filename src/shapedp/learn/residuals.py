@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from shapedp.learn.moments import Bounds, Moments, Partial, merged, moments, summed
+from shapedp.learn.moments import Bounds, Moments, Partial, merged, summed, totals
 from shapedp.numerics.arrays import Floats
 from shapedp.tables.blocks import InMemory, Streamed, Table
 from shapedp.tables.partitions import Distributed
@@ -45,14 +45,14 @@ class Residuals:
         return self.table.names
 
     def blocks(self) -> Iterator[tuple[Any, Floats]]:
-        """The features as they are, and the new target."""
+        """The features, dense and row by row, and the new target."""
         for x, y in self.table.blocks():
-            yield x, self._of(x, y)
-
-    def _of(self, x: Any, y: Floats) -> Floats:
-        width = x.shape[1]
-        with np.errstate(all="ignore"):
             rows = x.toarray() if hasattr(x, "toarray") else np.ascontiguousarray(x, dtype=np.float64)
+            yield rows, self._of(rows, y)
+
+    def _of(self, rows: Floats, y: Floats) -> Floats:
+        width = rows.shape[1]
+        with np.errstate(all="ignore"):
             shrink = np.minimum(1.0, self.bounds.feature / np.sqrt(np.einsum("ij,ij->i", rows, rows)))
             found = np.einsum("ij,j->i", rows, self.weights[:width]) * shrink
             if self.bounds.constant:
@@ -72,17 +72,17 @@ def gradient(known: Moments, weights: Floats, clip: float, mean: Mean | None = N
     bounds = replace(known.bounds, target=1.0)
     if isinstance(known.table, Distributed):
         work = partial(_piece, weights, clip, mean, known.bounds, bounds)
-        found = known.table.reduced(work, merged).moments()
+        found = known.table.reduced(work, merged)
     else:
-        found = moments(Residuals(known.table, weights, clip, known.bounds, mean), bounds)
+        found = totals(Residuals(known.table, weights, clip, known.bounds, mean), bounds, cross=True)
     if found.records != known.records:
         raise ValueError("the records changed between two passes over them: give a table that stays as it is")
-    return found.cross
+    return found.value()[-1, :-1]
 
 
 def _piece(weights: Floats, clip: float, mean: Mean | None, given: Bounds, bounds: Bounds, table: Table) -> Partial:
     """The sums of one piece; runs on a worker."""
-    return summed(table.columns, bounds, Residuals(table, weights, clip, given, mean))
+    return summed(table.columns, bounds, Residuals(table, weights, clip, given, mean), cross=True)
 
 
 def rereadable(table: Table) -> bool:

@@ -31,17 +31,20 @@ class Columns(NamedTuple):
 class GramSum:
     """The sum of x^T x over groups of rows with |x_j| at most bounds_j, in integers.
 
+    `last`: only so many rows of the matrix, the last ones, are wanted; groups are then `Columns` with so many beside.
+
     Guarantee: entry i, j of each group's product is rounded once, to a grid of at most 2^-46 bounds_i bounds_j that is
     set by the bounds alone; what is added up is exact. So the result is the same in any order of the groups:
-    threads, workers, a group computed again. Holds up to 2^37 rows.
+    threads, workers, a group computed again. The last rows have the bits they have in the whole matrix. Holds up to
+    2^37 rows.
     """
 
-    def __init__(self, bounds: Floats) -> None:
-        dim = len(bounds)
+    def __init__(self, bounds: Floats, last: int | None = None) -> None:
         exponent = np.frexp(bounds)[1]
-        self._grid = np.ldexp(1.0, exponent + exponent[:, None] + (12 - 60))
-        self._high, self._low, self._whole = (np.zeros((dim, dim), dtype=np.int64) for _ in range(3))
-        self._inverse, self._product, self._sum = 1 / self._grid, np.empty((dim, dim)), np.empty((dim, dim))
+        wanted = exponent if last is None else exponent[-last:]
+        self._grid = np.ldexp(1.0, exponent + wanted[:, None] + (12 - 60))
+        self._high, self._low, self._whole = (np.zeros(self._grid.shape, dtype=np.int64) for _ in range(3))
+        self._inverse, self._product, self._sum = 1 / self._grid, np.empty_like(self._grid), np.empty_like(self._grid)
         self._pending = 0
 
     def add(self, group: Iterable[Floats | Columns]) -> None:
@@ -72,9 +75,12 @@ class GramSum:
         return self
 
     def value(self) -> Floats:
-        """The sum, symmetric, from its lower triangle, each entry within 2 units in the last place."""
+        """The sum, symmetric, from its lower triangle, or its last rows: entries within 2 units in the last place."""
         self._carry()
-        total = np.tril((self._high.astype(np.float64) * 2.0**_LOW + self._low) * self._grid)
+        total = (self._high.astype(np.float64) * 2.0**_LOW + self._low) * self._grid
+        if len(total) < total.shape[1]:
+            return np.asarray(total)
+        total = np.tril(total)
         return np.asarray(total + np.tril(total, -1).T)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -96,12 +102,13 @@ class GramSum:
 
 
 def _add(rows: Columns, total: Floats) -> None:
-    """Add rows^T rows to the lower triangle of a matrix; what is above it is left undefined."""
+    """Add rows^T rows to the lower triangle of a matrix, or to its last rows; what is above is left undefined."""
     wide, beside = rows
-    width = wide.shape[1]
-    total[width:, :width] += beside @ wide  # first: then the rows are still in cache
-    total[width:, width:] += dots(beside[:, None], beside[None])
-    total[:width, :width] += _blas().dsyrk(1.0, wide.T).T
+    width, lower = wide.shape[1], total[-len(beside) :]
+    lower[:, :width] += beside @ wide  # first: then the rows are still in cache
+    lower[:, width:] += dots(beside[:, None], beside[None])
+    if len(total) > len(beside):
+        total[:width, :width] += _blas().dsyrk(1.0, wide.T).T
 
 
 @cache
