@@ -206,9 +206,7 @@ def _window(transform: Transform, line: _Line, point: float, span: float) -> _Wi
     start = point - quarter * (period / size)
     phase = np.exp(-1j * np.mod(frequencies * start, 2 * math.pi))
     error += 4 * UNIT * float((frequencies * abs(start) * np.abs(values)).sum())
-    from scipy import fft  # slow to import
-
-    raw = fft.irfft(np.conj(values * phase), size) * size
+    raw = np.fft.irfft(np.conj(values * phase), size) * size
     norm = math.sqrt(2 * float(np.vdot(values, values).real))
     error += 16 * UNIT * math.log2(size) * math.sqrt(size) * norm
     scale = step / (2 * math.pi)
