@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -22,10 +21,19 @@ _STRAY = 64  # groups beyond one per 64 rows that `gram_error` allows for
 
 
 class Columns(NamedTuple):
-    """Rows [wide, beside^T] kept apart, so that many columns that lie in memory already need no copy."""
+    """Rows [wide, beside^T] kept apart, so that many columns that lie in memory already need no copy.
+
+    `square` is `square_of(wide)` where it is known.
+    """
 
     wide: Floats
     beside: Floats
+    square: Floats | None = None
+
+
+def square_of(rows: Floats, out: Floats | None = None) -> Floats:
+    """rows^T rows: both factors lie in one place, and numpy asks BLAS for one triangle and mirrors it."""
+    return np.matmul(rows.T, rows, out=out)
 
 
 class GramSum:
@@ -49,9 +57,9 @@ class GramSum:
         self._sum.fill(0.0)
         for rows in group:
             if isinstance(rows, Columns):
-                _add(rows, self._sum)
+                _add(rows, self._sum, self._product)
             else:
-                self._sum += np.matmul(rows.T, rows, out=self._product)
+                self._sum += square_of(rows, self._product)
         np.multiply(self._sum, self._inverse, out=self._sum)
         np.rint(self._sum, out=self._sum)
         np.copyto(self._whole, self._sum, casting="unsafe")
@@ -95,21 +103,17 @@ class GramSum:
         self._pending = 0
 
 
-def _add(rows: Columns, total: Floats) -> None:
-    """Add rows^T rows to the lower triangle of a matrix; what is above it is left undefined."""
-    wide, beside = rows
+def _add(rows: Columns, total: Floats, scratch: Floats) -> None:
+    """Add rows^T rows to the lower triangle of a matrix; what is above it is left undefined.
+
+    The few columns beside are multiplied one by one: for a product of two matrices BLAS would copy the wide ones.
+    """
+    wide, beside, square = rows
     width = wide.shape[1]
-    total[width:, :width] += beside @ wide  # first: then the rows are still in cache
+    total[:width, :width] += square_of(wide, scratch[:width, :width]) if square is None else square
+    for place, column in enumerate(beside, start=width):
+        total[place, :width] += column @ wide
     total[width:, width:] += dots(beside[:, None], beside[None])
-    total[:width, :width] += _blas().dsyrk(1.0, wide.T).T
-
-
-@cache
-def _blas() -> Any:
-    """BLAS with products that fill one triangle: numpy's mirrors each."""
-    from scipy.linalg import blas
-
-    return blas
 
 
 def gram(x: Any) -> Floats:
