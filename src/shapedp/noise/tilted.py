@@ -106,15 +106,15 @@ class Problem:
         Secants where the slope is known from before, a bracket where it is not or where they do not come near.
         """
 
-        tilt: float | None = None  # that of the last sum, where it was near
+        tilt, near = 1.0, False  # that of the last sum, and whether it serves the next
 
         def excess(value: float) -> float:
-            nonlocal tilt
+            nonlocal tilt, near
             total = self.loss(c, value, split)
-            if tilt is None and (total.deviation or float(total.counts @ total.values) > self.epsilon):
-                tilt = best_tilt(total, self.epsilon)
+            if not near and (total.deviation or float(total.counts @ total.values) > self.epsilon):
+                tilt = best_tilt(total, self.epsilon, tilt)
             found = self.excess(total, tilt)
-            tilt = tilt if abs(found) < _NEAR else None
+            near = abs(found) < _NEAR
             return min(max(found, -60.0), 60.0)
 
         at = excess(guess)
@@ -161,7 +161,7 @@ class Problem:
         log_lambda, slope = self.start(c, split), None
         for _ in range(4 if search else 2):
             log_lambda, slope = self.solve(c, split, log_lambda, slope, close=1e-3)
-            new = best_tilt(self.loss(c, log_lambda, split), self.epsilon)
+            new = best_tilt(self.loss(c, log_lambda, split), self.epsilon, c)
             done = abs(math.log(new / c)) < 0.02
             c = new
             if done or math.isinf(self.power):
