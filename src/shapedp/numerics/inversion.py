@@ -182,13 +182,12 @@ def _decayed(transform: Transform, line: _Line) -> _Line:
 
     The point asked for is a node. Others lie between nodes, where more of them are closer.
     """
-    nodes = _FEWEST
-    while nodes < line.nodes:
-        if nodes > 4 * line.period:
-            if transform.decay(line.tilt, 2 * math.pi / line.period * nodes, math.inf) < NEGLIGIBLE:
-                return _Line(line.tilt, 0.0, line.period, nodes)
+    nodes, step = _FEWEST, 2 * math.pi / line.period
+    while nodes <= 4 * line.period or not transform.decay(line.tilt, step * nodes, math.inf) < NEGLIGIBLE:
         nodes *= 4
-    return line
+        if nodes >= line.nodes:
+            return line
+    return _Line(line.tilt, 0.0, line.period, nodes)
 
 
 def _window(transform: Transform, line: _Line, point: float, span: float) -> _Window:
