@@ -139,6 +139,9 @@ def _curve(name: str, most: int, notes: list[str]) -> Curve:
         points.append(found)
         grown = 10 if len(points) < 2 else max(found.seconds / points[-2].seconds, 1.0)
         if found.seconds * grown > SECONDS or found.megabytes * 9 > MEGABYTES:
+            if power < last:
+                limit = "seconds" if found.seconds * grown > SECONDS else "megabytes"
+                notes.append(f"{name} ends at {10**power:.0e}: ten times as much would take too many {limit}.")
             break
     return Curve(name, axis, points, _exponent(points) if points else None)
 

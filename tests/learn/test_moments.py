@@ -121,8 +121,18 @@ def test_the_same_bits_however_the_records_lie_in_memory():
     x[:BLOCK] /= 1e3  # blocks where nothing is clipped, and blocks where much is
     kept = x.copy()
     one = moments(InMemory(x, y), BOUNDS).gram
-    for other in (np.asfortranarray(x), np.repeat(x, 2, axis=0)[::2], sparse.csr_array(x)):
+    elsewhere = np.empty(x.size + 1)[1:].reshape(x.shape)  # 8 bytes further, beside the boundaries of vector units
+    elsewhere[...] = x
+    for other in (np.asfortranarray(x), np.repeat(x, 2, axis=0)[::2], sparse.csr_array(x), elsewhere):
         np.testing.assert_array_equal(moments(InMemory(other, y), BOUNDS).gram, one)
+    found = []
+    for cuts in ((slice(0, BLOCK), slice(BLOCK, None)), (slice(BLOCK, None), slice(0, BLOCK))):
+        part = Partial(7, BOUNDS)  # a block that stays as it is, before those that do not and after them
+        with one_blas_thread():
+            for cut in cuts:
+                part.add(x[cut], y[cut])
+        found.append(part.moments().gram)
+    np.testing.assert_array_equal(*found)
     np.testing.assert_array_equal(x, kept)
     y[::BLOCK] = np.nan
     moments(InMemory(x, y), BOUNDS)

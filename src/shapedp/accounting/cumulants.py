@@ -12,6 +12,7 @@ import numpy as np
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import ROUNDINGS_16, UNIT
+from shapedp.numerics.sums import dot
 from shapedp.privacy.losses.masses import Masses
 
 _LOG_RANGE = 760.0  # no logarithm of a float is larger
@@ -31,8 +32,8 @@ def cumulant(masses: Masses, theta: float) -> tuple[float, float, float]:
     with np.errstate(under="ignore"):
         tilted = np.exp(exponent - peak)
     total = float(tilted.sum())
-    mean = float(tilted @ losses) / total
-    return peak + math.log(total), mean, max(float(tilted @ np.square(losses - mean)) / total, 0.0)
+    mean = dot(tilted, losses) / total
+    return peak + math.log(total), mean, max(dot(tilted, np.square(losses - mean)) / total, 0.0)
 
 
 def tilted(masses: Masses, theta: float) -> tuple[Floats, float]:

@@ -21,6 +21,7 @@ from shapedp.numerics import SearchError
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.laplace_sums import whole_power
 from shapedp.numerics.outward import ABOVE_8192, BELOW_8192, ROUNDINGS_8, ROUNDINGS_16, ROUNDINGS_256, UNIT
+from shapedp.numerics.sums import dot
 from shapedp.numerics.tailsums import hockey_stick_sums
 
 _TINY = 5e-324
@@ -138,7 +139,7 @@ def _spectrum(parts: Parts, theta: float, size: int) -> tuple[Complex, float, fl
         else:
             folded = np.asarray(np.bincount(places, weights=weights, minlength=size), dtype=np.float64)
             tilt_error += n * (length // size + 2) * UNIT
-        norm = math.sqrt(float(folded @ folded))
+        norm = math.sqrt(dot(folded, folded))
         spectrum = fft.rfft(folded)
         growth += n * (max(whole - 1, 0.0) + ROUNDINGS_256 + eta * math.sqrt(size) * norm)
         norm_error += n * (eta * norm + _UNDERFLOW)
@@ -163,13 +164,13 @@ def _transformed(
     """The sums at all nodes, their relative error, and what roundings add at most, for eps in the window and below."""
     product, tilt_error, norm_error, growth = _spectrum(parts, theta, size)
     weights = np.maximum(np.roll(fft.irfft(product, size), -(first % size)), 0.0)
-    norm = math.sqrt(float(weights @ weights))
+    norm = math.sqrt(dot(weights, weights))
     error = 1.01 * (norm_error + growth * (norm + norm_error)) + _UNDERFLOW
     at_node, tails, relative = hockey_stick_sums(weights, step, theta)
     # rounding of weight j moves delta at node i by e^(-theta k step) min((k + 1) step, 1), k = j - i, or less
     decay = np.exp(np.maximum(-theta * step * np.arange(size), -700.0))
     ramp = np.minimum(step * np.arange(1, size + 1), 1.0)
-    responses = math.sqrt(float(np.sum((decay * ramp) ** 2))), math.sqrt(float(decay @ decay))
+    responses = math.sqrt(float(np.sum((decay * ramp) ** 2))), math.sqrt(dot(decay, decay))
     rounding = error * responses[0], error * responses[1]
     return Sums(at_node, tails), relative + math.expm1(tilt_error), rounding
 

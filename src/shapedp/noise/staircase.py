@@ -15,6 +15,7 @@ from shapedp.noise.request import DoesNotApplyError, Request, optimal_scales
 from shapedp.numerics import sum_bounds
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import ABOVE_8, BELOW_16, BELOW_8192, ROUNDINGS_8
+from shapedp.numerics.simplex import least_between
 from shapedp.privacy.losses import LaplaceLoss
 from shapedp.sampling import Source, exponential_coins, geometric
 from shapedp.sensitivity import L1, Box, Sensitivity
@@ -32,16 +33,19 @@ def radial_moments(dim: int, epsilon: float, gamma: float, power: float) -> tupl
 
     Steps: height e^(-k epsilon) on [k, k + gamma) and e^(-(k+1) epsilon) on [k + gamma, k + 1), k = 0, 1, ...
     """
+    k, height = _steps(dim, epsilon, power)
+    return _moment(k, height, epsilon, gamma, dim - 1), _moment(k, height, epsilon, gamma, dim - 1 + power)
+
+
+def _steps(dim: int, epsilon: float, power: float) -> tuple[Floats, Floats]:
     k = np.arange(max(math.ceil(steps_summed(dim, epsilon, power)), 64), dtype=np.float64)
-    height = np.exp(-epsilon * k)
-    low = math.exp(-epsilon)
+    return k, np.exp(-epsilon * k)
 
-    def moment(q: float) -> float:
-        inner = (k + gamma) ** (q + 1) - k ** (q + 1)
-        outer = (k + 1) ** (q + 1) - (k + gamma) ** (q + 1)
-        return float((height * (inner + low * outer)).sum()) / (q + 1)
 
-    return moment(dim - 1), moment(dim - 1 + power)
+def _moment(k: Floats, height: Floats, epsilon: float, gamma: float, q: float) -> float:
+    middle = (k + gamma) ** (q + 1)
+    inner, outer = middle - k ** (q + 1), (k + 1) ** (q + 1) - middle
+    return float((height * (inner + math.exp(-epsilon) * outer)).sum()) / (q + 1)
 
 
 def steps_summed(dim: int, epsilon: float, power: float) -> float:
@@ -53,14 +57,13 @@ def best_gamma(dim: int, epsilon: float, power: float) -> float:
     """The step fraction of least E |n|^power. Reference: Geng, Kairouz, Oh and Viswanath 2015, Theorem 1."""
     if dim == 1 and power == 1:
         return 1 / (1 + math.exp(epsilon / 2))
+    k, height = _steps(dim, epsilon, power)
 
     def error(gamma: float) -> float:
-        mass, total = radial_moments(dim, epsilon, gamma, power)
+        mass, total = (_moment(k, height, epsilon, gamma, dim - 1 + p) for p in (0.0, power))
         return total / mass
 
-    from scipy import optimize  # slow to import
-
-    return float(optimize.minimize_scalar(error, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-9}).x)
+    return least_between(error, 0.0, 1.0, 1e-9)
 
 
 @registered(family="staircase", every_measure=True)

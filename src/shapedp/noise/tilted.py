@@ -39,6 +39,7 @@ _FARTHEST = 800.0
 _SECANTS = 8
 _FAR = 2.0  # of log lambda: a secant that reaches further is not trusted
 _STEEPEST = 1e6
+_STEEP = 1e3  # epsilon times a tilt from which on ratios are as for pure differential privacy
 Maker = Callable[[Floats, NDArray[np.bool_]], Law]  # a law from scales, and which coordinates are Gaussian
 _CLOSE = 2e-6  # how close, in log delta, the certified claim comes to the one asked for
 
@@ -106,15 +107,15 @@ class Problem:
         Secants where the slope is known from before, a bracket where it is not or where they do not come near.
         """
 
-        tilt: float | None = None  # that of the last sum, where it was near
+        tilt, near = 1.0, False  # that of the last sum, and whether it serves the next
 
         def excess(value: float) -> float:
-            nonlocal tilt
+            nonlocal tilt, near
             total = self.loss(c, value, split)
-            if tilt is None and (total.deviation or float(total.counts @ total.values) > self.epsilon):
-                tilt = best_tilt(total, self.epsilon)
+            if not near and (total.deviation or float(total.counts @ total.values) > self.epsilon):
+                tilt = best_tilt(total, self.epsilon, tilt)
             found = self.excess(total, tilt)
-            tilt = tilt if abs(found) < _NEAR else None
+            near = abs(found) < _NEAR
             return min(max(found, -60.0), 60.0)
 
         at = excess(guess)
@@ -161,14 +162,16 @@ class Problem:
         log_lambda, slope = self.start(c, split), None
         for _ in range(4 if search else 2):
             log_lambda, slope = self.solve(c, split, log_lambda, slope, close=1e-3)
-            new = best_tilt(self.loss(c, log_lambda, split), self.epsilon)
+            new = best_tilt(self.loss(c, log_lambda, split), self.epsilon, c)
             done = abs(math.log(new / c)) < 0.02
+            if self._pure(c, slope):
+                break
             c = new
             if done or math.isinf(self.power):
                 break
         log_lambda, slope = self.solve(c, split, log_lambda, slope, close=1e-5 if search else 1e-3)
         found = (self.error(c, log_lambda, split), c, log_lambda)
-        if math.isinf(self.power) or self.y.size == 1 or not search:
+        if math.isinf(self.power) or self.y.size == 1 or not search or self._pure(c, slope):
             return found
         step = 0.8
         while step > 0.15:
@@ -178,6 +181,10 @@ class Problem:
                 found = min(found, (self.error(tried, value, split), tried, value))
             step /= 2
         return found
+
+    def _pure(self, c: float, slope: float | None) -> bool:
+        """Whether the claim is met where the ratios add up to epsilon, by noise shaped for that: no tilt betters it."""
+        return slope is None and c * self.epsilon > _STEEP
 
 
 def problem_of(sensitivity: Box, request: Request) -> tuple[Problem, Floats]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -22,10 +21,19 @@ _STRAY = 64  # groups beyond one per 64 rows that `gram_error` allows for
 
 
 class Columns(NamedTuple):
-    """Rows [wide, beside^T] kept apart, so that many columns that lie in memory already need no copy."""
+    """Rows [wide, beside^T] kept apart, so that many columns that lie in memory already need no copy.
+
+    `square` is `square_of(wide)` where it is known.
+    """
 
     wide: Floats
     beside: Floats
+    square: Floats | None = None
+
+
+def square_of(rows: Floats, out: Floats | None = None) -> Floats:
+    """rows^T rows: both factors lie in one place, and numpy asks BLAS for one triangle and mirrors it."""
+    return np.matmul(rows.T, rows, out=out)
 
 
 class GramSum:
@@ -52,9 +60,9 @@ class GramSum:
         self._sum.fill(0.0)
         for rows in group:
             if isinstance(rows, Columns):
-                _add(rows, self._sum)
+                _add(rows, self._sum, self._product)
             else:
-                self._sum += np.matmul(rows.T, rows, out=self._product)
+                self._sum += square_of(rows, self._product)
         np.multiply(self._sum, self._inverse, out=self._sum)
         np.rint(self._sum, out=self._sum)
         np.copyto(self._whole, self._sum, casting="unsafe")
@@ -101,22 +109,18 @@ class GramSum:
         self._pending = 0
 
 
-def _add(rows: Columns, total: Floats) -> None:
-    """Add rows^T rows to the lower triangle of a matrix, or to its last rows; what is above is left undefined."""
-    wide, beside = rows
+def _add(rows: Columns, total: Floats, scratch: Floats) -> None:
+    """Add rows^T rows to the lower triangle of a matrix, or to its last rows; what is above is left undefined.
+
+    The few columns beside are multiplied one by one: for a product of two matrices BLAS would copy the wide ones.
+    """
+    wide, beside, square = rows
     width, lower = wide.shape[1], total[-len(beside) :]
-    lower[:, :width] += beside @ wide  # first: then the rows are still in cache
-    lower[:, width:] += dots(beside[:, None], beside[None])
     if len(total) > len(beside):
-        total[:width, :width] += _blas().dsyrk(1.0, wide.T).T
-
-
-@cache
-def _blas() -> Any:
-    """BLAS with products that fill one triangle: numpy's mirrors each."""
-    from scipy.linalg import blas
-
-    return blas
+        total[:width, :width] += square_of(wide, scratch[:width, :width]) if square is None else square
+    for row, column in zip(lower, beside, strict=True):
+        row[:width] += column @ wide
+    lower[:, width:] += dots(beside[:, None], beside[None])
 
 
 def gram(x: Any) -> Floats:

@@ -176,30 +176,34 @@ def increasing_root(gap: Function, start: float, tolerance: float = 1e-11, slope
     `slope` is what is known of the function's slope at the start.
     """
     tolerance = positive("tolerance", tolerance)
-    x, at_x = start, gap(start)
-    step = -min(max(at_x / slope, -0.5), 0.5)
+    ends: list[tuple[float, float] | None] = [None, None]  # the last points below the root and above it
+
+    def ask(x: float) -> float:
+        value = gap(x)
+        ends[value > 0] = (x, value)
+        return value
+
+    x, at_x = start, ask(start)
     for _ in range(12):
+        step = -min(max(at_x / slope, -0.5), 0.5)
         if abs(step) <= tolerance or at_x == 0:
             return x + step
-        following = x + step
-        at_following = gap(following)
-        slope = (at_following - at_x) / step
-        x, at_x = following, at_following
+        if ends[0] and ends[1] and not ends[0][0] < x + step < ends[1][0]:
+            break
+        before, x = at_x, x + step
+        at_x = ask(x)
+        slope = (at_x - before) / step
         if not slope > 0:
             break
-        step = -min(max(at_x / slope, -0.5), 0.5)
-    low = high = x
-    at_low = at_high = at_x
     step = 0.25
-    while at_high < 0 and step < 1e3:
-        low, at_low, high = high, at_high, high + step
-        at_high, step = gap(high), 2 * step
-    while at_low > 0 and step < 1e3:
-        high, at_high, low = low, at_low, low - step
-        at_low, step = gap(low), 2 * step
-    if at_low > 0 or at_high < 0:
+    while not (ends[0] and ends[1]) and step < 1e3:
+        x += step if ends[0] else -step
+        ask(x)
+        step *= 2
+    low, high = ends
+    if not (low and high):
         raise SearchError("no root of the function was found")
-    return between(gap, (low, at_low), (high, at_high), tolerance) if low < high else low
+    return between(gap, low, high, tolerance)
 
 
 def between(gap: Function, low: tuple[float, float], high: tuple[float, float], tolerance: float) -> float:

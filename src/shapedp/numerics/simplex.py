@@ -1,7 +1,8 @@
-"""The least value of a function of a few variables by a simplex: a search, no proof. scipy's takes longer to load."""
+"""The least value of a function of one or a few variables: a search, no proof. scipy's takes longer to load."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -53,3 +54,25 @@ def least(cost: Cost, corners: Floats, *, near: float, close: float, most: int) 
             tried, value = inner, at
         points[-1], values[-1] = tried, value
     return points[int(np.argmin(values))]
+
+
+def least_between(cost: Callable[[float], float], low: float, high: float, close: float) -> float:
+    """About where `cost` is least between two points, to within `close`: golden sections.
+
+    Example:
+        >>> round(least_between(lambda x: (x - 0.25) ** 2, 0.0, 1.0, 1e-6), 4)
+        0.25
+    """
+    share = (math.sqrt(5) - 1) / 2
+    inner = [high - share * (high - low), low + share * (high - low)]
+    values = [cost(inner[0]), cost(inner[1])]
+    while high - low > close:
+        if values[0] < values[1]:
+            high, inner[1], values[1] = inner[1], inner[0], values[0]
+            inner[0] = high - share * (high - low)
+            values[0] = cost(inner[0])
+        else:
+            low, inner[0], values[0] = inner[0], inner[1], values[1]
+            inner[1] = low + share * (high - low)
+            values[1] = cost(inner[1])
+    return inner[0] if values[0] < values[1] else inner[1]

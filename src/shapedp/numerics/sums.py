@@ -44,3 +44,8 @@ def sum_bounds(terms: NDArray[np.float64], relative_error: float = 0.0) -> tuple
     total, slack = (math.fsum(terms), UNIT) if short else (total, 160 * UNIT)
     error = magnitude * (slack + relative_error) * ABOVE_WIDER
     return math.nextafter(total - error, -math.inf), math.nextafter(total + error, math.inf)
+
+
+def dot(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    """The sum of x_i y_i in the calling thread: BLAS wakes others for long arrays, and waits where cores are busy."""
+    return float(np.einsum("i,i->", x, y))

@@ -24,6 +24,7 @@ _MOST_VALUES = 32  # more distinct ratios are rounded up to so many
 _SMALL = 0.05  # below it the series of coth and 1/sinh^2 are used
 _FAINT = 1e-30  # of the largest ratio: fewer than 1e15 of them add less than its rounding
 _TINY = 1e-323
+_TOGETHER = 2**13  # frequencies whose arrays stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,20 +59,23 @@ class LogisticSum:
         return 16 * UNIT * (float(self.counts.sum()) + 2 * (abs(theta) + 1) * self._reach + 1)
 
     def spectrum(self, tilt: float, frequencies: Floats) -> tuple[Complexes, Floats]:
-        """A factor is e^(i t a) s/(s + i t) (1 - e^(-2 (s + i t) a))/(1 - e^(-2 s a)), at most 1 in modulus.
+        """A factor is s/(s + i t) (cos(t a) + i coth(s a) sin(t a)), at most 1 in modulus.
 
-        It is off by at most 16 (1 + t a) units in the last place of 1: an error of the angle 2 t a is divided by
-        1 - e^(-2 s a) >= 2 s a/(1 + 2 s a), and the factor before it is at most s/t.
+        It is off by at most 24 (1 + t a) units in the last place of 1: an error of the angle, t a units, is multiplied
+        by coth(s a) <= 1 + 1/(s a), and by the factor before it, which is at most s/t and at most 1.
         """
         s = tilt + 0.5
         product: Complexes = np.ones(frequencies.shape, dtype=np.complex128)
-        lead = s / (s + 1j * frequencies)
-        for a, n in zip(self.values, self.counts, strict=True):
-            damp, fall = math.exp(-2 * s * a), math.expm1(-2 * s * a)
-            angle = a * frequencies
-            sine, cosine = np.sin(angle), np.cos(angle)
-            turned = 1 - (2 * damp / fall) * sine * (sine + 1j * cosine)
-            product = product * whole_power(lead * turned * (cosine + 1j * sine), float(n))
+        turned = np.empty_like(product[:_TOGETHER])
+        for begin in range(0, frequencies.size, _TOGETHER):
+            t, block = frequencies[begin : begin + _TOGETHER], product[begin : begin + _TOGETHER]
+            lead, factor = s / (s + 1j * t), turned[: t.size]
+            for a, n in zip(self.values, self.counts, strict=True):
+                angle = a * t
+                np.cos(angle, out=factor.real)
+                np.multiply(np.sin(angle), 1 / math.tanh(s * a), out=factor.imag)
+                np.multiply(factor, lead, out=factor)
+                block *= whole_power(factor, float(n))
         return product, 64 * UNIT * (1 + float(self.counts.sum()) + (s + frequencies) * self._reach)
 
     def decay(self, tilt: float, low: float, high: float) -> float:

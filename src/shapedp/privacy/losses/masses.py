@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.outward import ROUNDINGS_8, ROUNDINGS_32
+from shapedp.numerics.sums import dot
 from shapedp.numerics.tailsums import hockey_stick_sums, underflow
 
 _TINY = 5e-324
@@ -58,7 +59,7 @@ class Masses:
         """The hockey-stick divergence at a few eps, to plain rounding: it compares and never certifies."""
         losses, masses = self.held[0] - self.shift, self.masses[self.places]
         with np.errstate(over="ignore"):
-            return np.array([masses @ -np.expm1(np.minimum(one - losses, 0.0)) for one in epsilon]) + self.infinity
+            return np.array([dot(masses, -np.expm1(np.minimum(one - losses, 0.0))) for one in epsilon]) + self.infinity
 
     def apart(self, cap: float) -> Masses:
         """The last point set apart where it lies beyond the cap: its mass at infinity, and the log of its Q-mass."""
