@@ -57,8 +57,11 @@ def audited(name: str, kept: float) -> dict[str, Any]:
     """As it is on 1e5 runs; with less noise on more where few are not enough to tell."""
     if kept == 1:
         return once(name, kept, RUNS)
-    row = once(name, kept, FEWER)
-    return row if row["violation"] else once(name, kept, MORE)
+    for runs in (FEWER, MORE, RUNS):
+        row = once(name, kept, runs)
+        if row["violation"]:
+            break
+    return row
 
 
 def stored() -> list[dict[str, Any]]:
