@@ -62,8 +62,33 @@ def is_broken(text: str) -> bool:
     return any("\ud800" <= character <= "\udfff" for character in text)
 
 
+def plain(value: Any) -> Any:
+    """Python's own truth value, text or number, of a subclass (such as an enumeration) or of numpy; others as they are.
+
+    What a subclass prints, or writes as its `repr`, need not be its value. Refused: a long double that no float holds.
+    """
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int.__int__(value)
+    if isinstance(value, float):
+        return float.__float__(value)
+    if isinstance(value, np.integer) and value.dtype.kind in "iu":  # a span of time is none
+        return int(value)
+    if isinstance(value, np.floating):
+        with np.errstate(all="ignore"):
+            found = float(value)
+        if found != value and value == value:
+            raise ValueError("a long double that no float holds exactly: write it as a float")
+        return found
+    return value
+
+
 def whole_text(name: str, text: str) -> str:
-    """The text; refused, unquoted, where it holds a broken character."""
+    """The text as Python's own; refused, unquoted, where it holds a broken character."""
+    text = plain(text)
     if is_broken(text):
         raise ValueError(f"{name} holds a broken character (a lone surrogate): write it as text in UTF-8")
     return text
