@@ -74,6 +74,11 @@ class Planned(ABC):
         return {"adjacency": self.adjacency, "records": self.records, "gap": self.gap}
 
     @property
+    def calibrated(self) -> dict[str, Any]:
+        """The same with delta."""
+        return {**self.options, "delta": self.delta}
+
+    @property
     def scope(self) -> str:
         """Who a person is, and what the intervals leave out."""
         return f"{self.table.sentence} {BIAS}"

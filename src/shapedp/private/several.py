@@ -219,7 +219,7 @@ class PrefixPart(_Several):
     @classmethod
     def of(cls, place: Asked, sizes: tuple[int | None, int, int], mu: float, claim: Planned) -> PrefixPart:
         """Noise of this mu."""
-        made = None if sizes[0] is None else shaped(sizes[0], sizes[1], sizes[2], mu, claim)
+        made = None if sizes[0] is None else shaped(sizes[0], sizes[1], sizes[2], mu, claim.calibrated)
         return cls(*place, mu, sizes, claim, made)
 
     @property
@@ -229,7 +229,7 @@ class PrefixPart(_Several):
 
     def _noisy(self, tables: Integers, rng: Rng) -> tuple[Floats, Floats]:
         groups, (_, cells, rows) = len(tables), self.sizes
-        made = self.made or shaped(groups, cells, rows, self.mu, self.claim)
+        made = self.made or shaped(groups, cells, rows, self.mu, self.claim.calibrated)
         if not made.loss.mu <= self.mu:
             raise AssertionError("the noise of quantiles is below what was planned")
         whole = {(0, 1): tables[..., None], (1,): tables.sum(axis=0)[:, None], (0,): tables[0][:, None]}
@@ -253,12 +253,12 @@ class PrefixPart(_Several):
         return np.asarray(normal_half_width(self.confidence) * np.sqrt(variances))
 
 
-def shaped(groups: int, cells: int, rows: int, mu: float, claim: Planned) -> WorkloadMechanism:
+def shaped(groups: int, cells: int, rows: int, mu: float, options: Mapping[str, Any]) -> WorkloadMechanism:
     """Gaussian noise of at most this mu on the counts up to each cell of every group."""
     attributes: dict[str, Any] = {_GROUP: groups, _CELL: cells} if groups > 1 else {_CELL: cells}
     asked = Workload(attributes, max_rows=rows).prefixes(_CELL, by=[_GROUP] if groups > 1 else [])
-    claimed = GaussianLoss(mu * BELOW_8192).epsilon(claim.delta).lower * BELOW_8192
-    found = asked.calibrate(epsilon=claimed, noise="gaussian", delta=claim.delta, **claim.options)
+    claimed = GaussianLoss(mu * BELOW_8192).epsilon(options["delta"]).lower * BELOW_8192
+    found = asked.calibrate(epsilon=claimed, noise="gaussian", **options)
     assert isinstance(found, WorkloadMechanism)
     return found
 

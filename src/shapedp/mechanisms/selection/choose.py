@@ -132,7 +132,7 @@ class Selection(Claimed):
         given: Any = self.rate
         if not isinstance(given, list | tuple) or len(given) != 2:
             raise TypeError("rate must be two integers (a, b), the fraction a/b")
-        rate = tuple(count("a number of rate", one) for one in given)
+        rate = tuple(count("a number of rate", one, most=MOST) for one in given)
         numbers = (*rate, self.candidates, self.sensitivity)
         if max(numbers) > MOST or any(int(float(one)) != one for one in numbers):
             raise ValueError("rate, candidates and sensitivity must be integers up to 2^62 that a float holds")

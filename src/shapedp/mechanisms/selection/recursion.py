@@ -271,7 +271,7 @@ def level_rate(
 def _pair(name: str, given: Any) -> tuple[int, int]:
     if not isinstance(given, list | tuple) or len(given) != 2:
         raise TypeError(f"{name} must be two integers (a, b), the fraction a/b")
-    a, b = (count(f"a number of {name}", one) for one in given)
+    a, b = (count(f"a number of {name}", one, most=MOST) for one in given)
     if max(a, b) > MOST or any(int(float(one)) != one for one in (a, b)):
         raise ValueError(f"the numbers of {name} must be integers up to 2^62 that a float holds")
     return a, b
