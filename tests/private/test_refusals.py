@@ -174,7 +174,7 @@ def test_only_counts_are_said_to_be_rounded():
         ({"person": None, "domains": {"sex": ["F", 1]}}, "one kind"),
         ({"person": None, "domains": {"hours": [2**53 + 1]}}, "floats hold"),
         ({"person": None, "types": {"sex": "number"}}, "holds as text"),
-        ({"person": None, "types": {"sex": "words"}}, "one of number, text, boolean"),
+        ({"person": None, "types": {"sex": "words"}}, "one of 'number', 'text', 'boolean'"),
         ({"person": None, "types": {"wages": "number"}}, "does not have"),
         ({"person": None, "memory": "much; DROP TABLE people"}, "memory="),
     ],

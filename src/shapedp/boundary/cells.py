@@ -79,7 +79,7 @@ def identity(cell: Any) -> str | None:
     """
     try:
         if isinstance(cell, str):
-            text = str(cell)
+            text = str.__str__(cell)  # not what a subclass prints
             return f"{_MARK}t{text}" if text.startswith(_MARK) else text
         if isinstance(cell, bytes):
             return f"{_MARK}b{bytes(cell).hex()}"

@@ -41,23 +41,32 @@ def plain(record: Any) -> None:
 
 
 def plainest(value: Any) -> Any:
-    """A number or a word of another library, or of a class derived from Python's, as Python's own; a tuple of them too.
+    """Python's own truth value, text or number, of a subclass (such as an enumeration) or of numpy; tuples of them too.
 
-    Anything else as it is.
+    Others as they are. What a subclass prints, or answers to a comparison, need not be its value. Refused: a long
+    double that no float holds.
     """
     if type(value) in _PLAIN:
         return value
+    if isinstance(value, np.bool_):
+        return bool(value)
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
         return int.__index__(value)
     if isinstance(value, float):
         return float.__float__(value)
-    if isinstance(value, np.integer | np.floating | np.bool_):
-        return value.item()
+    if isinstance(value, np.integer) and value.dtype.kind in "iu":  # a span of time is none
+        return int(value)
+    if isinstance(value, np.floating):
+        with np.errstate(all="ignore"):
+            found = float(value)
+        if found != value and value == value:
+            raise ValueError("a long double that no float holds exactly: write it as a float")
+        return found
     if type(value) is tuple:
-        found = tuple(plainest(one) for one in value)
-        return value if all(one is other for one, other in zip(found, value, strict=True)) else found
+        several = tuple(map(plainest, value))
+        return value if all(one is other for one, other in zip(several, value, strict=True)) else several
     return value
 
 
@@ -92,7 +101,8 @@ def is_broken(text: str) -> bool:
 
 
 def whole_text(name: str, text: str) -> str:
-    """The text; refused, unquoted, where it holds a broken character."""
+    """The text as Python's own; refused, unquoted, where it holds a broken character."""
+    text = plainest(text)
     if is_broken(text):
         raise ValueError(f"{name} holds a broken character (a lone surrogate): write it as text in UTF-8")
     return text

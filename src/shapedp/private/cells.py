@@ -19,7 +19,7 @@ def _text(cell: Any) -> str | None:
     if not isinstance(cell, str):
         return None
     try:
-        text = str(cell)
+        text = str.__str__(cell)  # not what a subclass prints
         text.encode()
     except Exception:  # an error would tell of one record
         return None

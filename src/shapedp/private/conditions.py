@@ -17,9 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-import numpy as np
-
-from shapedp.boundary.values import whole_text
+from shapedp.boundary.values import plainest, whole_text
 
 Kinds = Mapping[str, str]  # "number", "text" or "boolean" by column
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -35,15 +33,14 @@ _DEEPEST = 64
 
 def kind_of(value: Any) -> str:
     """The kind of a public value: a number, a text or a truth value; raises for any other."""
-    if isinstance(value, bool | np.bool_):
+    value = plainest(value)
+    if isinstance(value, bool):
         return "boolean"
     if isinstance(value, str):
         whole_text("a text that cells are compared with", value)
         return "text"
-    if isinstance(value, int | float | np.integer | np.floating):
-        given: Any = value
-        if abs(given) <= sys.float_info.max:
-            return "number"
+    if isinstance(value, int | float) and abs(value) <= sys.float_info.max:
+        return "number"
     raise TypeError(f"a column is compared with a finite number, a text or a truth value, not {type(value).__name__}")
 
 
@@ -51,10 +48,10 @@ def literal(value: Any) -> Any:
     """A public value for the database; floats as text in full, so that every database reads the same number."""
     import ibis
 
-    plain = value.item() if isinstance(value, np.generic) else value
-    if isinstance(plain, int) and not -(1 << 63) <= plain < 1 << 63:
-        plain = float(plain)
-    return ibis.literal(repr(plain)).cast("float64") if isinstance(plain, float) else ibis.literal(plain)
+    own = plainest(value)
+    if isinstance(own, int) and not -(1 << 63) <= own < 1 << 63:
+        own = float(own)
+    return ibis.literal(repr(own)).cast("float64") if isinstance(own, float) else ibis.literal(own)
 
 
 class Condition(ABC):
@@ -76,6 +73,10 @@ class Condition(ABC):
 
     def __bool__(self) -> NoReturn:
         raise TypeError("a condition on rows is not true or false by itself: combine with &, | and ~, in parentheses")
+
+    def __init_subclass__(cls) -> None:
+        if cls.__module__ != __name__:  # what it says could depend on other rows, and nobody would know
+            raise TypeError("conditions are made of comparisons of sdp.col(...), and not by classes of one's own")
 
     @abstractmethod
     def columns(self) -> frozenset[str]:
@@ -119,7 +120,7 @@ class Column:
         given: Any = self.name
         if not isinstance(given, str) or not given:
             raise TypeError("a column is named by a text that is not empty")
-        whole_text("the name of a column", given)
+        object.__setattr__(self, "name", whole_text("the name of a column", given))
 
     def __eq__(self, other: object) -> Condition:  # type: ignore[override]
         return _Compared(self.name, "==", other)
@@ -182,6 +183,7 @@ class _Compared(Condition):
     other: Any
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "other", plainest(self.other))
         if not isinstance(self.other, Column):
             kind_of(self.other)
 
@@ -214,6 +216,7 @@ class _Listed(Condition):
     def __post_init__(self) -> None:
         if not self.values:
             raise ValueError(f"isin needs one value at least for {self.name!r}")
+        object.__setattr__(self, "values", tuple(map(plainest, self.values)))
         for value in self.values:
             kind_of(value)
 

@@ -45,6 +45,8 @@ def fresh_key() -> str:
 def counted(table: PrivateTable, layout: Layout, needed: Sequence[tuple[int, ...]]) -> Counted:
     """The tables that a mechanism needs, without noise."""
     schema = layout.workload.schema
+    if table.kept != layout.workload.bounds():
+        raise ValueError("the noise was planned for another number of rows or groups per person: plan with this table")
     for axes in needed:
         if math.prod(schema.sizes[k] for k in axes) * (1 + len(schema.measures)) > _MOST:
             raise ValueError("the groups of these questions are too many to count: group by fewer columns together")
@@ -61,7 +63,7 @@ def counted(table: PrivateTable, layout: Layout, needed: Sequence[tuple[int, ...
             flat = flat * schema.sizes[k] + places[k]
         np.add.at(cells, flat, values)
     shaped = {axes: cells.reshape([*(schema.sizes[k] for k in axes), -1]) for axes, cells in found.items()}
-    return Counted(shaped, schema, layout.workload.bounds())
+    return Counted(shaped, schema, table.kept)
 
 
 def _wanted(table: PrivateTable, layout: Layout) -> dict[str, tuple[str, str]]:
@@ -91,7 +93,8 @@ def _reduced(
     cells = {column: rows[name] for name, (column, kind) in wanted.items() if kind != ID}
     attributes = layout.workload.schema.attributes
     foreign = table.source.table is not None
-    keys = [_key(one, cells.get(layout.columns.get(one.name, "")), foreign) for one in attributes]
+    places = [cells[layout.columns[one.name]] if one.name in layout.columns else None for one in attributes]
+    keys = [_key(*pair, foreign) for pair in zip(attributes, places, strict=True)]
     holds = {name: condition.sql(cells) for name, condition in layout.conditions.items()}
     features = layout.features if valued else ()
     values = {f"q{i}": _steps(one, cells, holds) for i, one in enumerate(features)}

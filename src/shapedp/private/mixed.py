@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from shapedp.accounting.plan import Plan, Step
 from shapedp.mechanisms.base import Rng
 from shapedp.mechanisms.certify import certify
-from shapedp.numerics.checks import one_of, positive, probability
+from shapedp.numerics.checks import probability
 from shapedp.numerics.outward import BELOW_8192
 from shapedp.privacy import Certificate, GaussianLoss, NotCertifiedError
 from shapedp.private.answers import Answers, Noisy, answered
@@ -35,19 +35,13 @@ from shapedp.private.dropped import Dropped, DroppedRows
 from shapedp.private.engine import counted
 from shapedp.private.layout import Layout, layout
 from shapedp.private.leftover import check_budget, left_for_sums
+from shapedp.private.planned import Planned
 from shapedp.private.questions import DRAWN, SUMMED, Aggregate, Question
 from shapedp.private.several import AnyPart, PrefixPart, Unit, units_of
 from shapedp.private.table import PrivateTable
 from shapedp.private.unknown import First, firsts_of, unknown_of
-from shapedp.sensitivity import ADJACENCIES, Adjacency
 from shapedp.workloads import AnswerMechanism, WorkloadMechanism
 from shapedp.workloads.calibration import LEAST, agreeing
-
-BIAS = (
-    "Rows beyond a person's bound, values beyond their bounds and groups outside the domains are cut: intervals hold "
-    "for what is left, and leave out that bias."
-)
-FIRST = 0.2  # share of epsilon for unknown keys and bounds
 
 
 @dataclass(frozen=True)
@@ -70,7 +64,7 @@ class MixedRelease:
 
 
 @dataclass(frozen=True, eq=False)
-class MixedPlan:
+class MixedPlan(Planned):
     """Questions to a private table whose answers come from several mechanisms. Made by `PrivateTable.plan`.
 
     Example:
@@ -82,29 +76,26 @@ class MixedPlan:
         ('certified', ['median(hours)'])
     """
 
-    table: PrivateTable
-    questions: tuple[Question, ...]
-    epsilon: float
-    delta: float
-    adjacency: Adjacency
-    firsts: tuple[First, ...]
-    drawn: tuple[AnyPart, ...]
-    mu: float  # of Gaussian noise of the sums; 0 where there is none
-    sums: WorkloadMechanism | AnswerMechanism | None  # known where nothing is unknown
-    options: Mapping[str, Any]
-    confidence: float = 0.95
-    dropped: DroppedRows | None = None
+    firsts: tuple[First, ...] = field(init=False, repr=False)
+    drawn: tuple[AnyPart, ...] = field(init=False, repr=False)
+    mu: float = field(init=False, repr=False)  # of Gaussian noise of the sums; 0 where there is none
+    sums: WorkloadMechanism | AnswerMechanism | None = field(init=False, repr=False)  # known where nothing is unknown
+    lost: DroppedRows | None = field(init=False, repr=False)
 
-    @property
-    def scope(self) -> str:
-        """Who a person is, and what the intervals leave out."""
-        return f"{self.table.sentence} {BIAS}"
+    def _compute(self) -> None:
+        if self.noise not in (LEAST, "gaussian"):
+            raise ValueError(
+                "noise= is 'least' (Laplace or Gaussian) or 'gaussian' beside quantiles and what is unknown"
+            )
+        if self.dropped is not None:
+            _check_dropped(self.table, self.dropped, self.first)
+        self._keep(**parted(self))
 
     @cached_property
     def plan(self) -> Plan:
         """Every mechanism that is released, as the certificate describes it."""
         steps = [Step(one) for first in self.firsts for one in first.mechanisms]
-        steps += [Step(one) for one in (self.dropped.mechanisms if self.dropped is not None else ())]
+        steps += [Step(one) for one in (self.lost.mechanisms if self.lost is not None else ())]
         steps += [Step(one) for part in self.drawn for one in part.mechanisms]
         if self.sums is not None or self.mu:
             steps.append(Step(self.sums or GaussianLoss(self.mu, 0.0, adjacency=self.adjacency)))
@@ -118,7 +109,7 @@ class MixedPlan:
     @property
     def shares(self) -> tuple[Share, ...]:
         """What is spent on which part."""
-        before = (*self.firsts, *([] if self.dropped is None else [self.dropped]))
+        before = (*self.firsts, *([] if self.lost is None else [self.lost]))
         found = [(first.what, sum(one.epsilon for one in first.mechanisms)) for first in before]
         pure = [part for part in self.drawn if not isinstance(part, PrefixPart)]
         found += [(part.what, sum(one.epsilon for one in part.mechanisms)) for part in pure]
@@ -155,18 +146,18 @@ class MixedPlan:
             if not _empty(question):
                 columns = part.columns(group_counts(part, table, question), table, rng)
                 drawn |= {(part.question, name): columns for name in part.names}
-        dropped = None if self.dropped is None else self._dropped(table, questions, made, rng)
+        dropped = None if self.lost is None else self._dropped(table, questions, made, rng)
         release = MixedRelease(self.certificate.with_randomness(rng is None), sums, found, dropped)
         return self._answers(table, questions, release, made, drawn, self.confidence)
 
     def _dropped(self, table: PrivateTable, questions: Sequence[Question], made: Layout | None, rng: Rng) -> Dropped:
         """Of the rows that the sums look at; where none are asked, of those that the groups of the draws do."""
-        assert self.dropped is not None
+        assert self.lost is not None
         if made is None:
             table = in_all(table)
             groups = [replace(one, asked={"n": Aggregate("count")}) for one in questions if not _empty(one)]
             made = layout(table, groups) if groups else None
-        return self.dropped.released(table, made, rng)
+        return self.lost.released(table, made, rng)
 
     def _noise(self, made: Layout) -> WorkloadMechanism:
         """The noise of sums whose groups or bounds were unknown: Gaussian, and never more than was planned is spent."""
@@ -213,11 +204,8 @@ def _table(
     if empty:
         found = {one.name: [] for one in question.by}
     for name, ask in question.asked.items():
-        named = [name + end for end in ("", "_error", "_low", "_high")]
-        if ask.verb == "top_k":
-            named = ["rank", str(ask.column), "shortfall"]
         columns = drawn.get((place, name), own)
-        found |= {one: [] if empty else columns[one] for one in named}
+        found |= {one: [] if empty else columns[one] for one in ask.columns(name)}
     return found
 
 
@@ -257,21 +245,9 @@ def is_mixed(table: PrivateTable, questions: Sequence[Question]) -> bool:
     return drawn or any(unknown_of(table, questions))
 
 
-def mixed_plan(
-    table: PrivateTable,
-    questions: Sequence[Question],
-    options: Mapping[str, Any],
-    *,
-    epsilon: float,
-    delta: float,
-    first: float,
-    confidence: float,
-    dropped: float | None,
-    noise: str = LEAST,
-) -> MixedPlan:
-    """The plan of questions of which some are drawn, of which keys or bounds are unknown, or with rows dropped."""
-    epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
-    adjacency: Adjacency = one_of("adjacency", options["adjacency"], ADJACENCIES)
+def parted(plan: MixedPlan) -> dict[str, Any]:
+    """The noise of questions of which some are drawn, of which keys or bounds are unknown, or with rows dropped."""
+    table, questions, epsilon, delta = plan.table, plan.questions, plan.epsilon, plan.delta
     names = unknown_of(table, questions)
     places = [
         (k, name, one)
@@ -282,25 +258,29 @@ def mixed_plan(
     sums = sum(len(_sums_of(question)) for question in questions)
     if not delta and (names[0] or (sums and names[1])):
         raise ValueError("unknown keys, and sums beside unknown bounds, need delta > 0: claim one, such as 1e-6")
-    if not delta and sums and noise != LEAST:
+    if not delta and sums and plan.noise != LEAST:
         raise ValueError("Gaussian noise needs delta > 0: claim a small one, such as 1e-6, or leave out noise=")
-    unknown = firsts_of(table, names, epsilon * first, delta, adjacency)
-    lost = None if dropped is None else DroppedRows.of(table, epsilon * dropped, adjacency)
-    left = epsilon * (1 - (first if unknown else 0.0) - (dropped or 0.0))
+    unknown = firsts_of(table, names, epsilon * plan.first, delta, plan.adjacency)
+    lost = None if plan.dropped is None else DroppedRows.of(table, epsilon * plan.dropped, plan.adjacency)
+    left = epsilon * (1 - (plan.first if unknown else 0.0) - (plan.dropped or 0.0))
     units = units_of(places, table, questions)
     each = left / (sum(unit.weight for unit in units) + sums)
     before = (*unknown, *([] if lost is None else [lost]))
-    parted = _Parted(table, tuple(units), before, each, sums, epsilon, delta, confidence, options)
+    shares = _Parted(plan, tuple(units), before, each, sums)
     made = layout(table, _summed(questions)) if sums and not unknown else None
-    plain = parted.plain(made) if made is not None and noise == LEAST else None
-    ways = [] if plain is None else [parted.beside(None, plain)]
-    if plain is None or parted.may_be_less(made, plain):
-        ways.append(parted.beside(made, None))
+    plain = shares.plain(made) if made is not None and plan.noise == LEAST else None
+    ways = [] if plain is None else [shares.beside(None, plain)]
+    if plain is None or shares.may_be_less(made, plain):
+        ways.append(shares.beside(made, None))
     found = min(ways, key=lambda one: one.cost)
-    return MixedPlan(
-        table, tuple(questions), epsilon, delta, adjacency, unknown, found.drawn, found.mu, found.noise, options,
-        confidence, lost,
-    )  # fmt: skip
+    return {"firsts": unknown, "drawn": found.drawn, "mu": found.mu, "sums": found.noise, "lost": lost}
+
+
+def _check_dropped(table: PrivateTable, share: float, first: float) -> None:
+    if table.person is None:
+        raise ValueError("dropped= asks what the bounds per person drop: name the column of persons with person=")
+    if not (share > 0 and share + first < 1):
+        raise ValueError("dropped, the share of epsilon for the rows dropped, must be above 0, and below 1 with first")
 
 
 class _Found(NamedTuple):
@@ -316,57 +296,49 @@ class _Found(NamedTuple):
 class _Parted:
     """How epsilon is parted: `each` for every answer that is drawn, so many times that for `sums`."""
 
-    table: PrivateTable
+    claim: Planned
     units: tuple[Unit, ...]
     before: tuple[Any, ...]
     each: float
     sums: int
-    epsilon: float
-    delta: float
-    confidence: float
-    options: Mapping[str, Any]
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """The neighbour relation."""
-        found: Adjacency = self.options["adjacency"]
-        return found
 
     def plain(self, made: Layout) -> AnswerMechanism | None:
         """Laplace noise of the sums' share of epsilon; None where it does not serve, and answers would disagree."""
-        how = {**self.options, "noise": LEAST if not self.delta or agreeing(made.workload) else "cells"}
+        how = {**self.claim.options, "noise": LEAST if not self.claim.delta or agreeing(made.workload) else "cells"}
         try:
             found = made.workload.calibrate(epsilon=self.each * self.sums * BELOW_8192, delta=0.0, **how)
         except (ValueError, NotCertifiedError):
-            if not self.delta:
+            if not self.claim.delta:
                 raise
             return None
         return found if isinstance(found, AnswerMechanism) else None
 
     def may_be_less(self, made: Layout | None, plain: AnswerMechanism) -> bool:
         """Whether Gaussian noise could err less, with all of the claim to itself."""
-        if not self.delta or made is None:
+        if not self.claim.delta or made is None:
             return False
-        alone = _claimed(made, self.epsilon, self.delta, self.options)
+        alone = _claimed(made, self.claim.epsilon, self.claim.delta, self.claim.options)
         return alone.weighted_error < plain.weighted_error
 
     def beside(self, made: Layout | None, plain: AnswerMechanism | None) -> _Found:
         """All parts, the sums with Gaussian noise of what is left, or with this `plain` noise."""
-        adjacency, each = self.adjacency, self.each
-        noisy = [unit.way(each, self.delta, adjacency) == "prefixes" for unit in self.units]
+        adjacency, each = self.claim.adjacency, self.each
+        noisy = [unit.way(each, self.claim.delta, adjacency) == "prefixes" for unit in self.units]
         gaussian = self.sums if plain is None else 0
         shared = gaussian + sum(unit.weight for unit, own in zip(self.units, noisy, strict=True) if own)
-        how = How(each, "exponential" if shared else "permute-and-flip", adjacency, self.confidence)
-        pure = {k: unit.parts(self.table, how, self.delta) for k, unit in enumerate(self.units) if not noisy[k]}
+        how = How(each, "exponential" if shared else "permute-and-flip", adjacency, self.claim.confidence)
+        pure = {
+            k: unit.parts(self.claim.table, how, self.claim.delta) for k, unit in enumerate(self.units) if not noisy[k]
+        }
         parts = (*self.before, *(part for parts in pure.values() for part in parts))
         pieces = [one for part in parts for one in part.mechanisms] + ([] if plain is None else [plain])
-        whole = left_for_sums(pieces, self.epsilon, self.delta, each * shared) if shared else 0.0
+        whole = left_for_sums(pieces, self.claim.epsilon, self.claim.delta, each * shared) if shared else 0.0
         mu = whole * math.sqrt(gaussian / shared) if gaussian else 0.0
-        noise = plain if made is None or not mu else _noise(made, mu, self.delta, self.options)
+        noise = plain if made is None or not mu else _noise(made, mu, self.claim.delta, self.claim.options)
 
         def prefixes(unit: Unit) -> PrefixPart:
             own = whole * math.sqrt(unit.weight / shared)
-            return unit.prefixes(own, self.delta, self.options, self.confidence)
+            return unit.prefixes(own, self.claim)
 
         drawn = tuple(part for k, unit in enumerate(self.units) for part in pure.get(k) or [prefixes(unit)])
         cost = 1.0 if noise is None else noise.weighted_error

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shapedp.boundary.values import plain, printable
+from shapedp.boundary.values import plain, plainest, printable
 from shapedp.numerics.checks import count as whole
 from shapedp.numerics.checks import one_of, real, vector
 from shapedp.private import hints
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SUMMED = ("count", "sum", "mean", "variance")
 DRAWN = ("median", "quantile", "top_k")  # chosen among public candidates, not computed from noisy sums
 VERBS = (*SUMMED, *DRAWN)
+ENDS = ("", "_error", "_low", "_high")  # of the columns of an answer
 _STEPS = 1000  # levels of quantiles are multiples of one over it
 _MOST_STEPS = 2000  # of a grid: each is a comparison in the query
 _FAR = 1e140
@@ -57,7 +58,9 @@ class Aggregate:
     def __post_init__(self) -> None:
         plain(self)
         one_of("what a table computes", self.verb, VERBS)
-        if (self.column is None) != (self.verb == "count") or not isinstance(self.column, str | None):
+        column = plainest(self.column)
+        object.__setattr__(self, "column", column)
+        if (column is None) != (self.verb == "count") or not isinstance(column, str | None) or column == "":
             raise TypeError(f"{self.verb} takes {'no column' if self.verb == 'count' else 'the name of a column'}")
         if self.verb == "median":
             object.__setattr__(self, "level", 0.5)
@@ -83,6 +86,12 @@ class Aggregate:
         """The column of an answer that nobody named."""
         level = f"_{float(self.fraction):g}" if self.verb == "quantile" else ""
         return self.verb if self.column is None else re.sub(r"\W", "_", f"{self.verb}_{self.column}{level}")
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        """The columns of an answer of this name, beside its groups."""
+        if self.verb == "top_k":
+            return "rank", str(self.column), "shortfall"
+        return tuple(name + end for end in ENDS)
 
     def __repr__(self) -> str:
         more = {"quantile": f", {float(self.fraction):g}", "top_k": f", {self.k}"}.get(self.verb, "")
@@ -208,6 +217,18 @@ class Question:
 
         def __getattr__(self, name: str) -> Any:
             hints.refused(self, hints.QUESTION, name)
+
+    def check(self) -> None:
+        """Refuse groups and answers of which two would have one column."""
+        groups = [one.name for one in self.by]
+        if len(set(groups)) < len(groups):
+            raise ValueError(f"a column is grouped by twice: {', '.join(groups)}")
+        named = [end for name, one in self.asked.items() for end in one.columns(name)]
+        if twice := {one for one in named if [*groups, *named].count(one) > 1}:
+            raise ValueError(
+                f"the columns of the answer must differ from each other and from the groups: rename one "
+                f"({', '.join(map(printable, sorted(twice)))})"
+            )
 
     def release(self, *, epsilon: float, delta: float, **options: Any) -> Answers:
         """The answer with noise; see `PrivateTable.ask`."""

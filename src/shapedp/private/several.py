@@ -42,6 +42,7 @@ from shapedp.private.drawn import (
     grid_of,
     rows_of_a_person,
 )
+from shapedp.private.planned import Planned
 from shapedp.private.questions import Aggregate, Question
 from shapedp.private.table import PrivateTable
 from shapedp.sensitivity import L1, Adjacency
@@ -212,26 +213,23 @@ class PrefixPart(_Several):
 
     mu: float
     sizes: tuple[int | None, int, int]  # groups, cells, rows of a person
-    options: Mapping[str, Any]
+    claim: Planned
     made: WorkloadMechanism | None
 
     @classmethod
-    def of(
-        cls, place: Asked, sizes: tuple[int | None, int, int], mu: float, delta: float, options: Mapping[str, Any]
-    ) -> PrefixPart:
+    def of(cls, place: Asked, sizes: tuple[int | None, int, int], mu: float, claim: Planned) -> PrefixPart:
         """Noise of this mu."""
-        given = {**options, "delta": delta}
-        made = None if sizes[0] is None else shaped(sizes[0], sizes[1], sizes[2], mu, given)
-        return cls(*place, mu, sizes, given, made)
+        made = None if sizes[0] is None else shaped(sizes[0], sizes[1], sizes[2], mu, claim.calibrated)
+        return cls(*place, mu, sizes, claim, made)
 
     @property
     def mechanisms(self) -> tuple[Any, ...]:
         """What the certificate describes: the mechanism, or its mu where its groups are not known yet."""
-        return (self.made or GaussianLoss(self.mu, 0.0, adjacency=self.options["adjacency"]),)
+        return (self.made or GaussianLoss(self.mu, 0.0, adjacency=self.claim.adjacency),)
 
     def _noisy(self, tables: Integers, rng: Rng) -> tuple[Floats, Floats]:
         groups, (_, cells, rows) = len(tables), self.sizes
-        made = self.made or shaped(groups, cells, rows, self.mu, self.options)
+        made = self.made or shaped(groups, cells, rows, self.mu, self.claim.calibrated)
         if not made.loss.mu <= self.mu:
             raise AssertionError("the noise of quantiles is below what was planned")
         whole = {(0, 1): tables[..., None], (1,): tables.sum(axis=0)[:, None], (0,): tables[0][:, None]}
@@ -297,9 +295,9 @@ class Unit:
         own = how._replace(epsilon=how.epsilon * self.weight / len(self.places))
         return [_drawn(place, table, self.cells, own) for place in self.places]
 
-    def prefixes(self, mu: float, delta: float, options: Mapping[str, Any], confidence: float) -> PrefixPart:
+    def prefixes(self, mu: float, claim: Planned) -> PrefixPart:
         """Prefix counts with Gaussian noise."""
-        return PrefixPart.of(self._place(confidence), (self.groups, self.cells, self.rows), mu, delta, options)
+        return PrefixPart.of(self._place(claim.confidence), (self.groups, self.cells, self.rows), mu, claim)
 
     def _place(self, confidence: float) -> Asked:
         return self.places[0][0], {name: ask for _, name, ask in self.places}, confidence

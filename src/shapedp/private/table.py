@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from shapedp.boundary.values import boolean, printable, whole_text
+from shapedp.boundary.values import boolean, plainest, printable, whole_text
 from shapedp.numerics.checks import count as whole
 from shapedp.numerics.checks import one_of
 from shapedp.private import hints
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from shapedp.private.plans import TablePlan
 
 NOBODY = "Each row is another person: several rows of one person cost several times as much."
+_OWN = ("conditions", "groups")  # of a table that was filtered or grouped
 PRIVATE = "private"  # instead of bounds or a domain
 _MISSING: Any = object()
 _MEMORY = re.compile(r"\A([0-9]{1,6}(?:\.[0-9]{1,3})?)([KMGT])i?B\Z")
@@ -60,6 +61,24 @@ class PrivateTable:
 
         def __getattr__(self, name: str) -> Any:
             hints.refused(self, hints.TABLE, name)
+
+    def __post_init__(self) -> None:
+        touched = None if self.groups_touched is None else whole("groups", self.groups_touched)
+        made = {"rows": whole("rows", self.rows), "groups_touched": touched, "person": plainest(self.person)}
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
+        person, kinds = self.person, self.source.kinds
+        if person is None:
+            if self.rows != 1 or touched is not None:
+                raise ValueError("rows= and groups= bound what one person has: name the column of persons with person=")
+            return
+        if person not in kinds:
+            self.kind(person)
+        if not names_persons(kinds[person]):
+            raise ValueError(
+                f"persons are told apart by whole numbers or texts; {person!r} is a column of type {kinds[person]}: "
+                "turn it into texts"
+            )
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{printable(name)} ({kind or 'not declared'})" for name, kind in self.source.kinds.items())
@@ -106,16 +125,11 @@ class PrivateTable:
             raise ValueError("top_k has rows of its own: make it a question of its own, and ask both together")
         for name in asked:
             whole_text("the name of an aggregate", name)
-        names = [one.name for one in self.groups]
-        if len(set(names)) < len(names):
-            raise ValueError(f"a column is grouped by twice: {', '.join(names)}")
         if not asked:
             raise ValueError("agg needs one aggregate at least, such as people=sdp.count()")
-        suffixes = ("", "_error", "_low", "_high")
-        columns = [*names, *(name + end for name in asked for end in suffixes)]
-        if len(set(columns)) < len(columns):
-            raise ValueError("the columns of the answer must differ from each other and from the groups: rename one")
-        return Question(replace(self, groups=()), self.groups, dict(asked))
+        made = Question(replace(self, groups=()), self.groups, dict(asked))
+        made.check()
+        return made
 
     def count(self) -> Question:
         """The number of rows of each group."""
@@ -156,6 +170,7 @@ class PrivateTable:
 
     def histogram(self, column: str, edges: Sequence[float] | None = None) -> Question:
         """The number of rows in each interval between `edges`, or in each cell of the column's domain."""
+        column = plainest(column)
         if edges is None:
             if column in self.source.kinds and column not in self.attributes and self.kind(column) == "number":
                 raise ValueError(f"a histogram of numbers needs edges, such as histogram({column!r}, [0, 20, 40, 60])")
@@ -227,8 +242,19 @@ class PrivateTable:
             "Rows without one are left out."
         )
 
+    @property
+    def kept(self) -> dict[str, int]:
+        """How much is kept of one person, in the words of a workload's bounds."""
+        several = {"max_rows": self.rows} if self.rows != 1 else {}
+        return several if self.groups_touched is None else {**several, "max_groups": self.groups_touched}
+
+    def like(self, other: PrivateTable) -> bool:
+        """Whether both are one table, possibly under different conditions."""
+        return all(getattr(self, one.name) == getattr(other, one.name) for one in fields(self) if one.name not in _OWN)
+
     def kind(self, name: Any) -> str:
         """The kind of a column: number, text or boolean."""
+        name = plainest(name)
         if not isinstance(name, str) or name not in self.source.kinds:
             shown = repr(name) if isinstance(name, str) else f"of type {type(name).__name__}"
             raise ValueError(f"the table has no column {shown}; it has {', '.join(map(printable, self.source.kinds))}")
@@ -273,6 +299,7 @@ class PrivateTable:
             self._measure(one)
 
     def _attribute(self, name: Any) -> Attribute:
+        name = plainest(name)
         if not isinstance(name, str) or name not in self.source.kinds or name in self.attributes:
             self.kind(name)
         if name not in self.attributes:
@@ -332,10 +359,6 @@ def table(
             "person=None says that each row is another person"
         )
     found = rows_of(source)
-    most = whole("rows", rows)
-    touched = None if groups is None else whole("groups", groups)
-    if person is None and (most != 1 or touched is not None):
-        raise ValueError("rows= and groups= bound what one person has: name the column of persons with person=")
     ends, hidden = _split(_named("bounds", _all_numbers(found, types) if _is_private(bounds) else bounds))
     listed, keys = _split(_named("domains", domains))
     measures = {name: Measure.of(name, pair) for name, pair in ends.items()}
@@ -351,22 +374,15 @@ def table(
     made = PrivateTable(
         found,
         person,
-        most,
+        rows,
         measures,
         attributes | {name: Attribute.of(name, [PRIVATE]) for name in keys},
         kinds,
         memory=memory,
-        groups_touched=touched,
+        groups_touched=groups,
         unknown_bounds=hidden,
         unknown_keys=keys,
     )
-    if person is not None and person not in found.kinds:
-        made.kind(person)
-    if person is not None and not names_persons(found.kinds[person]):
-        raise ValueError(
-            f"persons are told apart by whole numbers or texts; {person!r} is a column of type {found.kinds[person]}: "
-            "turn it into texts"
-        )
     for name in (*measures, *attributes, *sorted(hidden | keys)):
         made.kind(name)
     for name in (*measures, *sorted(hidden)):
@@ -385,7 +401,7 @@ def _enough(memory: Any) -> bool:
 def _named(what: str, given: Any) -> Mapping[str, Any]:
     if given is not None and not isinstance(given, Mapping):
         raise TypeError(f"{what} must be a mapping from names of columns, got {type(given).__name__}")
-    return given or {}
+    return {plainest(name): one for name, one in (given or {}).items()}
 
 
 def _is_private(one: Any) -> bool:

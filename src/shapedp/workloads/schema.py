@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shapedp.boundary.cells import is_label
 from shapedp.boundary.columns import each_number
-from shapedp.boundary.values import boolean, plain, whole_text
+from shapedp.boundary.values import boolean, plain, plainest, whole_text
 from shapedp.numerics.arrays import Floats
 from shapedp.numerics.checks import count, real, vector
 
@@ -44,7 +44,7 @@ class Attribute:
         """From a size, a list of labels, or {"labels" | "size" | "edges": ..., "other": True}."""
         if not isinstance(name, str) or not name:
             raise TypeError(f"an attribute's name must be a string that is not empty, got {name!r}")
-        whole_text("an attribute's name", name)
+        name = whole_text("an attribute's name", name)
         if not isinstance(domain, Mapping):
             domain = {"size" if isinstance(domain, int | np.integer) else "labels": domain}
         kinds = [key for key in ("size", "labels", "edges") if key in domain]
@@ -80,10 +80,15 @@ class Attribute:
             named: list[Any] = list(self.labels)
         elif self.edges is not None:
             ends = [f"{end:g}" for end in self.edges]
+            if len(set(ends)) < len(ends):  # short names would not tell two groups apart
+                ends = [repr(float(end)) for end in self.edges]
             named = [f"[{low}, {high})" for low, high in itertools.pairwise(ends)]
         else:
             named = list(range(self.whole))
-        return [*named, OTHER] if self.other else named
+        other = OTHER
+        while other in named:
+            other = f"({other})"
+        return [*named, other] if self.other else named
 
     def codes(self, column: NDArray[Any]) -> NDArray[np.int64]:
         """The cell of each entry, -1 where the record is counted nowhere. Each entry is looked at alone."""
@@ -115,7 +120,8 @@ class Attribute:
 def _place(book: dict[Any, int], cell: Any, missing: int) -> int:
     """Where a cell stands among the labels."""
     try:
-        return book.get(cell, missing) if is_label(cell) else missing
+        own = str.__str__(cell) if isinstance(cell, str) else cell  # a subclass may hash as it likes
+        return book.get(own, missing) if is_label(own) else missing
     except Exception:  # it cannot be compared: an error would tell of one record
         return missing
 
@@ -128,7 +134,7 @@ def _labels(name: str, given: Any) -> tuple[Any, ...]:
             f"the domain of {name!r} must be a size or a list of labels, known before any record is read; "
             f"got {type(given).__name__}"
         )
-    labels = tuple(one.item() if isinstance(one, np.generic) else one for one in given)
+    labels = tuple(map(plainest, given))
     if not all(isinstance(one, str | int | float | bool) and is_label(one) for one in labels):
         raise TypeError(f"the labels of {name!r} must be words or numbers")
     for one in labels:
@@ -152,7 +158,7 @@ class Measure:
         """From a pair of bounds."""
         if not isinstance(name, str) or not name:
             raise TypeError(f"a measure's name must be a string that is not empty, got {name!r}")
-        whole_text("a measure's name", name)
+        name = whole_text("a measure's name", name)
         pair = vector(f"the bounds of {name!r}", [bounds] if isinstance(bounds, int | float) else bounds)
         if pair.size != 2 or not pair[0] < pair[1] or not 1e-140 < np.abs(pair).max() < 1e140:
             raise ValueError(f"the bounds of {name!r} must be two numbers, the first below the second")
