@@ -101,7 +101,7 @@ class SubsampledLoss(Loss):
         sides = [self._backward(epsilon, side) if reverse else self._forward(epsilon, side) for side in (False, True)]
         return np.minimum(sides[0][0], sides[1][0]), np.maximum(sides[0][1], sides[1][1])
 
-    def pair(self, epsilon: Floats, reverse: bool) -> tuple[Floats, Floats]:
+    def _person_in_p(self, epsilon: Floats, reverse: bool) -> tuple[Floats, Floats]:
         """The Poisson pair with the person in P."""
         return self._backward(epsilon, True) if reverse else self._forward(epsilon, False)
 
@@ -221,7 +221,7 @@ class _Pair(Loss):
     symmetric = False
 
     def profile(self, epsilon: Floats, *, reverse: bool = False) -> tuple[Floats, Floats]:
-        return self.sample.pair(epsilon, reverse)
+        return self.sample._person_in_p(epsilon, reverse)
 
 
 def subsample(

@@ -52,7 +52,7 @@ class Table:
 
     def __post_init__(self) -> None:
         if one_of("state", self.state, STATES) == DIFFERS and not self.why:
-            raise ValueError("why must say why it differs from the numbers that the paper prints")
+            raise ValueError("why must give the reason why it differs from the numbers that the paper prints")
 
 
 def compared(pairs: Iterable[tuple[str, float, float]], within: float) -> dict[str, str]:
