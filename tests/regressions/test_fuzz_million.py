@@ -19,7 +19,7 @@ from shapedp.accounting.accountants import he_theorem_3, optimal_homogeneous
 from shapedp.audit.membership import shadow_attack
 from shapedp.audit.sizes import power
 from shapedp.audit.transcript import replay
-from shapedp.ledger.filters import BasicFilter, EitherFilter, RenyiFilter
+from shapedp.ledger.filters import BasicFilter, EitherFilter, RenyiFilter, make_filter
 from shapedp.ledger.fixed import Charge
 from shapedp.mechanisms.adaptive_mixing import AdaptiveMixing
 from shapedp.mechanisms.angles import AngleWindows
@@ -139,6 +139,9 @@ CALLS: dict[str, Callable[[], Any]] = {
         dim=10**120, sensitivity=2.0, epsilon=20.0, delta=0.1
     ),
     "a tensor of 2^31 entries in one mode": lambda: tvg(dim=2**31, sensitivity=1.0, epsilon=1.0, delta=1e-3),
+    "a law as a mechanism": lambda: make_filter(epsilon=1.0, delta=1e-6, rule="gaussian").charge(
+        sdp.Radial(3, 1.0, 2.0, 4.0)
+    ),
     "a frame as a state": lambda: Table(("a",), (), state=FRAME),
     "a replay of letters": lambda: replay("1", "ab", adjacency=None, public=TWO),
 }

@@ -27,6 +27,9 @@ def split(loss: Loss) -> tuple[Pieces, Fraction, Fraction]:
     The same pieces as a composition takes: a plan costs what its mechanisms do. What makes outputs likelier by a factor
     makes failures likelier by it.
     """
+    given: object = loss
+    if not isinstance(given, Loss):
+        raise TypeError(f"what is charged needs a privacy loss: a mechanism has one, got {type(given).__name__}")
     taken = loss.pieces()
     failure = Fraction(taken.failure) + Fraction(taken.certain)
     growth = min(taken.log_ratio + taken.slip, _EXP_LIMIT)
