@@ -184,6 +184,8 @@ class Storm:
         """The case, or what of it fits in so many seconds."""
         started = time.monotonic()
         before = self.state["seconds"]
+        if self.names:
+            self.names.begin()
         try:
             self.supervise(started + seconds)
         finally:

@@ -35,6 +35,9 @@ class Names:
         self.mounts = _mount(folder, self.mounted)
         if self.mounts:
             self.harmless.append(str(self.mounted / Path(where).name))
+
+    def begin(self) -> None:
+        """Starts the attempts, once the workers' ledgers are open."""
         self.prober = Forked(self.probe)
 
     def probe(self) -> None:
