@@ -30,7 +30,7 @@ LEFT_OUT = {
     "shapedp.torch.attacks.canary": "trains",
 }
 REFUSED = ("partial_fit",)  # by AttributeError, as scikit-learn tells what an estimator lacks
-INNER = ("Floats", "Source", "Integers")  # of protocols between the library's parts: sound values only
+INNER = ("Floats", "Source", "Integers", "Request")  # of protocols between the library's parts: sound values only
 COSTS = Path(__file__).with_name("costs.json")  # milliseconds of a call, by target, as `run.py --costs` measured them
 _CHEAP = 1.0  # milliseconds: what costs more is called less often, in proportion
 _STRIDE = 2**31 - 1  # a prime

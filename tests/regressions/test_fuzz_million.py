@@ -42,6 +42,8 @@ from shapedp.sampling import discrete_laplace, geometric, source
 from shapedp.tables.blocks import Columns
 from shapedp.torch.accountant import Account
 from shapedp.torch.private import make_private
+from shapedp.torch.training import Training
+from shapedp.workloads.answers import AnswerMechanism
 from shapedp.workloads.mechanism import WorkloadMechanism
 
 RNG = np.random.default_rng(0)
@@ -142,6 +144,8 @@ CALLS: dict[str, Callable[[], Any]] = {
     "a law as a mechanism": lambda: make_filter(epsilon=1.0, delta=1e-6, rule="gaussian").charge(
         sdp.Radial(3, 1.0, 2.0, 4.0)
     ),
+    "a truth value as a workload": lambda: AnswerMechanism(True, (), False, 1.0, 0.0, "add-remove", 100),  # type: ignore
+    "a number as a model": lambda: Training(-2.8, MECHANISM, 3, None, None),  # type: ignore[arg-type]
     "a frame as a state": lambda: Table(("a",), (), state=FRAME),
     "a replay of letters": lambda: replay("1", "ab", adjacency=None, public=TWO),
 }

@@ -156,7 +156,9 @@ class Training:
 
     def __post_init__(self) -> None:
         plain(self)
-        plan = self.planned
+        plan: object = self.planned
+        if not isinstance(plan, TrainingPlan) or not isinstance(self.model, nn.Module):
+            raise TypeError("a training is made of a model and a TrainingPlan; make_private or attach makes it")
         self.layout, self.noise, self.scale, self.expected = plan.layout, plan.noise, plan.scale, plan.batch_size
         self.clip, self.mechanism = plan.clip, plan.mechanism  # these two may follow released answers
         self._stream: Stream | None = None

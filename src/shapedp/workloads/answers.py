@@ -74,6 +74,9 @@ class AnswerMechanism(WorkloadClaim):
     def __post_init__(self) -> None:
         plain(self)
         super().__post_init__()
+        given: object = self.workload
+        if not isinstance(given, Workload):
+            raise TypeError(f"workload must be a Workload, got {type(given).__name__}")
         object.__setattr__(self, "noise", entries("noise", self.noise))
         if not all(isinstance(one, WholeNoise) for one in self.noise):
             raise TypeError("noise must hold a WholeNoise for every group")
