@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import enum
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import pytest
 from fuzz.pool import stock
 
 import shapedp as sdp
+from shapedp.accounting import Step
 from shapedp.boundary.values import plainest
-from shapedp.ledger import Ledger
+from shapedp.ledger import Ledger, schema
 from shapedp.ledger.errors import BudgetExceededError, SpendRefusedError
 from shapedp.ledger.filters import make_filter
 from shapedp.ledger.fixed import Charge
@@ -61,6 +63,10 @@ class Changing(int):
     __rmul__ = __mul__
 
 
+class Relation(enum.StrEnum):
+    replace = "replace"
+
+
 class Word(str):
     def __eq__(self, other: object) -> bool:
         return True
@@ -85,7 +91,9 @@ def test_plainest() -> None:
 def test_a_word_that_equals_everything_is_no_relation() -> None:
     with pytest.raises(ValueError, match="adjacency"):
         sdp.L2(1.0, 3, adjacency=Word("no relation"))  # type: ignore[arg-type]
-    assert type(sdp.L2(1.0, 3, adjacency=Word("replace")).adjacency) is str  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="adjacency"):  # it may answer every comparison as it likes
+        sdp.L2(1.0, dim=2).clip(np.ones((2, 2)), adjacency=Word("replace"))  # type: ignore[arg-type]
+    assert type(sdp.L2(1.0, 3, adjacency=Relation.replace).adjacency) is str  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("made", [sdp.Gaussian, sdp.Laplace])
@@ -147,6 +155,17 @@ def test_an_edited_spend_is_charged_what_it_says(tmp_path: Path) -> None:
     with dataclasses.replace(spend, charge=Charge((0,))) as open_:
         open_.release([1.0])
     assert ledger.affords("d", small()) == 9
+    with ledger.spend("d", small()) as edited:
+        edited.mechanism = large
+        edited.certificate = schema.to_text(dataclasses.replace(large.certificate, secure=None).to_json())
+        with pytest.raises(SpendRefusedError, match="edited"):
+            edited.release([1.0])
+        with pytest.raises(SpendRefusedError):
+            edited.record(large.release([1.0]))
+    job = ledger.spend("d", sdp.Plan((Step(small()),))).mechanism
+    loud = dataclasses.replace(job, described=small(), certificate=large.certificate)  # type: ignore[type-var]
+    with dataclasses.replace(spend, mechanism=loud) as again, pytest.raises(SpendRefusedError):
+        again.record(large.release([1.0]))
 
 
 class Cheap(Additive):

@@ -203,3 +203,19 @@ def test_draws_for_persons_with_many_rows(rows):
     t = sdp.table(FRAME, person="id", rows=rows, bounds={"x": (0, 1)}, domains={"town": ["a", "b"]})
     for asked in (t.median("x"), t.top_k("town", 1)):
         assert asked.release(epsilon=1.0, delta=0.0).certificate.verdict == "certified"
+
+
+def test_answers_take_what_their_own_table_counted() -> None:
+    """Tables counted for another person, or a raw frame, bore the scope of the plan that answered."""
+    frame = pd.DataFrame({"id": [1] * 50 + [2], "row": range(51), "g": ["a"] * 51})
+    domains = {"g": ["a", "b"]}
+    plan, other = (
+        (t := sdp.table(frame, person=who, domains=domains)).plan(t.group_by("g").count(), epsilon=1.0, delta=1e-6)
+        for who in ("id", "row")
+    )
+    for foreign in (other.exact_tables(), frame):
+        with pytest.raises(ValueError, match="counted by this plan's table"):
+            plan.answers(plan.mechanism.release(foreign))
+    own = plan.mechanism.release(plan.exact_tables())
+    assert "'id'" in own.certificate.scope
+    assert plan.answers(own).certificate.scope == plan.scope

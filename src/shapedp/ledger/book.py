@@ -15,7 +15,7 @@ from shapedp.ledger import schema
 from shapedp.ledger.about import settled
 from shapedp.ledger.errors import RESTORE, BudgetExceededError, LedgerCorruptedError, LedgerError, SpendRefusedError
 from shapedp.ledger.fixed import Charge
-from shapedp.ledger.records import totals_of
+from shapedp.ledger.records import filter_of, totals_of
 from shapedp.ledger.remedies import remedy
 from shapedp.ledger.schema import Row
 from shapedp.ledger.store import Store
@@ -55,7 +55,7 @@ def reserve(spend: Spend, mechanism: dict[str, Any]) -> tuple[int, str, Charge]:
         unit = settled(spend.dataset, row["unit"], spend.about.unit)
         before = totals_of(row)
         after = before.plus(spend.charge)
-        if not spend.terms.filter.admits(after):
+        if not filter_of(row).admits(after):
             raise BudgetExceededError(_refusal(spend, row))
         entry: Row = {
             "sequence": row["entries"] + 1,

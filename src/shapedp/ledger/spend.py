@@ -11,7 +11,7 @@ from shapedp.ledger import book, schema
 from shapedp.ledger.about import About
 from shapedp.ledger.errors import LedgerError, SpendRefusedError
 from shapedp.ledger.fixed import Charge
-from shapedp.ledger.jobs import Job, price, voucher
+from shapedp.ledger.jobs import Job, price, spendable, voucher
 from shapedp.ledger.records import Terms
 from shapedp.mechanisms import Mechanism
 from shapedp.mechanisms.certify import KINDS
@@ -60,6 +60,7 @@ class Spend:
     before: Charge | None = field(default=None, init=False)
     _open: bool = field(default=False, init=False)
     _owner: int | None = field(default=None, init=False)
+    _priced: tuple[Any, str] = field(default=(None, ""), init=False)  # what was charged
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_owner": None}
@@ -82,13 +83,15 @@ class Spend:
             raise LedgerError("a spend is used once; ask the ledger for another")
         self._settle()
         self.entry, self.digest, self.before = book.reserve(self, describe(self.mechanism, self.vouched_by))
-        self._open, self._owner = True, os.getpid()
+        self._open, self._owner, self._priced = True, os.getpid(), (self.mechanism, self.certificate)
         return self
 
     def _settle(self) -> None:
         """Compute anew what is charged, for whatever the fields say now: nothing that was edited is believed."""
         self.count = checked_count("count", self.count)
         self.terms = self.ledger._terms_of(self.dataset, stated=self.about.unit)
+        if isinstance(self.mechanism, Job):
+            self.mechanism = spendable(self.mechanism.subject, self.terms.filter)
         self.certificate = accepted(self.mechanism, self.terms.adjacency)
         self.vouched_by = voucher(self.mechanism, self.terms.vouching, self.vouched_by)
         self.charge = price(self.mechanism, self.terms.filter).times(self.count)
@@ -132,6 +135,8 @@ class Spend:
     def _take(self, number: int) -> None:
         if not self._open or self.entry is None:
             raise LedgerError("a release belongs inside `with ledger.spend(...)`; this spend is not open")
+        if self.mechanism is not self._priced[0] or self.certificate != self._priced[1]:
+            raise SpendRefusedError("the spend was edited after it was charged: ask the ledger for another")
         book.take(self, number)
 
     def _inspect(self, release: Any) -> None:

@@ -63,7 +63,7 @@ def counted(table: PrivateTable, layout: Layout, needed: Sequence[tuple[int, ...
             flat = flat * schema.sizes[k] + places[k]
         np.add.at(cells, flat, values)
     shaped = {axes: cells.reshape([*(schema.sizes[k] for k in axes), -1]) for axes, cells in found.items()}
-    return Counted(shaped, schema, table.kept)
+    return Counted(shaped, schema, table.kept, table.sentence)
 
 
 def _wanted(table: PrivateTable, layout: Layout) -> dict[str, tuple[str, str]]:

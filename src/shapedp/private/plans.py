@@ -72,6 +72,8 @@ class TablePlan(Planned):
         """The answers in a release of `mechanism` from `exact_tables`, with intervals of this confidence."""
         if release.mechanism is not self.mechanism:
             raise ValueError("this is a release of another plan's mechanism: answers come from that plan")
+        if release.certificate.scope != self.table.sentence:
+            raise ValueError("what was released was not counted by this plan's table: release its exact_tables()")
         stated = replace(release, certificate=replace(release.certificate, scope=self.scope))
         return answered(self.questions, self.layout, stated, self.table.measures, confidence or self.confidence)
 

@@ -175,8 +175,8 @@ class AnswerMechanism(WorkloadClaim):
 
         if not boolean("unsafe", unsafe):
             self.certificate.require()
-        tables = counted_within(self, x).tables
-        exact = [whole_answers(term, table_by(tables, term.attributes)) for term in self.groups]
+        counted = counted_within(self, x)
+        exact = [whole_answers(term, table_by(counted.tables, term.attributes)) for term in self.groups]
         ends = np.cumsum([one.size for one in exact])[:-1]
         flat = np.concatenate([one.reshape(-1) for one in exact])
 
@@ -186,7 +186,7 @@ class AnswerMechanism(WorkloadClaim):
 
         drawn = self._drawn(flat, draw, rng, unsafe)
         noisy = [part.reshape(one.shape) for part, one in zip(np.split(drawn.value, ends), exact, strict=True)]
-        return AnsweredWorkload(self, noisy, drawn.certificate, drawn.unsafe)
+        return AnsweredWorkload(self, noisy, counted.stated(drawn.certificate), drawn.unsafe)
 
     def _described(self) -> dict[str, Any]:
         return {

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shapedp.privacy import Certificate
 from shapedp.tables.sources import Source, pandas_source, source_of
 from shapedp.workloads.schema import Attribute, Schema
 
@@ -28,12 +29,18 @@ _EXACT = 1 << 22  # records whose measures, in steps, add up exactly in floats
 class Counted:
     """Tables by the places of their attributes; the last axis holds the count and the sums, in whole steps.
 
-    `bounds` says what was kept of one person, where the one who counted saw to it.
+    `bounds` says what was kept of one person, where the one who counted saw to it, and `whose` who a person is, in a
+    sentence that the certificate of a release repeats.
     """
 
     tables: dict[tuple[int, ...], NDArray[np.int64]]
     schema: Schema | None = None
     bounds: Mapping[str, int] | None = None
+    whose: str = ""
+
+    def stated(self, certificate: Certificate) -> Certificate:
+        """The certificate of a release of these tables."""
+        return replace(certificate, scope=self.whose) if self.whose else certificate
 
     @property
     def records(self) -> int:

@@ -163,7 +163,7 @@ class WorkloadMechanism(WorkloadClaim):
         exact = [self._table(tables.tables, family, block) for family in self.families for block in family.blocks]
         flat = np.concatenate([one.reshape(-1) for one in exact])
         drawn = self._drawn(flat, lambda source: self._noisy(exact, source), rng, unsafe)
-        return WorkloadRelease(self, self._cut(drawn.value), drawn.certificate, drawn.unsafe)
+        return WorkloadRelease(self, self._cut(drawn.value), tables.stated(drawn.certificate), drawn.unsafe)
 
     def _table(self, tables: Tables, family: Family, block: Block) -> Floats:
         """The counts by the attributes of a block: (n_1, ..., n_k, coordinates of part 1, ...)."""
