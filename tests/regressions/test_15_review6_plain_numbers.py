@@ -93,7 +93,8 @@ def test_a_word_that_equals_everything_is_no_relation() -> None:
         sdp.L2(1.0, 3, adjacency=Word("no relation"))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="adjacency"):  # it may answer every comparison as it likes
         sdp.L2(1.0, dim=2).clip(np.ones((2, 2)), adjacency=Word("replace"))  # type: ignore[arg-type]
-    assert type(sdp.L2(1.0, 3, adjacency=Relation.replace).adjacency) is str  # type: ignore[arg-type]
+    for usual in (Relation.replace, np.str_("replace")):
+        assert type(sdp.L2(1.0, 3, adjacency=usual).adjacency) is str  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("made", [sdp.Gaussian, sdp.Laplace])

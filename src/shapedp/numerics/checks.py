@@ -204,9 +204,10 @@ def vector(name: str, values: ArrayLike, *, least: float = -math.inf, strict: bo
 
 def one_of(name: str, value: object, allowed: tuple[str | None, ...]) -> Any:
     """One of a few words, as Python's own text; a text that compares in a way of its own is none of them."""
-    own = isinstance(value, str) and type(value).__eq__ is str.__eq__ and type(value).__ne__ is str.__ne__
-    word = str.__str__(value) if isinstance(value, str) and own else None if value is None else NotImplemented
-    if not (word is None or isinstance(word, str)) or word not in allowed:
+    kind = type(value)
+    usual = kind is np.str_ or (kind.__eq__ is str.__eq__ and kind.__ne__ is str.__ne__)
+    word = str.__str__(value) if isinstance(value, str) and usual else None
+    if (word is None and value is not None) or word not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {_shown(value)}")
     return word
 
